@@ -34,7 +34,7 @@ TYPES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Exchange:
     """One exchange of a story: the request body, and the response as a value or as bytes that no encoder writes."""
 
     request: dict[str, Any]
@@ -54,7 +54,7 @@ class Story:
     title: str
     story: str
     end_state: str
-    exchanges: tuple[Asked, ...]
+    exchanges: tuple[Exchange, ...]
     url: str = ""
     provenance: str = PROVENANCE
     limits: dict[str, int] = field(default_factory=dict)
@@ -78,24 +78,24 @@ def records(story: Story) -> Iterable[dict[str, Any]]:
         headers = [["Content-Type", kind], *(list(pair) for pair in asked.headers)]
         yield {"type": "response", "request": key, "status": asked.status, "headers": headers}
         for milliseconds, piece in enumerate(_pieces(story.api, asked), start=1):
-            yield {"type": "bytes", "request": key, **_packed(piece), "ms": 40.0 * milliseconds}
+            yield {"type": "bytes", "request": key, **_pack(piece), "ms": 40.0 * milliseconds}
         yield {"type": "end", "request": key, "end": "eof"}
 
 
-def _pieces(api: str, asked: Asked) -> list[bytes]:
+def _pieces(api: str, asked: Exchange) -> list[bytes]:
     if isinstance(asked.response, bytes):
         return [asked.response]
     return list(wire(api).encode(asked.response, stream=asked.stream, chunk=asked.chunk))
 
 
-def _packed(piece: bytes) -> dict[str, str]:
+def _pack(piece: bytes) -> dict[str, str]:
     try:
         return {"text": piece.decode("utf-8")}
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(piece).decode("ascii")}
 
 
-def written(story: Story) -> str:
+def file_text(story: Story) -> str:
     """The whole file."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records(story))
 
@@ -105,7 +105,7 @@ def main(folder: Path) -> None:
     from tests.samples.stories import STORIES
 
     for story in STORIES:
-        (folder / story.file).write_text(written(story), encoding="utf-8")
+        (folder / story.file).write_text(file_text(story), encoding="utf-8")
 
 
 if __name__ == "__main__":

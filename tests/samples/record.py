@@ -63,7 +63,7 @@ def text_of(body: bytes) -> str:
     return "".join(found)
 
 
-def continued(base: str, path: Path, prompt: str, cap: int, most: int, **about: str) -> None:
+def record_chat(base: str, path: Path, prompt: str, cap: int, most: int, **about: str) -> None:
     """A chat whose answer is cut at `cap` tokens and continued by prefill, at most `most` times."""
     recorder = Recorder(base, path, **about)
     asked = [{"role": "user", "content": prompt}]
@@ -136,13 +136,13 @@ def repaired_live(folder: Path) -> None:
 
 def main(base: str, folder: Path) -> None:
     """Records all of them."""
-    continued(
+    record_chat(
         base, folder / "02-text-cut-twice.session.jsonl", "Explain in three sentences how a lighthouse works.", 56, 3,
         title="Text cut twice and completed (a real model)",
         story="max_tokens is 56; the answer is cut twice, continued by prefill each time, and ends by itself.",
         end_state="Complete, completed",
     )
-    continued(
+    record_chat(
         base, folder / "03-attempts-exhausted.session.jsonl", "Describe how bread is made, step by step.", 24, 3,
         title="Attempts exhausted (a real model)",
         story="max_tokens is 24; three continuations are not enough, and the agent stops with a part of the answer.",

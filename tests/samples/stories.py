@@ -18,7 +18,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from tests.samples.make import Asked, Story
+from tests.samples.make import Exchange, Story
 
 SCHEMA = {
     "type": "object",
@@ -48,7 +48,7 @@ SEGMENTS = (
 )
 
 
-def said(api: str, parts: list[ResponsePart], stop: Stop, raw: str | None, **more: Any) -> ChatResponse:
+def reply(api: str, parts: list[ResponsePart], stop: Stop, raw: str | None, **more: Any) -> ChatResponse:
     """A response as a value."""
     return ChatResponse(api, tuple(parts), StopReason(stop, raw, more.pop("detail", None)), **more)
 
@@ -58,8 +58,8 @@ def chat(text: str, raw: str | None, tokens: tuple[int, int], *calls: ToolCall, 
     stops = {"stop": Stop.END_TURN, "length": Stop.MAX_TOKENS, "tool_calls": Stop.TOOL_CALL, None: Stop.INTERRUPTED}
     parts: list[ResponsePart] = [*([TextPart(text)] if text else []), *calls]
     usage = Usage(tokens[0], tokens[1], more.pop("reasoning", None))
-    return said("openai_chat", parts, stops[raw], raw, usage=usage, id="chatcmpl-sample", model=more.pop("model", "gpt-5-mini"),
-                saw_done=True, **more)
+    return reply("openai_chat", parts, stops[raw], raw, usage=usage, id="chatcmpl-sample", model=more.pop("model", "gpt-5-mini"),
+                 saw_done=True, **more)
 
 
 def call(name: str, arguments: str | None, key: str = "call_1", closed: bool = True, **more: Any) -> ToolCall:
@@ -85,18 +85,18 @@ def _first() -> Story:
     history: list[dict[str, Any]] = [asked]
     for number, segment in enumerate(SEGMENTS):
         raw = "stop" if number == len(SEGMENTS) - 1 else "length"
-        exchanges.append(Asked({**base, "messages": list(history)}, chat(segment, raw, (60 + 40 * number, 40))))
+        exchanges.append(Exchange({**base, "messages": list(history)}, chat(segment, raw, (60 + 40 * number, 40))))
         history += [assistant(segment), hint]
     history = [*history[:-1], user("Now write that plan to plan.md.")]
     cut = '{"path": "plan.md", "content": "# Migration\\n\\n1. Freeze the old table: writes go to a journ'
-    exchanges.append(Asked({**base, "messages": list(history)}, chat("Writing it down.", "length", (420, 40), call("write_file", cut))))
+    exchanges.append(Exchange({**base, "messages": list(history)}, chat("Writing it down.", "length", (420, 40), call("write_file", cut))))
     ran = {"path": "plan.md", "content": "# Migration\n\n1. Freeze the old table: writes go to a journ"}
     history += [
         {"role": "assistant", "content": "Writing it down.", "tool_calls": [
             {"id": "call_1", "type": "function", "function": {"name": "write_file", "arguments": json.dumps(ran)}}]},
         {"role": "tool", "tool_call_id": "call_1", "content": "ok, 57 bytes written to plan.md"},
     ]
-    exchanges.append(Asked({**base, "messages": history}, chat("The plan is in plan.md.", "stop", (480, 8))))
+    exchanges.append(Exchange({**base, "messages": history}, chat("The plan is in plan.md.", "stop", (480, 8))))
     return Story(
         "01-cut-call-and-long-answer.session.jsonl", "openai_chat",
         "A gateway that cuts at 40 tokens: a long answer, and a tool call that was run half-written",
@@ -110,12 +110,12 @@ def _first() -> Story:
 def _anthropic_repaired() -> Story:
     asked = user("Save the incident note.")
     base = {"model": "claude-sonnet-4-5", "max_tokens": 60, "stream": True, "tools": [MESSAGES_TOOL]}
-    cut = said("anthropic_messages", [TextPart("I will save it."), call("write_file", FILE[:61], "toolu_1", closed=False)],
-               Stop.MAX_TOKENS, "max_tokens", usage=Usage(310, 60), id="msg_1", model="claude-sonnet-4-5")
-    whole = said("anthropic_messages", [call("write_file", FILE, "toolu_2")], Stop.TOOL_CALL, "tool_use",
-                 usage=Usage(372, 48), id="msg_2", model="claude-sonnet-4-5")
-    done = said("anthropic_messages", [TextPart("The note is saved.")], Stop.END_TURN, "end_turn", usage=Usage(450, 7),
-                id="msg_3", model="claude-sonnet-4-5")
+    cut = reply("anthropic_messages", [TextPart("I will save it."), call("write_file", FILE[:61], "toolu_1", closed=False)],
+                Stop.MAX_TOKENS, "max_tokens", usage=Usage(310, 60), id="msg_1", model="claude-sonnet-4-5")
+    whole = reply("anthropic_messages", [call("write_file", FILE, "toolu_2")], Stop.TOOL_CALL, "tool_use",
+                  usage=Usage(372, 48), id="msg_2", model="claude-sonnet-4-5")
+    done = reply("anthropic_messages", [TextPart("The note is saved.")], Stop.END_TURN, "end_turn", usage=Usage(450, 7),
+                 id="msg_3", model="claude-sonnet-4-5")
     history = [asked, assistant("I will save it."),
                user("Your call of write_file was cut off. Send that one call again, complete, and nothing else.")]
     after = [*history,
@@ -125,8 +125,8 @@ def _anthropic_repaired() -> Story:
         "05-cut-call-repaired.session.jsonl", "anthropic_messages", "A call cut in the middle of its JSON, and repaired",
         "max_tokens ends the response inside write_file's input; the call is held, asked for again, comes whole and runs.",
         "Complete, completed",
-        (Asked({**base, "messages": [asked]}, cut), Asked({**base, "messages": history}, whole),
-         Asked({**base, "messages": after}, done)),
+        (Exchange({**base, "messages": [asked]}, cut), Exchange({**base, "messages": history}, whole),
+         Exchange({**base, "messages": after}, done)),
     )
 
 
@@ -137,10 +137,10 @@ def _responses_degrades() -> Story:
 
     def cut(number: int) -> ChatResponse:
         prefix = '{"path":"report.md","content":"Three regions were affected. In the first, the queue was satur'
-        return said("openai_responses", [call("write_file", prefix, f"call_{number}", closed=False, status="incomplete",
-                                              item_id=f"fc_{number}")],
-                    Stop.MAX_TOKENS, "incomplete:max_output_tokens", usage=Usage(200 + 60 * number, 48, 0),
-                    id=f"resp_{number}", model="gpt-5")
+        return reply("openai_responses", [call("write_file", prefix, f"call_{number}", closed=False, status="incomplete",
+                                               item_id=f"fc_{number}")],
+                     Stop.MAX_TOKENS, "incomplete:max_output_tokens", usage=Usage(200 + 60 * number, 48, 0),
+                     id=f"resp_{number}", model="gpt-5")
 
     again = {"role": "user", "content": "The write_file call was truncated. Emit the complete call again and nothing else."}
     return Story(
@@ -148,7 +148,7 @@ def _responses_degrades() -> Story:
         "The call is cut at 48 tokens, asked for again and cut at the same place: nothing is run, and the notice says "
         "what to change.",
         "AbortPartial, repair_failed",
-        (Asked({**base, "input": [asked]}, cut(1)), Asked({**base, "input": [asked, again]}, cut(2))),
+        (Exchange({**base, "input": [asked]}, cut(1)), Exchange({**base, "input": [asked, again]}, cut(2))),
     )
 
 
@@ -166,7 +166,7 @@ def _mimo() -> Story:
         "07-no-finish-reason.session.jsonl", "openai_chat", "The MiMo stream: no finish reason, and choices []",
         "The budget is spent inside the call; the last chunk has no choices and no reason. The usage equals the cap: "
         "thinking took 45 of the 100 tokens.",
-        "Unrecorded, unrecorded", (Asked(request, response),),
+        "Unrecorded, unrecorded", (Exchange(request, response),),
         url="https://token-plan-sgp.xiaomimimo.com/v1/chat/completions",
     )
 
@@ -181,7 +181,7 @@ def _router() -> Story:
         "08-router-says-tool-calls.session.jsonl", "openai_chat", "A router says tool_calls over a cut call",
         "finish_reason is tool_calls, native_finish_reason is max_tokens, and the arguments end in the middle: the "
         "native word and the bytes agree.",
-        "Unrecorded, unrecorded", (Asked(request, response),), url="https://openrouter.ai/api/v1/chat/completions",
+        "Unrecorded, unrecorded", (Exchange(request, response),), url="https://openrouter.ai/api/v1/chat/completions",
     )
 
 
@@ -194,16 +194,16 @@ def _batch() -> Story:
         "09-one-complete-one-cut.session.jsonl", "openai_chat", "One complete and one cut call in a batch",
         "The first call of the batch is complete, the second is cut: a truncated batch is one unfinished batch, so both "
         "are held.",
-        "Unrecorded, unrecorded", (Asked(request, response),),
+        "Unrecorded, unrecorded", (Exchange(request, response),),
     )
 
 
-def _ran() -> Story:
-    cut = said("anthropic_messages",
-               [call("run_command", '{"command": "rm -rf build/cache"}', "toolu_9", closed=False, form=ArgsForm.OBJECT)],
-               Stop.MAX_TOKENS, "max_tokens", usage=Usage(520, 32), id="msg_9", model="claude-sonnet-4-5")
-    done = said("anthropic_messages", [TextPart("The cache is gone.")], Stop.END_TURN, "end_turn", usage=Usage(570, 6),
-                id="msg_10", model="claude-sonnet-4-5")
+def _cut_call_ran() -> Story:
+    cut = reply("anthropic_messages",
+                [call("run_command", '{"command": "rm -rf build/cache"}', "toolu_9", closed=False, form=ArgsForm.OBJECT)],
+                Stop.MAX_TOKENS, "max_tokens", usage=Usage(520, 32), id="msg_9", model="claude-sonnet-4-5")
+    done = reply("anthropic_messages", [TextPart("The cache is gone.")], Stop.END_TURN, "end_turn", usage=Usage(570, 6),
+                 id="msg_10", model="claude-sonnet-4-5")
     schema = {"type": "object", "properties": {"command": {"type": "string"}, "cwd": {"type": "string"}}, "required": ["command"]}
     base = {"model": "claude-sonnet-4-5", "max_tokens": 32, "tools": [{"name": "run_command", "input_schema": schema}]}
     asked = user("Clear the build cache of the staging checkout only.")
@@ -216,32 +216,32 @@ def _ran() -> Story:
         "Not streamed, so the cut call arrives as a valid object: the working directory that should have followed is "
         "missing, no parser complains, and the agent runs it. Only the stop reason tells.",
         "Unrecorded, unrecorded",
-        (Asked({**base, "messages": [asked]}, cut, stream=False), Asked({**base, "messages": after}, done, stream=False)),
+        (Exchange({**base, "messages": [asked]}, cut, stream=False), Exchange({**base, "messages": after}, done, stream=False)),
     )
 
 
 def _context() -> Story:
-    response = said("anthropic_messages", [TextPart("The log has 41,000 lines. The first error is at line 118: the")],
-                    Stop.CONTEXT_WINDOW_EXCEEDED, "model_context_window_exceeded", usage=Usage(199_982, 18), id="msg_1",
-                    model="claude-sonnet-4-5")
+    response = reply("anthropic_messages", [TextPart("The log has 41,000 lines. The first error is at line 118: the")],
+                     Stop.CONTEXT_WINDOW_EXCEEDED, "model_context_window_exceeded", usage=Usage(199_982, 18), id="msg_1",
+                     model="claude-sonnet-4-5")
     request = {"model": "claude-sonnet-4-5", "max_tokens": 4096, "stream": True,
                "messages": [user("Here is the log. Find every error.")]}
     return Story(
         "11-context-window-exceeded.session.jsonl", "anthropic_messages", "The context window is exceeded",
         "The answer is cut because the context is full, not because of max_tokens: a continuation cannot succeed.",
-        "Abort, context_window_exceeded", (Asked(request, response),),
+        "Abort, context_window_exceeded", (Exchange(request, response),),
     )
 
 
 def _safety() -> Story:
-    response = said("gemini_generate", [TextPart("I can describe the general")], Stop.SAFETY_BLOCKED, "SAFETY",
-                    usage=Usage(90, 5), id="resp-1", model="gemini-2.5-flash")
+    response = reply("gemini_generate", [TextPart("I can describe the general")], Stop.SAFETY_BLOCKED, "SAFETY",
+                     usage=Usage(90, 5), id="resp-1", model="gemini-2.5-flash")
     request = {"contents": [{"role": "user", "parts": [{"text": "Explain how the lock was opened."}]}],
                "generationConfig": {"maxOutputTokens": 512}}
     return Story(
         "12-safety-block.session.jsonl", "gemini_generate", "A safety block in the middle of an answer",
         "Gemini ends with SAFETY after a few words: the turn aborts, and nothing is continued.",
-        "Abort, safety_blocked", (Asked(request, response),), url=URL_SSE,
+        "Abort, safety_blocked", (Exchange(request, response),), url=URL_SSE,
     )
 
 
@@ -254,10 +254,10 @@ def _pause() -> Story:
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1",
          "content": [{"type": "web_search_result", "url": "https://status.example/1", "title": "Incident", "encrypted_content": "E"}]},
         separators=(",", ":")))
-    paused = said("anthropic_messages", [TextPart("I look for reports."), search, found], Stop.PAUSED, "pause_turn", detail="echo",
-                  usage=Usage(800, 60), id="msg_1", model="claude-sonnet-4-5")
-    done = said("anthropic_messages", [TextPart(" There was one: the queue was saturated for nineteen minutes.")], Stop.END_TURN,
-                "end_turn", usage=Usage(1400, 16), id="msg_2", model="claude-sonnet-4-5")
+    paused = reply("anthropic_messages", [TextPart("I look for reports."), search, found], Stop.PAUSED, "pause_turn", detail="echo",
+                   usage=Usage(800, 60), id="msg_1", model="claude-sonnet-4-5")
+    done = reply("anthropic_messages", [TextPart(" There was one: the queue was saturated for nineteen minutes.")], Stop.END_TURN,
+                 "end_turn", usage=Usage(1400, 16), id="msg_2", model="claude-sonnet-4-5")
     base = {"model": "claude-sonnet-4-5", "max_tokens": 1024, "stream": True,
             "tools": [{"type": "web_search_20250305", "name": "web_search"}]}
     asked = user("Was there a public incident report?")
@@ -269,13 +269,13 @@ def _pause() -> Story:
         "13-pause-turn.session.jsonl", "anthropic_messages", "pause_turn: the provider's own tools took a break",
         "The response pauses after a web search; its content goes back as it is, and the answer is finished.",
         "Complete, completed",
-        (Asked({**base, "messages": [asked]}, paused), Asked({**base, "messages": [asked, echoed]}, done)),
+        (Exchange({**base, "messages": [asked]}, paused), Exchange({**base, "messages": [asked, echoed]}, done)),
     )
 
 
 def _bedrock() -> Story:
-    cut = said("bedrock_converse", [TextPart("Saving."), call("write_file", FILE[:44], "tooluse_1", closed=False)],
-               Stop.MAX_TOKENS, "max_tokens", usage=Usage(260, 40), model="anthropic.claude-sonnet-4-5")
+    cut = reply("bedrock_converse", [TextPart("Saving."), call("write_file", FILE[:44], "tooluse_1", closed=False)],
+                Stop.MAX_TOKENS, "max_tokens", usage=Usage(260, 40), model="anthropic.claude-sonnet-4-5")
     request = {
         "messages": [{"role": "user", "content": [{"text": "Save the incident note."}]}],
         "inferenceConfig": {"maxTokens": 40},
@@ -284,17 +284,17 @@ def _bedrock() -> Story:
     return Story(
         "14-bedrock-event-stream.session.jsonl", "bedrock_converse", "A Bedrock event stream with a call that is never closed",
         "Binary frames with checksums; contentBlockStop never comes, messageStop says max_tokens.",
-        "Unrecorded, unrecorded", (Asked(request, cut),),
+        "Unrecorded, unrecorded", (Exchange(request, cut),),
     )
 
 
 def _gemini_malformed() -> Story:
-    bad = said("gemini_generate", [], Stop.MALFORMED_TOOL_CALL, "MALFORMED_FUNCTION_CALL", usage=Usage(140, 0), id="resp-1",
-               model="gemini-2.5-flash", native={"finishMessage": "Malformed function call: print(default_api.write_file(path="})
-    good = said("gemini_generate", [call("write_file", json.dumps({"path": "a.md", "content": "x"}), None, form=ArgsForm.OBJECT)],
-                Stop.END_TURN, "STOP", usage=Usage(180, 20), id="resp-2", model="gemini-2.5-flash")
-    done = said("gemini_generate", [TextPart("Done.")], Stop.END_TURN, "STOP", usage=Usage(210, 2), id="resp-3",
-                model="gemini-2.5-flash")
+    bad = reply("gemini_generate", [], Stop.MALFORMED_TOOL_CALL, "MALFORMED_FUNCTION_CALL", usage=Usage(140, 0), id="resp-1",
+                model="gemini-2.5-flash", native={"finishMessage": "Malformed function call: print(default_api.write_file(path="})
+    good = reply("gemini_generate", [call("write_file", json.dumps({"path": "a.md", "content": "x"}), None, form=ArgsForm.OBJECT)],
+                 Stop.END_TURN, "STOP", usage=Usage(180, 20), id="resp-2", model="gemini-2.5-flash")
+    done = reply("gemini_generate", [TextPart("Done.")], Stop.END_TURN, "STOP", usage=Usage(210, 2), id="resp-3",
+                 model="gemini-2.5-flash")
     asked = {"role": "user", "parts": [{"text": "Create a.md with one letter."}]}
     again = {"role": "user", "parts": [{"text": "Your function call was malformed. Send the complete write_file call again and nothing else."}]}
     ran = [{"role": "model", "parts": [{"functionCall": {"name": "write_file", "args": {"path": "a.md", "content": "x"}}}]},
@@ -305,8 +305,8 @@ def _gemini_malformed() -> Story:
         "15-gemini-malformed-call.session.jsonl", "gemini_generate", "A malformed Gemini call, asked for again",
         "MALFORMED_FUNCTION_CALL comes with no content at all; asked again, the model sends a whole call, under STOP.",
         "Complete, completed",
-        (Asked({**base, "contents": [asked]}, bad), Asked({**base, "contents": [asked, again]}, good),
-         Asked({**base, "contents": [asked, again, *ran]}, done)),
+        (Exchange({**base, "contents": [asked]}, bad), Exchange({**base, "contents": [asked, again]}, good),
+         Exchange({**base, "contents": [asked, again, *ran]}, done)),
         url=URL_SSE,
     )
 
@@ -317,7 +317,7 @@ def _budget() -> Story:
     base = {"model": "gpt-5-mini", "stream": True, "max_tokens": 40}
     exchanges, history = [], [asked]
     for number, segment in enumerate(SEGMENTS[:5]):
-        exchanges.append(Asked({**base, "messages": list(history)}, chat(segment, "length", (60 + 40 * number, 40))))
+        exchanges.append(Exchange({**base, "messages": list(history)}, chat(segment, "length", (60 + 40 * number, 40))))
         history = [*history, assistant(segment), hint]
     return Story(
         "04-token-budget-exhausted.session.jsonl", "openai_chat", "The token budget is exhausted before the attempts",
@@ -328,18 +328,18 @@ def _budget() -> Story:
 
 def _thinking() -> Story:
     parts: list[ResponsePart] = [ReasoningPart("The user wants a plan. Let me think about every table and its writers first")]
-    empty = said("ollama_chat", parts, Stop.MAX_TOKENS, "length", usage=Usage(40, 32), model="qwen3:4b")
+    empty = reply("ollama_chat", parts, Stop.MAX_TOKENS, "length", usage=Usage(40, 32), model="qwen3:4b")
     request = {"model": "qwen3:4b", "stream": True, "options": {"num_predict": 32},
                "messages": [user("Plan the migration of the orders table.")]}
     return Story(
         "17-thinking-ate-the-budget.session.jsonl", "ollama_chat", "Thinking ate the whole budget",
         "num_predict ends the response while the model still thinks: no visible text, so the machine would ask once "
         "more with a larger cap.",
-        "Unrecorded, unrecorded", (Asked(request, empty),),
+        "Unrecorded, unrecorded", (Exchange(request, empty),),
     )
 
 
 STORIES: tuple[Story, ...] = (
-    _first(), _budget(), _anthropic_repaired(), _responses_degrades(), _mimo(), _router(), _batch(), _ran(), _context(),
+    _first(), _budget(), _anthropic_repaired(), _responses_degrades(), _mimo(), _router(), _batch(), _cut_call_ran(), _context(),
     _safety(), _pause(), _bedrock(), _gemini_malformed(), _thinking(),
 )

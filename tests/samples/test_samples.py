@@ -17,7 +17,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.tree import branch
 from loop_core.values import Stop
-from tests.samples.make import written
+from tests.samples.make import file_text
 from tests.samples.stories import STORIES
 
 FOLDER = Path(__file__).parents[2] / "sample_sessions"
@@ -26,7 +26,7 @@ AGENTS = sorted(path for path in FOLDER.glob("*.jsonl") if path not in FILES)
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-def opened(path: Path) -> View:
+def view_of(path: Path) -> View:
     loaded = open_paths([str(path)])
     assert [given.error for given in loaded.inputs] == [None]
     assert [given.notices for given in loaded.inputs] == [()]
@@ -47,7 +47,7 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_ends_as_it_says(path: Path) -> None:
     header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
-    assert ends(opened(path)) == header["end_state"]
+    assert ends(view_of(path)) == header["end_state"]
 
 
 @pytest.mark.parametrize("path", [*FILES, *AGENTS], ids=lambda path: path.name)
@@ -74,7 +74,7 @@ def test_its_line_in_the_readme(path: Path) -> None:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.file)
 def test_the_hand_written_ones_are_what_the_maker_makes(story) -> None:
-    assert (FOLDER / story.file).read_text(encoding="utf-8") == written(story)
+    assert (FOLDER / story.file).read_text(encoding="utf-8") == file_text(story)
 
 
 def test_the_program_knows_them_all_and_opens_the_first_story_first() -> None:
@@ -84,7 +84,7 @@ def test_the_program_knows_them_all_and_opens_the_first_story_first() -> None:
 
 
 def test_the_first_sample_completes_when_the_attempts_are_raised() -> None:
-    shown = opened(FILES[0])
+    shown = view_of(FILES[0])
     made = branch(shown, settings_of({"continuation_max_attempts": "5"}, Settings()))
     assert (made.view.turns[0].final_state.value, made.view.turns[0].terminal) == ("Complete", "completed")
     assert {step.fidelity.value for step in made.view.steps} == {"RECORDED"}
@@ -94,7 +94,7 @@ def test_the_first_sample_completes_when_the_attempts_are_raised() -> None:
 
 
 def test_the_first_sample_tells_that_the_cut_call_was_run() -> None:
-    shown = opened(FILES[0])
+    shown = view_of(FILES[0])
     assert shown.headline().startswith("CUT CALL RUN  turn 2 of 2")
     assert "write_file" in shown.headline()
 
@@ -113,7 +113,7 @@ WORDS = {
 @pytest.mark.parametrize("number", WORDS)
 def test_the_first_response_of_a_story(number: str) -> None:
     (path,) = (path for path in FILES if path.name.startswith(number))
-    facts = opened(path).responses[0]
+    facts = view_of(path).responses[0]
     stop, raw, verdict = WORDS[number]
     assert (facts.judgement.stop.normalized, facts.exchange.response.raw_stop_reason) == (Stop(stop), raw)
     assert {v.admission.value for v in facts.verdicts} == ({verdict} if verdict else set())

@@ -17,7 +17,7 @@ from tests.samples.transcripts import TRANSCRIPTS
 FOLDER = Path(__file__).parents[2] / "sample_sessions"
 
 
-def opened(name: str) -> View:
+def view_of(name: str) -> View:
     loaded = open_paths([str(FOLDER / name)])
     assert [given.error for given in loaded.inputs] == [None]
     return view(replay(open_case(loaded)))
@@ -25,8 +25,8 @@ def opened(name: str) -> View:
 
 @pytest.mark.parametrize("each", TRANSCRIPTS, ids=lambda each: each.file)
 def test_it_is_what_the_maker_makes_and_ends_as_it_says(each):
-    assert (FOLDER / each.file).read_text(encoding="utf-8") == each.written()
-    ends = "; ".join(f"{turn.final_state.value}, {turn.terminal}" for turn in opened(each.file).turns)
+    assert (FOLDER / each.file).read_text(encoding="utf-8") == each.file_text()
+    ends = "; ".join(f"{turn.final_state.value}, {turn.terminal}" for turn in view_of(each.file).turns)
     assert ends == each.end_state
 
 
@@ -42,7 +42,7 @@ def test_the_readme_is_made_from_the_samples():
 
 
 def test_claude_codes_story():
-    seen = opened("18-claude-code-cut-writes.jsonl")
+    seen = view_of("18-claude-code-cut-writes.jsonl")
     assert [turn.verdict.word for turn in seen.turns] == ["END INFERRED", "CUT CALL RUN", "COMPLETE"]
     places = [[link.place.value for link in turn.run.record.links] for turn in seen.turns]
     assert places == [["request", "repair", "tool_result"], ["request", "tool_result"], ["request"]]
@@ -54,7 +54,7 @@ def test_claude_codes_story():
 
 
 def test_pis_story():
-    seen = opened("19-pi-length-and-a-call-that-ran.jsonl")
+    seen = view_of("19-pi-length-and-a-call-that-ran.jsonl")
     assert [turn.verdict.word for turn in seen.turns] == ["CUT CALL RUN", "CUT, COMPLETED"]
     assert all(facts.exchange.response.raw_stop_reason is None for facts in seen.responses)
     assert seen.turns[1].joined_text.text.endswith("The latch holds it shut when the wind is up.")

@@ -26,7 +26,7 @@ class Transcript:
     end_state: str
     rows: tuple[Row, ...]
 
-    def written(self) -> str:
+    def file_text(self) -> str:
         """The whole file."""
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
 
@@ -151,7 +151,7 @@ def _pi_user(text: str) -> Row:
     return {"type": "message", "message": {"role": "user", "content": [_text(text)]}}
 
 
-def _pi_said(stop: str, tokens: int, *content: Row) -> Row:
+def _pi_reply(stop: str, tokens: int, *content: Row) -> Row:
     usage = {"input": 812, "output": tokens, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 812 + tokens}
     return {"type": "message", "message": {
         "role": "assistant", "content": list(content), "api": "openai-completions", "provider": "local",
@@ -171,7 +171,7 @@ PI = Transcript(
     _pi(
         {"type": "model_change", "provider": "local", "modelId": "qwen3-coder"},
         _pi_user("Write the parts of the garden gate to parts.md."),
-        _pi_said("length", 256, _text("Here is the list."), {
+        _pi_reply("length", 256, _text("Here is the list."), {
             "type": "toolCall", "id": "call_7f3a91c2", "name": "write",
             "arguments": {"path": "parts.md", "content": PARTS_CUT},
         }),
@@ -179,12 +179,12 @@ PI = Transcript(
             "role": "toolResult", "toolCallId": "call_7f3a91c2", "toolName": "write",
             "content": [_text("Successfully wrote 52 bytes to parts.md")], "isError": False,
         }},
-        _pi_said("stop", 11, _text("The list is in parts.md.")),
+        _pi_reply("stop", 11, _text("The list is in parts.md.")),
         {"type": "label", "targetId": "00000005", "label": "list written"},
         _pi_user("What is each of them for?"),
-        _pi_said("length", 256, _text("The hinges carry the gate and let it swing. The latch holds it ")),
+        _pi_reply("length", 256, _text("The hinges carry the gate and let it swing. The latch holds it ")),
         _pi_user("continue"),
-        _pi_said("stop", 9, _text("shut when the wind is up.")),
+        _pi_reply("stop", 9, _text("shut when the wind is up.")),
     ),
 )
 TRANSCRIPTS = (CLAUDE_CODE, PI)
@@ -193,7 +193,7 @@ TRANSCRIPTS = (CLAUDE_CODE, PI)
 def main(folder: Path) -> None:
     """Writes both."""
     for each in TRANSCRIPTS:
-        (folder / each.file).write_text(each.written(), encoding="utf-8")
+        (folder / each.file).write_text(each.file_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -51,10 +51,10 @@ class PageRecord:
     def _socket(self, socket: Any) -> None:
         self.asked.append(socket.url)
         self.drawn = ""
-        socket.on("framereceived", self._received)
+        socket.on("framereceived", self._receive)
         socket.on("framesent", lambda frame: self.sent.append(frame))
 
-    def _received(self, frame: str | bytes) -> None:
+    def _receive(self, frame: str | bytes) -> None:
         if isinstance(frame, bytes):
             self.drawn += _ESCAPES.sub("", frame.decode("utf-8", "replace"))
 

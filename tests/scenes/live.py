@@ -121,12 +121,12 @@ def async_turn(api: str, fake: Fake, *, line: Connection = QUICK, toolbox: Toolb
                tools: tuple[Tool, ...] = (), profile: str = "generic", **limits: Any) -> tuple[Turn, EventLog]:
     told = EventLog()
 
-    async def turned() -> Turn:
+    async def last_turn() -> Turn:
         async with AsyncLive(server(api, fake.url, key), told, toolbox, line) as source:
             trace = await arun("t", request(api, tools=tools), source, plan(api, profile, **limits))
         return trace.steps[-1].turn
 
-    return asyncio.run(turned()), told
+    return asyncio.run(last_turn()), told
 
 
 def holds(api: str, piece: bytes, text: str) -> bool:

@@ -68,14 +68,14 @@ def events(api: str, stream: bool, body: bytes) -> list[Event]:
     if api == CONVERSE:
         return list(_frames(body))
     if api == INVOKE:
-        return [_opened(event) for event in _frames(body)]
+        return [_inner_event(event) for event in _frames(body)]
     if api in (OLLAMA, GENERATE):
         assert body.endswith(b"\n")
         return [Event(None, json.loads(line)) for line in body.splitlines()]
-    return list(_sent(body))
+    return list(_sse_events(body))
 
 
-def _opened(event: Event) -> Event:
+def _inner_event(event: Event) -> Event:
     """What a chunk of InvokeModel holds; an exception stands by itself."""
     if event.name != "chunk":
         return event
@@ -95,7 +95,7 @@ def _frames(body: bytes) -> Iterator[Event]:
     assert not buffer._data, "bytes behind the last frame"
 
 
-def _sent(body: bytes) -> Iterator[Event]:
+def _sse_events(body: bytes) -> Iterator[Event]:
     *blocks, rest = body.decode().replace("\r\n", "\n").split("\n\n")
     assert not rest, "an event without its blank line is never dispatched"
     for number, block in enumerate(blocks, 1):
@@ -139,7 +139,7 @@ def refusal_complaints(api: str, status: int, body: bytes) -> list[str]:
         shape = _shapes().shape_for(value.pop("__type"))
         if status != ANTHROPICS_OWN and shape.metadata["error"]["httpStatusCode"] != status:
             return [f"{shape.name} is told with another status than {status}"]
-        return _shaped(shape, value, "")
+        return _misfits(shape, value, "")
     return ERRORS[api](None, value)
 
 
@@ -152,17 +152,17 @@ USED: set[Extra] = set()
 def _without_extra(api: str, value: Value) -> Value:
     rows = [row for row in EXTRA if row.api == api]
 
-    def cleared(inner: Any, place: tuple[str, ...]) -> Any:
+    def clear(inner: Any, place: tuple[str, ...]) -> Any:
         if isinstance(inner, list):
-            return [cleared(each, place) for each in inner]
+            return [clear(each, place) for each in inner]
         if not isinstance(inner, dict):
             return inner
         found = [row for row in rows if row.place == ".".join(place) and type(inner.get(row.key)) is row.kind]
         USED.update(found)
         gone = {row.key for row in found}
-        return {key: cleared(each, (*place, key)) for key, each in inner.items() if key not in gone}
+        return {key: clear(each, (*place, key)) for key, each in inner.items() if key not in gone}
 
-    return cleared(value, ()) if rows else value
+    return clear(value, ()) if rows else value
 
 
 @cache
@@ -292,7 +292,7 @@ def _interactions(stream: bool, name: str | None, value: Value) -> list[str]:
     types = pytest.importorskip("google.genai._gaos.types.interactions")
     if stream and value.get("event_type") != name:
         return [f"the event is called {name!r}, and its type is {value.get('event_type')!r}"]
-    return _declared(types.InteractionSSEEvent if stream else types.Interaction, _without_kind(stream, value))
+    return _surplus(types.InteractionSSEEvent if stream else types.Interaction, _without_kind(stream, value))
 
 
 def _without_kind(stream: bool, value: Value) -> Value:
@@ -304,11 +304,11 @@ def _without_kind(stream: bool, value: Value) -> Value:
 def _interactions_error(name: str | None, value: Value) -> list[str]:
     types = pytest.importorskip("google.genai._gaos.types.interactions")
     if name is not None:
-        return _declared(types.InteractionSSEEvent, value)
-    return _only("error", value) or _declared(types.Error, value["error"])
+        return _surplus(types.InteractionSSEEvent, value)
+    return _only("error", value) or _surplus(types.Error, value["error"])
 
 
-def _declared(model: Any, value: Value) -> list[str]:
+def _surplus(model: Any, value: Value) -> list[str]:
     """What a model of this SDK, which takes anything, was given beside what it declares."""
     from pydantic import ValidationError
 
@@ -358,9 +358,9 @@ def _shapes() -> Any:
 
 def _converse(stream: bool, name: str | None, value: Value) -> list[str]:
     if not stream:
-        return _shaped(_shapes().shape_for("ConverseResponse"), value, "")
+        return _misfits(_shapes().shape_for("ConverseResponse"), value, "")
     members = _shapes().shape_for("ConverseStreamOutput").members
-    return _shaped(members[name], value, str(name)) if name in members else [f"no event is called {name!r}"]
+    return _misfits(members[name], value, str(name)) if name in members else [f"no event is called {name!r}"]
 
 
 _PYTHON: Mapping[str, tuple[type, ...]] = {
@@ -369,7 +369,7 @@ _PYTHON: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _shaped(shape: Any, value: Any, place: str) -> list[str]:
+def _misfits(shape: Any, value: Any, place: str) -> list[str]:
     """What a shape of botocore has against a value."""
     if getattr(shape, "is_document_type", False):
         return []
@@ -380,9 +380,9 @@ def _shaped(shape: Any, value: Any, place: str) -> list[str]:
         words = shape.enum
         return [f"{place}: {value!r} is none of {', '.join(words)}"] if words and value not in words else []
     if kind == "list":
-        return [each for at, inner in enumerate(value) for each in _shaped(shape.member, inner, f"{place}[{at}]")]
+        return [each for at, inner in enumerate(value) for each in _misfits(shape.member, inner, f"{place}[{at}]")]
     if kind == "map":
-        return [each for key, inner in value.items() for each in _shaped(shape.value, inner, f"{place}.{key}")]
+        return [each for key, inner in value.items() for each in _misfits(shape.value, inner, f"{place}.{key}")]
     return list(_structure(shape, value, place)) if kind == "structure" else []
 
 
@@ -395,7 +395,7 @@ def _structure(shape: Any, value: Value, place: str) -> Iterator[str]:
         yield f"{place}: expected one member of a union, and there are {len(value)}"
     for key, inner in value.items():
         if key in names:
-            yield from _shaped(names[key], inner, f"{place}.{key}")
+            yield from _misfits(names[key], inner, f"{place}.{key}")
         else:
             yield f"{place}.{key}: no member is called so"
 

@@ -240,7 +240,7 @@ def gemini_interactions(question: Question) -> Saw:
     saw = Saw()
     if not question.stream:
         saw.reason, saw.model = came.status, came.model
-        saw.tokens = _spent(came.usage)
+        saw.tokens = _tokens(came.usage)
         for step in came.steps or ():
             if step.type == "model_output":
                 saw.text += "".join(each.text for each in step.content)
@@ -256,7 +256,7 @@ def gemini_interactions(question: Question) -> Saw:
             saw.model = event.interaction.model or saw.model
             ended = event.event_type == "interaction.completed"
             saw.reason = event.interaction.status if ended else saw.reason
-            saw.tokens = _spent(event.interaction.usage) if ended else saw.tokens
+            saw.tokens = _tokens(event.interaction.usage) if ended else saw.tokens
         elif event.event_type == "step.start" and event.step.type == "function_call":
             saw.calls.append([event.step.name, ""])
         elif event.event_type == "step.delta":
@@ -268,7 +268,7 @@ def gemini_interactions(question: Question) -> Saw:
     return saw
 
 
-def _spent(usage: Any) -> int | None:
+def _tokens(usage: Any) -> int | None:
     return None if usage is None else (usage.total_output_tokens or 0) + (usage.total_thought_tokens or 0)
 
 

@@ -26,18 +26,18 @@ def event(*parts, author="A", **more):
     return {**content, "invocationId": "e-1", "author": author, "timestamp": 1795892803.25, **more}
 
 
-def said(text, **more):
+def part(text, **more):
     return {"text": text, **more}
 
 
-GO = event(said("go"), author="user")
+GO = event(part("go"), author="user")
 
 
 def call(name="write_file", key="c1"):
     return {"functionCall": {"id": key, "name": name, "args": json.loads(WHOLE)}}
 
 
-def returned(response, key="c1", **more):
+def result_event(response, key="c1", **more):
     return event({"functionResponse": {"id": key, "name": "write_file", "response": response}}, **more)
 
 
@@ -58,7 +58,7 @@ def response(seen, index=0):
     return seen.responses[index].exchange.response
 
 
-def refused(seen):
+def refusals(seen):
     return [dict(each.exchange.refusals) for each in seen.responses]
 
 
@@ -75,14 +75,14 @@ def test_a_session_and_a_list_of_events_are_recognised_in_both_spellings(spell):
 
 
 def test_members_in_snake_case_are_read_as_those_in_camel_case(tmp_path):
-    events = [{"invocation_id": "e", "author": "user", "content": {"parts": [said("go")]}},
+    events = [{"invocation_id": "e", "author": "user", "content": {"parts": [part("go")]}},
               {"invocation_id": "e", "author": "A", "model_version": "gemini-3", "finish_reason": "MAX_TOKENS",
                "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 5},
                "content": {"parts": [{"function_call": {"id": "c", "name": "w", "args": {"a": 1}}}]}}]
     seen = show(json.dumps(events), tmp_path, name="events.json")
     assert (response(seen).api, response(seen).stop_reason.raw) == ("gemini_generate", "MAX_TOKENS")
     assert response(seen).usage == Usage(3, 5)
-    assert [(part.name, part.arguments) for part in response(seen).parts] == [("w", '{"a": 1}')]
+    assert [(each.name, each.arguments) for each in response(seen).parts] == [("w", '{"a": 1}')]
 
 
 # -- whose word it is --------------------------------------------------------------------------------------------------
@@ -93,13 +93,13 @@ def test_members_in_snake_case_are_read_as_those_in_camel_case(tmp_path):
     ("MALFORMED_FUNCTION_CALL", "malformed_tool_call"),
 ])
 def test_a_word_that_gemini_sent_is_the_providers(tmp_path, word, stop):
-    seen = read(tmp_path, GO, gemini(said("hi"), word=word))
+    seen = read(tmp_path, GO, gemini(part("hi"), word=word))
     assert response(seen).stop_reason.raw == word
     assert stops(seen) == [stop]
 
 
 def test_stop_over_calls_of_gemini_asks_for_tools(tmp_path):
-    seen = read(tmp_path, GO, gemini(call()), returned({"result": "ok"}), gemini(said("done")))
+    seen = read(tmp_path, GO, gemini(call()), result_event({"result": "ok"}), gemini(part("done")))
     assert stops(seen) == ["tool_call", "end_turn"]
     assert words(seen) == ["COMPLETE"]
 
@@ -109,20 +109,20 @@ def test_stop_over_calls_of_gemini_asks_for_tools(tmp_path):
     {"usageMetadata": {"candidatesTokenCount": 2, "cachedContentTokenCount": 0}},
 ])
 def test_a_cut_of_another_provider_is_a_word_of_adk(tmp_path, more):
-    reason = response(read(tmp_path, GO, {**gemini(said("hi"), word="MAX_TOKENS"), **more})).stop_reason
+    reason = response(read(tmp_path, GO, {**gemini(part("hi"), word="MAX_TOKENS"), **more})).stop_reason
     assert (reason.raw, reason.normalized) == (None, "max_tokens")
     assert [each.rule for each in reason.evidence] == ["transcript.recorder", "adk.finish_reasons"]
 
 
 def test_adks_own_stop_shows_nothing_since_it_writes_it_without_a_reason_too(tmp_path):
-    assert words(read(tmp_path, GO, other(said("The queue was")))) == ["END NOT RECORDED"]
-    seen = read(tmp_path, GO, other(call()), returned({"result": "ok"}), other(said("done")), GO, other(said("x")))
+    assert words(read(tmp_path, GO, other(part("The queue was")))) == ["END NOT RECORDED"]
+    seen = read(tmp_path, GO, other(call()), result_event({"result": "ok"}), other(part("done")), GO, other(part("x")))
     assert [each.exchange.response.stop_reason.evidence[-1].rule for each in seen.responses] == [
         "transcript.inferred.calls_answered", "transcript.inferred.user_went_on", "transcript.absent"]
 
 
 def test_the_code_of_a_table_without_the_word_is_that_word(tmp_path):
-    seen = read(tmp_path, GO, event(said("hi"), errorCode="SAFETY"))
+    seen = read(tmp_path, GO, event(part("hi"), errorCode="SAFETY"))
     assert stops(seen) == ["safety_blocked"]
     assert response(seen).stop_reason.evidence[0].at.pointer == "/errorCode"
 
@@ -137,7 +137,7 @@ def test_an_answer_of_which_adk_says_that_it_has_no_content_is_empty(tmp_path):
     ("gemini-3-pro", "gemini_generate"), ("claude-opus-4-5", "anthropic_messages"), ("gpt-5", "openai_chat"),
 ])
 def test_the_wire_format_follows_from_the_name_of_the_model(tmp_path, model, api):
-    assert response(read(tmp_path, GO, event(said("x"), modelVersion=model))).api == api
+    assert response(read(tmp_path, GO, event(part("x"), modelVersion=model))).api == api
 
 
 # -- failures, and calls that ADK left out -----------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_the_wire_format_follows_from_the_name_of_the_model(tmp_path, model, api
 
 def test_an_event_with_an_error_alone_is_a_failed_request(tmp_path):
     failure = {"errorCode": "UNAVAILABLE", "errorMessage": "503 UNAVAILABLE. The model is overloaded."}
-    for before in ((GO,), (GO, gemini(call()), returned({"result": "ok"}))):
+    for before in ((GO,), (GO, gemini(call()), result_event({"result": "ok"}))):
         seen = read(tmp_path, *before, event(**failure))
         assert words(seen) == ["ERROR"]
         assert "overloaded" in response(seen, -1).error.message
@@ -167,24 +167,24 @@ def test_an_error_after_an_answer_is_no_failure_of_the_provider(tmp_path):
 
 
 def test_the_limit_of_requests_ends_a_turn_and_is_no_answer(tmp_path):
-    seen = read(tmp_path, GO, gemini(call()), returned({"result": "ok"}), event(**LIMIT))
+    seen = read(tmp_path, GO, gemini(call()), result_event({"result": "ok"}), event(**LIMIT))
     assert len(seen.responses) == 1
     assert words(seen) == ["CANCELLED"]
 
 
 def test_a_run_that_was_aborted_has_no_results_of_the_calls_that_it_sealed(tmp_path):
-    sealed = returned({"error": "Invocation was aborted by client."}, errorCode="INVOCATION_ABORTED")
+    sealed = result_event({"error": "Invocation was aborted by client."}, errorCode="INVOCATION_ABORTED")
     seen = read(tmp_path, GO, gemini(call()), sealed)
     assert words(seen) == ["CANCELLED"]
     assert not seen.inputs[0].answers
 
 
 def test_a_live_answer_that_the_user_interrupted_is_cancelled(tmp_path):
-    assert stops(read(tmp_path, GO, event(said("Let me"), interrupted=True))) == ["cancelled"]
+    assert stops(read(tmp_path, GO, event(part("Let me"), interrupted=True))) == ["cancelled"]
 
 
 def test_a_call_whose_arguments_adk_could_not_read_is_held(tmp_path):
-    seen = read(tmp_path, GO, other(said("I write."), word="MAX_TOKENS", errorCode="MAX_TOKENS",
+    seen = read(tmp_path, GO, other(part("I write."), word="MAX_TOKENS", errorCode="MAX_TOKENS",
                                     errorMessage=f"{UNREAD}write_file, page_team"))
     assert [(each.name, each.arguments, each.closed) for each in response(seen).tool_calls] == [
         ("write_file", None, False), ("page_team", None, False)]
@@ -201,15 +201,15 @@ def test_a_call_that_adk_could_not_read_did_not_come_without_arguments(tmp_path)
 
 
 def test_what_litellm_streamed_may_end_in_an_event_of_its_own(tmp_path):
-    seen = read(tmp_path, GO, other(said("I write.")), other(**CODE, word="MAX_TOKENS"))
+    seen = read(tmp_path, GO, other(part("I write.")), other(**CODE, word="MAX_TOKENS"))
     assert stops(seen) == ["max_tokens"]
     assert len(response(seen).tool_calls) == 1
-    two = read(tmp_path, GO, other(said("I write.")), other(**CODE, word="MAX_TOKENS", author="B"))
+    two = read(tmp_path, GO, other(part("I write.")), other(**CODE, word="MAX_TOKENS", author="B"))
     assert len(two.responses) == 2
 
 
 def test_the_arguments_of_a_cut_call_look_whole_and_adk_runs_it(tmp_path):
-    seen = read(tmp_path, GO, other(call(), word="MAX_TOKENS"), returned({"result": "61 bytes"}))
+    seen = read(tmp_path, GO, other(call(), word="MAX_TOKENS"), result_event({"result": "61 bytes"}))
     (made,) = response(seen).tool_calls
     assert (made.arguments, made.form, made.closed) == (WHOLE, ArgsForm.OBJECT, False)
     assert words(seen) == ["CUT CALL RUN"]
@@ -217,8 +217,8 @@ def test_the_arguments_of_a_cut_call_look_whole_and_adk_runs_it(tmp_path):
 
 def test_a_call_that_adk_refused_for_its_arguments_did_not_run(tmp_path):
     why = "Invoking `write_file()` failed as the following mandatory input parameters are not present:\ncontent"
-    seen = read(tmp_path, GO, other(call(), word="MAX_TOKENS"), returned({"error": why}))
-    assert refused(seen) == [{"c1": "the agent refused its arguments: it did not run"}]
+    seen = read(tmp_path, GO, other(call(), word="MAX_TOKENS"), result_event({"error": why}))
+    assert refusals(seen) == [{"c1": "the agent refused its arguments: it did not run"}]
     assert words(seen) == ["CALL HELD"]
 
 
@@ -226,9 +226,9 @@ def test_a_call_that_adk_refused_for_its_arguments_did_not_run(tmp_path):
 
 
 def test_the_parts_of_an_answer(tmp_path):
-    seen = read(tmp_path, GO, gemini(said("hm", thought=True, thoughtSignature="s"), said("hi"), said(""),
+    seen = read(tmp_path, GO, gemini(part("hm", thought=True, thoughtSignature="s"), part("hi"), part(""),
                                      call(), {"executableCode": {"code": "1"}}))
-    assert [type(part) for part in response(seen).parts] == [ReasoningPart, TextPart, ToolCall, OpaquePart]
+    assert [type(each) for each in response(seen).parts] == [ReasoningPart, TextPart, ToolCall, OpaquePart]
     assert response(seen).parts[0] == ReasoningPart("hm", "s")
     assert response(seen).parts[3].type == "executableCode"
 
@@ -239,7 +239,7 @@ def test_the_parts_of_an_answer(tmp_path):
     ({"content": [{"type": "text", "text": "boom"}], "isError": True}, "boom", True),
 ])
 def test_the_result_of_a_call(tmp_path, result, text, error):
-    seen = read(tmp_path, GO, gemini(call()), returned(result))
+    seen = read(tmp_path, GO, gemini(call()), result_event(result))
     (answer,) = seen.inputs[0].answers
     assert (answer.result.text, answer.result.is_error) == (text, error)
 
@@ -253,21 +253,21 @@ def test_the_result_of_a_call(tmp_path, result, text, error):
     ({"promptTokenCount": 3, "candidatesTokenCount": 5, "cachedContentTokenCount": 2}, Usage(3, 5, None, 2)),
 ])
 def test_thoughts_are_output_that_gemini_counts_apart(tmp_path, counts, usage):
-    assert response(read(tmp_path, GO, gemini(said("x"), usageMetadata=counts))).usage == usage
+    assert response(read(tmp_path, GO, gemini(part("x"), usageMetadata=counts))).usage == usage
 
 
 def test_pieces_of_a_stream_and_events_without_content_are_counted(tmp_path):
-    seen = read(tmp_path, GO, gemini(said("h"), partial=True), event(actions={"stateDelta": {"a": 1}}),
-                gemini(said("hi")))
+    seen = read(tmp_path, GO, gemini(part("h"), partial=True), event(actions={"stateDelta": {"a": 1}}),
+                gemini(part("hi")))
     assert stops(seen) == ["end_turn"]
     assert "events that are pieces of an answer that comes whole later: 1" in "\n".join(seen.inputs[0].notices)
 
 
 def test_agents_that_ran_beside_each_other_each_go_on_with_their_own_calls(tmp_path):
     seen = read(tmp_path, GO, gemini(call(key="a"), branch="P.A"), gemini(call(key="b"), branch="P.B"),
-                returned({"result": "1"}, "a", branch="P.A"), returned({"result": "2"}, "b", branch="P.B"),
-                gemini(said("A"), branch="P.A"), gemini(said("B"), branch="P.B"),
-                event(said("more"), author="user"), gemini(said("C"), branch="P.A"))
+                result_event({"result": "1"}, "a", branch="P.A"), result_event({"result": "2"}, "b", branch="P.B"),
+                gemini(part("A"), branch="P.A"), gemini(part("B"), branch="P.B"),
+                event(part("more"), author="user"), gemini(part("C"), branch="P.A"))
     assert words(seen) == ["COMPLETE", "COMPLETE", "COMPLETE"]
     assert seen.responses[0].exchange.session == "app s1 › P.A"
     assert [message.parts[0].text for message in seen.responses[-1].exchange.request.messages] == ["go", "more"]
@@ -295,9 +295,9 @@ def base(tmp_path, table, *rows):
 
 
 def test_a_database_holds_sessions_whose_events_follow_their_times(tmp_path):
-    seen = view_file(base(tmp_path, NEW, {"event_data": gemini(said("hi")), "timestamp": 5}, {"event_data": GO},
-                       {"event_data": GO, "user_id": "v"}, {"event_data": gemini(said("cut"), word="MAX_TOKENS"),
-                                                            "timestamp": 9, "user_id": "v"}))
+    seen = view_file(base(tmp_path, NEW, {"event_data": gemini(part("hi")), "timestamp": 5}, {"event_data": GO},
+                          {"event_data": GO, "user_id": "v"}, {"event_data": gemini(part("cut"), word="MAX_TOKENS"),
+                                                               "timestamp": 9, "user_id": "v"}))
     assert seen.inputs[0].format == "adk"
     assert words(seen) == ["COMPLETE", "TRUNCATED"]
     assert response(seen, 1).stop_reason.evidence[0].at.pointer == "/event_data/finishReason"
@@ -305,14 +305,14 @@ def test_a_database_holds_sessions_whose_events_follow_their_times(tmp_path):
 
 
 def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
-    content = {"parts": [said("hi")], "role": "model"}
+    content = {"parts": [part("hi")], "role": "model"}
     seen = view_file(base(
-        tmp_path, OLD, {"author": "user", "content": {"parts": [said("go")]}},
+        tmp_path, OLD, {"author": "user", "content": {"parts": [part("go")]}},
         {"author": "A", "content": content, "partial": 1}, {"author": "A", "content": content, "partial": 0,
          "error_code": "MAX_TOKENS", "error_message": f"{UNREAD}write_file", "actions": b"\x80\x04",
          "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 5}},
-        {"author": "user", "content": {"parts": [said("on")]}}, {"author": "A", "content": content, "interrupted": 1},
-        {"author": "user", "content": {"parts": [said("on")]}},
+        {"author": "user", "content": {"parts": [part("on")]}}, {"author": "A", "content": content, "interrupted": 1},
+        {"author": "user", "content": {"parts": [part("on")]}},
         {"author": "B", "branch": "P.B", "content": content, "error_code": "SAFETY"}))
     assert stops(seen) == ["max_tokens", "cancelled", "safety_blocked"]
     assert [made.name for made in response(seen).tool_calls] == ["write_file"]
@@ -322,9 +322,9 @@ def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
 
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
-    seen = read(tmp_path, GO, {**gemini(said("hi")), "author": 7})
+    seen = read(tmp_path, GO, {**gemini(part("hi")), "author": 7})
     assert "event 2: author is a number, and text was expected" in "\n".join(seen.inputs[0].notices)
-    held = view_file(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(said("hi"))}))
+    held = view_file(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(part("hi"))}))
     assert "event 1: event_data.content is a list, and an object was expected" in "\n".join(held.inputs[0].notices)
 
 

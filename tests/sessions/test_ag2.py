@@ -27,7 +27,7 @@ def calls(arguments):
     return [{"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": arguments}}]
 
 
-def asked(word="stop", text="Hi.", messages=(GO,), cap=500, used=3, client=("OpenAI",), **message):
+def exchange(word="stop", text="Hi.", messages=(GO,), cap=500, used=3, client=("OpenAI",), **message):
     """A request, its answer, and the classes of the clients of its agent."""
     answer = {"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [
         {"index": 0, "finish_reason": word, "message": {"role": "assistant", "content": text, **message}}],
@@ -69,32 +69,32 @@ def test_the_tables_are_recognised_by_their_columns(tmp_path, column):
 @pytest.mark.parametrize(("word", "verdict"), [
     ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED"), (None, "END NOT RECORDED")])
 def test_the_word_is_the_providers_where_openais_client_asked(tmp_path, client, word, verdict):
-    seen = read(tmp_path, asked(word, client=(client,)))
+    seen = read(tmp_path, exchange(word, client=(client,)))
     assert (words(seen), response(seen).stop_reason.raw) == ([verdict], word)
 
 
 @pytest.mark.parametrize("classes", [("AnthropicClient",), ("OpenAI", "AnthropicClient"), ()])
 def test_the_stop_of_another_client_shows_nothing(tmp_path, classes):
-    seen = read(tmp_path, asked(client=classes), asked("tool_calls", client=classes, tool_calls=calls(WHOLE)))
+    seen = read(tmp_path, exchange(client=classes), exchange("tool_calls", client=classes, tool_calls=calls(WHOLE)))
     assert (words(seen), response(seen).stop_reason.raw) == (["END NOT RECORDED", "COMPLETE SO FAR"], None)
     assert response(seen, 1).stop_reason.evidence[-1].rule == "ag2.finish_reasons"
 
 
 def test_counts_at_the_cap_show_the_cut_that_another_client_calls_stop(tmp_path):
-    seen = read(tmp_path, asked(client=("AnthropicClient",), cap=16, used=16))
+    seen = read(tmp_path, exchange(client=("AnthropicClient",), cap=16, used=16))
     assert (words(seen), seen.responses[0].exchange.cap) == (["TRUNCATED"], 16)
 
 
 def test_a_call_beside_the_stop_of_another_client_is_not_whole(tmp_path):
     """AG2 writes `tool_calls` for Claude's `tool_use`, so that it is one of a cut answer."""
-    seen = read(tmp_path, asked(client=("AnthropicClient",), tool_calls=calls(WHOLE)))
+    seen = read(tmp_path, exchange(client=("AnthropicClient",), tool_calls=calls(WHOLE)))
     assert [call.closed for call in response(seen).tool_calls] == [False]
     (verdict,) = seen.responses[0].verdicts
     assert (words(seen), verdict.admission) == (["END NOT RECORDED"], Admission.HELD)
 
 
 def test_a_request_that_failed_has_a_text_in_place_of_the_answer(tmp_path):
-    request, _, client = asked()
+    request, _, client = exchange()
     seen = read(tmp_path, (request, {"response": "error_code:429, config 0 failed"}, client))
     assert (words(seen), response(seen).error.message) == (["ERROR"], "error_code:429, config 0 failed")
 
@@ -102,8 +102,8 @@ def test_a_request_that_failed_has_a_text_in_place_of_the_answer(tmp_path):
 @pytest.mark.parametrize(("result", "verdict"), [
     (NOT_JSON, "CALL REPAIRED"), ("Error: Function write_file not found.", "CALL HELD"), ("written", "CUT CALL RUN")])
 def test_requests_that_hold_one_another_are_a_turn_and_a_result_may_refuse_its_call(tmp_path, result, verdict):
-    first = asked("length", None, tool_calls=calls(CUT))
+    first = exchange("length", None, tool_calls=calls(CUT))
     history = [GO, {"role": "assistant", "content": None, "tool_calls": calls(CUT)},
                {"role": "tool", "tool_call_id": "c1", "content": result}]
-    seen = read(tmp_path, first, asked("tool_calls", None, history, tool_calls=calls(WHOLE)))
+    seen = read(tmp_path, first, exchange("tool_calls", None, history, tool_calls=calls(WHOLE)))
     assert (words(seen), stops(seen)) == ([verdict], [Stop.MAX_TOKENS, Stop.TOOL_CALL])

@@ -9,7 +9,7 @@ from inspector.sessions import folders
 from inspector.sessions.folders import transcripts
 
 
-def wrote(path: Path, at: float) -> str:
+def write(path: Path, at: float) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x" * 5)
     os.utime(path, (at, at))
@@ -17,32 +17,32 @@ def wrote(path: Path, at: float) -> str:
 
 
 def test_a_database_is_as_new_as_its_log(tmp_path):
-    base = wrote(tmp_path / ".local/share/opencode/opencode.db", 100)
-    other = wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300)
-    wrote(tmp_path / ".local/share/opencode/opencode.db-wal", 500)
+    base = write(tmp_path / ".local/share/opencode/opencode.db", 100)
+    other = write(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300)
+    write(tmp_path / ".local/share/opencode/opencode.db-wal", 500)
     found = transcripts({"HOME": str(tmp_path)})
     assert [(each.path, each.modified) for each in found] == [(base, 500), (other, 300)]
 
 
 def test_a_file_is_listed_once(tmp_path):
-    chat = wrote(tmp_path / ".qwen/projects/w/chats/a.jsonl", 300)
+    chat = write(tmp_path / ".qwen/projects/w/chats/a.jsonl", 300)
     day = tmp_path / ".codex/sessions/2026/03/04"
-    plain, packed = wrote(day / "rollout-a.jsonl", 200), wrote(day / "rollout-b.jsonl.zst", 100)
-    wrote(day / "rollout-a.jsonl.zst", 400)
+    plain, packed = write(day / "rollout-a.jsonl", 200), write(day / "rollout-b.jsonl.zst", 100)
+    write(day / "rollout-a.jsonl.zst", 400)
     assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == [chat, plain, packed]
     assert [each.path for each in transcripts({"QWEN_HOME": str(tmp_path / ".qwen")})] == [chat]
 
 
 def test_each_agents_own_folder_is_looked_in(tmp_path):
     expected = [
-        (wrote(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300), "Claude Code"),
-        (wrote(tmp_path / ".pi/agent/sessions/--w--/2026_x.jsonl", 200), "pi"),
-        (wrote(tmp_path / ".openclaw/agents/main/sessions/o.jsonl", 100), "OpenClaw"),
+        (write(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300), "Claude Code"),
+        (write(tmp_path / ".pi/agent/sessions/--w--/2026_x.jsonl", 200), "pi"),
+        (write(tmp_path / ".openclaw/agents/main/sessions/o.jsonl", 100), "OpenClaw"),
     ]
-    wrote(tmp_path / ".claude/projects/-w-a/s1/subagents/agent-a.jsonl", 400)
-    wrote(tmp_path / ".claude/history.jsonl", 500)
-    wrote(tmp_path / ".claude/projects/-w-a/notes.md", 600)
-    wrote(tmp_path / ".openclaw/agents/main/other/x.jsonl", 700)
+    write(tmp_path / ".claude/projects/-w-a/s1/subagents/agent-a.jsonl", 400)
+    write(tmp_path / ".claude/history.jsonl", 500)
+    write(tmp_path / ".claude/projects/-w-a/notes.md", 600)
+    write(tmp_path / ".openclaw/agents/main/other/x.jsonl", 700)
     found = transcripts({"HOME": str(tmp_path)})
     assert [(each.path, each.agent) for each in found] == expected
     assert [(each.modified, each.size) for each in found] == [(300, 5), (200, 5), (100, 5)]
@@ -76,22 +76,22 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
     ],
 )
 def test_a_variable_names_another_folder(tmp_path, variable, below, agent):
-    path = wrote(tmp_path / "else" / below, 1)
+    path = write(tmp_path / "else" / below, 1)
     found = transcripts({"HOME": str(tmp_path / "home"), variable: str(tmp_path / "else")})
     assert [(each.path, each.agent) for each in found] == [(path, agent)]
 
 
 def test_a_subagent_of_cursor_is_read_with_its_session_and_not_listed(tmp_path):
     place = tmp_path / ".cursor/projects/p/agent-transcripts"
-    expected = [wrote(place / "flat.jsonl", 300), wrote(place / "s/s.jsonl", 200)]
-    wrote(place / "s/subagents/a.jsonl", 400)
+    expected = [write(place / "flat.jsonl", 300), write(place / "s/s.jsonl", 200)]
+    write(place / "s/subagents/a.jsonl", 400)
     assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == expected
 
 
 def test_only_the_newest_are_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "NEWEST", 4)
     for number in range(30):
-        wrote(tmp_path / f".claude/projects/p{number % 3}/s{number}.jsonl", number)
+        write(tmp_path / f".claude/projects/p{number % 3}/s{number}.jsonl", number)
     found = transcripts({"HOME": str(tmp_path)})
     assert [each.modified for each in found] == [29, 28, 27, 26]
 
@@ -104,7 +104,7 @@ def test_without_a_home_or_folders_nothing_is_found(tmp_path):
 
 
 def test_a_linked_folder_is_not_followed_and_a_lost_link_passed_over(tmp_path):
-    path = wrote(tmp_path / ".pi/agent/sessions/a/s.jsonl", 1)
+    path = write(tmp_path / ".pi/agent/sessions/a/s.jsonl", 1)
     (tmp_path / ".pi/agent/sessions/a/loop").symlink_to(tmp_path / ".pi/agent/sessions")
     (tmp_path / ".pi/agent/sessions/a/lost.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
     assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == [path]
@@ -113,5 +113,5 @@ def test_a_linked_folder_is_not_followed_and_a_lost_link_passed_over(tmp_path):
 def test_a_folder_of_very_many_names_is_left_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "MOST_NAMES", 10)
     for number in range(40):
-        wrote(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
+        write(tmp_path / f".pi/agent/sessions/s{number}.jsonl", number)
     assert len(transcripts({"HOME": str(tmp_path)})) == 10

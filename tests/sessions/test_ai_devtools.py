@@ -27,7 +27,7 @@ def step(number: int, answer: Any, asked: Any = ASKED, kind: str = "generate", r
             "raw_chunks": None, **raw, **more}
 
 
-def built(*steps: Row) -> str:
+def generations(*steps: Row) -> str:
     runs = [{"id": run, "started_at": "2026-01-01T00:00:00Z"} for run in dict.fromkeys(one["run_id"] for one in steps)]
     return json.dumps({"runs": runs, "steps": list(steps)}, indent=2)
 
@@ -59,7 +59,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
      "gemini_generate"),
 ])
 def test_the_providers_own_object_is_read(answer, asked, api, tmp_path):
-    seen = show(built(step(1, answer, asked)), tmp_path, name="generations.json")
+    seen = show(generations(step(1, answer, asked)), tmp_path, name="generations.json")
     (facts,) = seen.responses
     assert (words(seen), facts.exchange.api, facts.exchange.response.text) == (["TRUNCATED"], api, "Half")
     assert (facts.exchange.request.max_tokens, facts.exchange.duration_ms) == (30, 250)
@@ -70,7 +70,7 @@ def test_a_stream_is_the_providers_events_and_not_those_of_the_sdk(tmp_path):
     """A router that says that the calls are complete, over one that it cut."""
     call = {"index": 0, **CALL}
     events = chunks({"content": "I look."}, {"tool_calls": [call]}, word="tool_calls")
-    seen = show(built(step(1, events, kind="stream")), tmp_path)
+    seen = show(generations(step(1, events, kind="stream")), tmp_path)
     assert (words(seen), stops(seen)) == (["CALL HELD"], ["max_tokens"])
     (held,) = seen.responses[0].exchange.response.tool_calls
     assert held.arguments == '{"path": "a.'
@@ -79,7 +79,7 @@ def test_a_stream_is_the_providers_events_and_not_those_of_the_sdk(tmp_path):
 
 def test_a_stream_that_was_given_up_is_interrupted(tmp_path):
     made = step(1, chunks({"content": "Half an ans"}), kind="stream", error="Request aborted")
-    seen = show(built(made), tmp_path)
+    seen = show(generations(made), tmp_path)
     assert (words(seen), stops(seen)) == (["INTERRUPTED"], ["interrupted"])
     assert "Request aborted" in seen.turns[0].verdict.sentence
 
@@ -91,7 +91,7 @@ def test_runs_that_begin_with_the_same_request_are_turns_of_their_own(tmp_path):
                                   {"role": "tool", "tool_call_id": "c1", "content": "none"}]}
     made = [step(1, first), step(2, first, run="u2"), step(3, chat("Done.", "stop"), more),
             step(4, chat("Done too.", "stop"), more, run="u2")]
-    seen = show(built(*made), tmp_path)
+    seen = show(generations(*made), tmp_path)
     assert [[*turn.responses] for turn in seen.turns] == [[0, 2], [1, 3]]
     assert words(seen) == ["COMPLETE", "COMPLETE"]
     assert [facts.exchange.session for facts in seen.responses] == ["u1", "u2", "u1", "u2"]
@@ -99,7 +99,7 @@ def test_runs_that_begin_with_the_same_request_are_turns_of_their_own(tmp_path):
 
 def test_a_cut_answer_in_one_run_is_not_asked_for_again_by_another(tmp_path):
     asked = {**ASKED, "max_tokens": 60}
-    seen = show(built(step(1, chat("Half", "length")), step(2, chat("All.", "stop"), asked, run="u2")), tmp_path)
+    seen = show(generations(step(1, chat("Half", "length")), step(2, chat("All.", "stop"), asked, run="u2")), tmp_path)
     assert words(seen) == ["TRUNCATED", "COMPLETE"]
 
 
@@ -110,13 +110,13 @@ def test_a_cut_answer_in_one_run_is_not_asked_for_again_by_another(tmp_path):
     ({"raw_response": '{"choices": ['}, "no response in it"),
 ])
 def test_a_step_without_an_answer_is_skipped_with_its_reason(more, why, tmp_path):
-    seen = show(built(step(1, chat("Done.", "stop")), step(2, None, **more)), tmp_path)
+    seen = show(generations(step(1, chat("Done.", "stop")), step(2, None, **more)), tmp_path)
     assert words(seen) == ["COMPLETE"]
     assert [skip.why for skip in seen.inputs[0].skipped] == [why]
 
 
 def test_a_cut_file_gives_the_steps_before(tmp_path):
-    whole = built(step(1, chat("Done.", "stop")), step(2, chat("Two.", "stop"), run="u2"))
+    whole = generations(step(1, chat("Done.", "stop")), step(2, chat("Two.", "stop"), run="u2"))
     path = tmp_path / "generations.json"
     path.write_text(whole[: whole.rindex("raw_request")])
     (given,) = open_paths([str(path)]).inputs
@@ -134,7 +134,7 @@ def test_a_file_without_a_step_says_so(runs, tmp_path):
 
 def test_many_runs_before_the_first_step(tmp_path):
     """They fill the part of the file by which it is recognised."""
-    made = json.loads(built(step(1, chat("Done.", "stop"))))
+    made = json.loads(generations(step(1, chat("Done.", "stop"))))
     made["runs"] = [{"id": f"u{number}", "started_at": "2026-01-01T00:00:00.000Z"} for number in range(2_000)]
     seen = show(json.dumps(made), tmp_path)
     assert (seen.inputs[0].format, words(seen)) == ("ai-devtools", ["COMPLETE"])

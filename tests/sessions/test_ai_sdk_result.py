@@ -20,7 +20,7 @@ def step(*content, word="stop", **more):
                 "id": "r", "modelId": "m-1", "timestamp": "2026-01-01T00:00:00.000Z"}, **more}
 
 
-def said(text):
+def part(text):
     return {"type": "text", "text": text}
 
 
@@ -29,22 +29,22 @@ def read(tmp_path, *steps):
 
 
 def test_a_result_and_a_single_step_are_recognised(tmp_path):
-    for value in ({"steps": [step(said("hi"))]}, step(said("hi"))):
+    for value in ({"steps": [step(part("hi"))]}, step(part("hi"))):
         assert choose(json.dumps(value).encode(), "x.json") == "ai-sdk-result"
-    assert words(show(json.dumps(step(said("Half a"), word="length")), tmp_path, name="s.json")) == ["TRUNCATED"]
+    assert words(show(json.dumps(step(part("Half a"), word="length")), tmp_path, name="s.json")) == ["TRUNCATED"]
     assert choose(json.dumps({"steps": [{"finishReason": "stop"}]}).encode(), "x.json") != "ai-sdk-result"
 
 
 def test_steps_are_answers_and_results_answer_their_calls(tmp_path):
-    seen = read(tmp_path, step(said("I look."), CALL, DONE, word="tool-calls"),
-                step({"type": "reasoning", "text": "hm"}, {"type": "source", "url": "u"}, said("It is 8.")))
+    seen = read(tmp_path, step(part("I look."), CALL, DONE, word="tool-calls"),
+                step({"type": "reasoning", "text": "hm"}, {"type": "source", "url": "u"}, part("It is 8.")))
     first, second = (facts.exchange for facts in seen.responses)
     (call,) = first.response.tool_calls
     assert (call.id, call.name, call.arguments, call.form) == ("c", "weather", '{"city": "Rome"}', ArgsForm.OBJECT)
     assert (first.model, first.request.max_tokens, first.response.usage.output_tokens) == ("m-1", 7, 5)
     assert (second.response.reasoning_content, second.response.text) == ("hm", "It is 8.")
     (results,) = [message.results for message in second.request.messages if message.results]
-    assert [(part.call_id, part.text, part.is_error) for part in results] == [("c", '{"t": 8}', False)]
+    assert [(each.call_id, each.text, each.is_error) for each in results] == [("c", '{"t": 8}', False)]
     assert (stops(seen), places(seen), words(seen)) == (
         ["tool_call", "end_turn"], [["request", "tool_result"]], ["COMPLETE"])
 
@@ -56,7 +56,7 @@ def test_steps_are_answers_and_results_answer_their_calls(tmp_path):
     ("stop", "a_new_word", "end_turn", None), ("content-filter", "SAFETY", "safety_blocked", "SAFETY"),
 ])
 def test_the_word_of_the_sdk_and_that_of_the_provider(tmp_path, word, raw, stop, native):
-    seen = read(tmp_path, step(said("Half a"), word=word, **({} if raw is None else {"rawFinishReason": raw})))
+    seen = read(tmp_path, step(part("Half a"), word=word, **({} if raw is None else {"rawFinishReason": raw})))
     reason = seen.responses[0].exchange.response.stop_reason
     assert (reason.normalized, reason.raw) == (stop, native)
 
@@ -65,16 +65,16 @@ def test_a_call_that_the_sdk_could_not_read_is_held_and_did_not_run(tmp_path):
     bad = {**CALL, "input": '{"city": "Ro', "invalid": True}
     why = {"type": "tool-error", "toolCallId": "c", "toolName": "weather",
            "error": "Invalid input for tool weather: JSON parsing failed: Text: {."}
-    seen = read(tmp_path, step(bad, why, word="length"), step(said("Done.")))
+    seen = read(tmp_path, step(bad, why, word="length"), step(part("Done.")))
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
     assert seen.responses[0].exchange.refusals == {"c": "the agent refused its arguments: it did not run"}
 
 
 def test_other_parts_and_calls_that_the_provider_ran(tmp_path):
-    seen = read(tmp_path, step({**CALL, "providerExecuted": True}, {"type": "file", "file": {}}, said("8.")))
+    seen = read(tmp_path, step({**CALL, "providerExecuted": True}, {"type": "file", "file": {}}, part("8.")))
     parts = seen.responses[0].exchange.response.parts
-    assert [part.kind for part in parts if isinstance(part, ToolCall)] == [CallKind.SERVER]
-    assert [part.type for part in parts if hasattr(part, "type")] == ["file"]
+    assert [each.kind for each in parts if isinstance(each, ToolCall)] == [CallKind.SERVER]
+    assert [each.type for each in parts if hasattr(each, "type")] == ["file"]
 
 
 def test_results_of_ai_sdk_4(tmp_path):
@@ -92,5 +92,5 @@ def test_results_of_ai_sdk_4(tmp_path):
 
 
 def test_a_member_of_another_type_is_reported(tmp_path):
-    seen = read(tmp_path, step(said("hi"), rawFinishReason=5))
+    seen = read(tmp_path, step(part("hi"), rawFinishReason=5))
     assert any("rawFinishReason is a number" in str(each) for each in seen.inputs[0].notices)

@@ -22,7 +22,7 @@ def text(*deltas):
             {"type": "text-end", "id": "1"}]
 
 
-def begun(*deltas):
+def call_start(*deltas):
     return [{"type": "tool-input-start", **CALL},
             *({"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": each} for each in deltas)]
 
@@ -61,7 +61,7 @@ def test_both_streams_are_recognised_and_others_are_not():
 
 
 @pytest.mark.parametrize("event", [
-    STEP, END, text("a")[1], begun()[0], whole(), {"type": "error", "errorText": "no"}])
+    STEP, END, text("a")[1], call_start()[0], whole(), {"type": "error", "errorText": "no"}])
 def test_each_event_by_which_a_stream_is_recognised(event):
     assert choose(sse(START, event).encode(), "x") == "ai-sdk-stream"
 
@@ -82,7 +82,7 @@ def test_a_message_that_only_finished_is_not_called_whole(tmp_path):
 
 def test_steps_are_answers_and_outputs_are_results(tmp_path):
     thought = [{"type": "reasoning-start", "id": "r"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"}]
-    seen = read(tmp_path, *text("I look."), *begun('{"city": ', '"Rome"}'), whole(), output(output={"t": 8}), END,
+    seen = read(tmp_path, *text("I look."), *call_start('{"city": ', '"Rome"}'), whole(), output(output={"t": 8}), END,
                 STEP, *thought, *text("It is 8."), END, finish("stop"))
     first, second = (facts.exchange for facts in seen.responses)
     (call,) = first.response.tool_calls
@@ -96,18 +96,18 @@ def test_steps_are_answers_and_outputs_are_results(tmp_path):
 
 
 def test_a_cut_call_is_held(tmp_path):
-    seen = read(tmp_path, *begun('{"city": ', '"Ro'), END, finish("length"))
+    seen = read(tmp_path, *call_start('{"city": ', '"Ro'), END, finish("length"))
     (call,) = seen.responses[0].exchange.response.tool_calls
     assert (call.arguments, call.closed, words(seen)) == ('{"city": "Ro', False, ["CALL HELD"])
 
 
 def test_a_call_that_never_became_available_is_held_whatever_the_word_says(tmp_path):
-    seen = read(tmp_path, *begun('{"city": "Rome"}'), END, finish("tool-calls"))
+    seen = read(tmp_path, *call_start('{"city": "Rome"}'), END, finish("tool-calls"))
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
 
 
 def test_a_stream_that_breaks_off_has_no_end(tmp_path):
-    cut = sse(START, STEP, *text("Half a"), *begun('{"ci'))[: -len("data: [DONE]\n\n")]
+    cut = sse(START, STEP, *text("Half a"), *call_start('{"ci'))[: -len("data: [DONE]\n\n")]
     seen = show(cut, tmp_path, name="chat.txt")
     assert words(seen) == ["CALL HELD"]
     assert stops(show(sse(START, STEP, *text("Half a")), tmp_path, name="b.txt")) == ["unknown"]
@@ -145,8 +145,8 @@ def test_a_preliminary_output_is_no_result(tmp_path):
 
 def test_arguments_that_the_sdk_could_not_read_did_not_run(tmp_path):
     why = "Invalid input for tool weather: JSON parsing failed: Text: {."
-    seen = read(tmp_path, *begun('{"city": "Ro'), {"type": "tool-input-error", **CALL, "input": '{"city": "Ro',
-                                                   "errorText": why}, output("tool-output-error", errorText=why),
+    seen = read(tmp_path, *call_start('{"city": "Ro'), {"type": "tool-input-error", **CALL, "input": '{"city": "Ro',
+                                                        "errorText": why}, output("tool-output-error", errorText=why),
                 END, STEP, *text("Done."), END, finish("stop"))
     assert (words(seen), stops(seen)[0]) == (["CALL HELD"], "max_tokens")
     assert seen.responses[0].exchange.refusals == {"c": "the agent refused its arguments: it did not run"}
@@ -154,7 +154,7 @@ def test_arguments_that_the_sdk_could_not_read_did_not_run(tmp_path):
 
 def test_an_error_about_a_call_is_no_failure_of_the_answer(tmp_path):
     why = "Invalid input for tool weather: JSON parsing failed: Text: {."
-    seen = read(tmp_path, *begun('{"city": "Ro'), {"type": "error", "errorText": why}, END, finish())
+    seen = read(tmp_path, *call_start('{"city": "Ro'), {"type": "error", "errorText": why}, END, finish())
     assert (words(seen), stops(seen)) == (["CALL HELD"], ["max_tokens"])
     assert list(seen.responses[0].exchange.refusals) == ["c"]
 
@@ -246,7 +246,7 @@ def test_a_har_of_the_browser(tmp_path, message):
 def test_streams_of_a_har_are_turns_of_their_own(tmp_path):
     asked = {"messages": [{"role": "user", "content": "go"}]}
     two = sse(START, STEP, whole(), output(output=8), END, STEP, *text("8."), END, finish("stop"))
-    cut = sse(START, STEP, *begun('{"city": "Ro'), END, finish("length"))
+    cut = sse(START, STEP, *call_start('{"city": "Ro'), END, finish("length"))
     seen = show(har(entry(two, asked=asked), entry(cut, asked=asked), entry(two, asked=asked)), tmp_path, name="a.har")
     assert places(seen) == [["request", "tool_result"], ["request"], ["request", "tool_result"]]
     assert words(seen) == ["COMPLETE", "CALL HELD", "COMPLETE"]
@@ -270,7 +270,8 @@ def test_credentials_in_a_stream_are_masked(tmp_path):
 
 def test_many_calls_of_one_step_are_read_in_linear_time():
     def calls(count):
-        each = ({**begin, "toolCallId": f"c{number}"} for number in range(count) for begin in (*begun("{}"), whole()))
+        each = ({**begin, "toolCallId": f"c{number}"}
+                for number in range(count) for begin in (*call_start("{}"), whole()))
         return sse(STEP, *each).encode()
 
     reading = ai_sdk_stream.read(calls(3), "x", Options())

@@ -21,11 +21,11 @@ RETRY = "> Retrying in 0.2 seconds...  \n"
 STOPPED = ">  \n>  \n> ^C again to exit  \n"
 
 
-def asked(text: str) -> str:
+def prompt(text: str) -> str:
     return "\n" + "".join(f"#### {line}  \n" for line in text.split("\n"))
 
 
-def said(text: str) -> str:
+def reply(text: str) -> str:
     return f"\n{text}\n\n"
 
 
@@ -45,7 +45,7 @@ def prompts(seen: View) -> list[list[str]]:
 
 
 def test_a_chat_has_texts_and_no_ends(tmp_path):
-    seen = chat(tmp_path, asked("go\nnow"), said("# One\n\nTwo."), COUNTS, asked("on"), said("Three."), COUNTS)
+    seen = chat(tmp_path, prompt("go\nnow"), reply("# One\n\nTwo."), COUNTS, prompt("on"), reply("Three."), COUNTS)
     assert (texts(seen), prompts(seen)) == (["# One\n\nTwo.", "Three."], [["go\nnow"], ["on"]])
     assert words(seen) == ["END NOT RECORDED"] * 2, "a filter and a lost end leave the same lines"
     first = seen.responses[0].exchange
@@ -55,7 +55,7 @@ def test_a_chat_has_texts_and_no_ends(tmp_path):
 
 
 def test_a_limit_ends_the_text_before_it(tmp_path):
-    seen = chat(tmp_path, asked("go"), said("One t"), LIMIT, asked("on"), said("Two."), COUNTS)
+    seen = chat(tmp_path, prompt("go"), reply("One t"), LIMIT, prompt("on"), reply("Two."), COUNTS)
     assert (words(seen), texts(seen)) == (["TRUNCATED, ANSWER LOST", "END NOT RECORDED"], ["One t", "Two."])
     assert (stops(seen)[0], rules(seen)) == ("max_tokens", ["transcript.recorder", "aider.limits"])
     exchange = seen.responses[0].exchange
@@ -64,37 +64,37 @@ def test_a_limit_ends_the_text_before_it(tmp_path):
 
 
 def test_a_limit_without_a_text_may_be_that_of_the_context(tmp_path):
-    seen = chat(tmp_path, asked("go"), LIMIT)
+    seen = chat(tmp_path, prompt("go"), LIMIT)
     assert (words(seen), stops(seen)) == (["INTERRUPTED"], ["interrupted"])
 
 
 def test_a_request_that_failed_and_was_sent_again(tmp_path):
-    seen = chat(tmp_path, asked("go"), said("One t"), FAILED, RETRY, FAILED, RETRY, said("One two."), COUNTS)
+    seen = chat(tmp_path, prompt("go"), reply("One t"), FAILED, RETRY, FAILED, RETRY, reply("One two."), COUNTS)
     assert (texts(seen), prompts(seen)) == (["One t", None, "One two."], [["go"], [], []])
     assert stops(seen) == ["error", "error", "unknown"]
     assert [facts.exchange.response.error.retryable for facts in seen.responses[:2]] == [True, True]
     assert words(seen) == ["END NOT RECORDED"]
-    assert words(chat(tmp_path, asked("go"), FAILED)) == ["ERROR"]
+    assert words(chat(tmp_path, prompt("go"), FAILED)) == ["ERROR"]
 
 
 @pytest.mark.parametrize("line", ["", "> Empty response received from LLM. Check your provider account?  \n"])
 def test_an_answer_without_a_text_is_one(tmp_path, line):
-    seen = chat(tmp_path, asked("go"), line, COUNTS)
+    seen = chat(tmp_path, prompt("go"), line, COUNTS)
     assert (len(seen.responses), words(seen)) == (1, ["END NOT RECORDED"])
     assert not seen.responses[0].exchange.response.parts
 
 
 def test_the_user_interrupts_the_answer_that_follows_the_note(tmp_path):
-    seen = chat(tmp_path, asked("go"), STOPPED, said("One t"), asked("on"), said("Two."), COUNTS, STOPPED, STOPPED)
+    seen = chat(tmp_path, prompt("go"), STOPPED, reply("One t"), prompt("on"), reply("Two."), COUNTS, STOPPED, STOPPED)
     assert (words(seen), stops(seen)) == (["CANCELLED", "END NOT RECORDED"], ["cancelled", "unknown"])
-    seen = chat(tmp_path, asked("go"), STOPPED, asked("on"), said("Two."), COUNTS)
+    seen = chat(tmp_path, prompt("go"), STOPPED, prompt("on"), reply("Two."), COUNTS)
     assert (texts(seen), words(seen)) == (["Two."], ["END NOT RECORDED"])
     assert any("stop a request of the user before any answer" in notice for notice in map(str, seen.inputs[0].notices))
 
 
 @pytest.mark.parametrize("command", ["/ask", "/code", "/architect", "/context", "/help"])
 def test_commands_are_no_messages_of_the_user(tmp_path, command):
-    seen = chat(tmp_path, asked("/add a.py"), "> Added a.py to the chat  \n", asked(f"{command} why?"), said("So."),
+    seen = chat(tmp_path, prompt("/add a.py"), "> Added a.py to the chat  \n", prompt(f"{command} why?"), reply("So."),
                 COUNTS)
     assert prompts(seen) == [[f"{command} why?"]]
 
@@ -104,7 +104,7 @@ def test_commands_are_no_messages_of_the_user(tmp_path, command):
     "#### A heading\n\nTwo.", "# aider chat started at noon\n\nTwo.",
 ])
 def test_a_text_may_look_like_lines_of_others(tmp_path, text):
-    seen = chat(tmp_path, asked("go"), said(text), COUNTS, asked("on"), said("End."), COUNTS)
+    seen = chat(tmp_path, prompt("go"), reply(text), COUNTS, prompt("on"), reply("End."), COUNTS)
     assert texts(seen) == [text, "End."]
 
 
@@ -113,27 +113,27 @@ def test_a_text_may_look_like_lines_of_others(tmp_path, text):
     "> ^C KeyboardInterrupt  \n", "> Applied edit to a.py  \n", "> Fix lint errors? (Y)es/(N)o [Yes]: y  \n",
 ])
 def test_lines_of_aider_part_two_texts(tmp_path, line):
-    assert texts(chat(tmp_path, asked("go"), said("One."), line, said("Two.")))[-1] == "Two."
+    assert texts(chat(tmp_path, prompt("go"), reply("One."), line, reply("Two.")))[-1] == "Two."
 
 
 def test_reasoning_is_no_text(tmp_path):
     tag = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
-    seen = chat(tmp_path, asked("go"), said(f"<{tag}>\n\nhm\n\n</{tag}>\n\nOne."), COUNTS,
-                asked("on"), said(f"<{tag}>\n\nhm"), COUNTS)
+    seen = chat(tmp_path, prompt("go"), reply(f"<{tag}>\n\nhm\n\n</{tag}>\n\nOne."), COUNTS,
+                prompt("on"), reply(f"<{tag}>\n\nhm"), COUNTS)
     assert texts(seen) == ["One.", None]
     assert [facts.exchange.response.parts[0] for facts in seen.responses] == [ReasoningPart("hm")] * 2
 
 
 def test_each_start_of_aider_is_a_session(tmp_path):
     other = BEGIN.replace("07:13:02", "08:00:00").replace("openai/m", "openai/n")
-    seen = chat(tmp_path, asked("go"), said("One."), COUNTS, other, asked("go"), said("Two."), COUNTS)
+    seen = chat(tmp_path, prompt("go"), reply("One."), COUNTS, other, prompt("go"), reply("Two."), COUNTS)
     assert [(facts.exchange.session[-8:], facts.exchange.response.model) for facts in seen.responses] == [
         ("07:13:02", "openai/m"), ("08:00:00", "openai/n")]
     assert seen.responses[1].exchange.request.previous_id is None
 
 
 def test_lines_with_the_ends_of_windows(tmp_path):
-    text = (BEGIN + asked("go") + said("One t") + LIMIT).replace("\n", "\r\n")
+    text = (BEGIN + prompt("go") + reply("One t") + LIMIT).replace("\n", "\r\n")
     seen = show(text, tmp_path, name="chat.md")
     assert (words(seen), texts(seen), prompts(seen)) == (["TRUNCATED"], ["One t"], [["go"]])
 

@@ -70,15 +70,15 @@ def test_a_flow_is_the_providers_own_answer(load):
 
 
 def test_older_flows_have_keys_of_bytes_and_a_version_that_is_a_list(load):
-    def old(value: Any) -> Any:
+    def old_form(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name.encode(): old(each) for name, each in value.items()}
-        return [old(each) for each in value] if isinstance(value, list) else value
+            return {name.encode(): old_form(each) for name, each in value.items()}
+        return [old_form(each) for each in value] if isinstance(value, list) else value
 
     value = json.loads(json.dumps(FLOW))
     value["version"] = [0, 18]
     value["response"]["content"] = SAID.encode()
-    assert words(load(tnetstring(old(value)), "a.mitm")) == ["length"]
+    assert words(load(tnetstring(old_form(value)), "a.mitm")) == ["length"]
 
 
 def test_a_body_that_streamed_through_was_not_recorded(load):
@@ -147,16 +147,16 @@ def trace(*answers: bytes, line: bytes = b"POST https://api.openai.com/v1/chat/c
         b"%d %d\n%s%s" % (len(asked), len(answer), asked, answer) for answer in answers)
 
 
-def answered(body: bytes = SAID.encode(), *headers: bytes, status: bytes = b"200 OK") -> bytes:
+def reply(body: bytes = SAID.encode(), *headers: bytes, status: bytes = b"200 OK") -> bytes:
     return b"\r\n".join([b"HTTP/2.0 " + status, *headers, b"", body])
 
 
 def test_a_trace_of_go_holds_the_providers_answers(load):
     chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (len(each), each) for each in (SAID[:30].encode(), SAID[30:].encode()))
     seen = load(trace(
-        answered(), answered(chunks + b"0\r\n\r\n", b"Transfer-Encoding: chunked"),
-        answered(gzip.compress(SAID.encode()), b"Content-Encoding: gzip"),
-        answered(b'{"error": {"message": "no"}}', status=b"429 Too Many Requests")), "a.httprr")
+        reply(), reply(chunks + b"0\r\n\r\n", b"Transfer-Encoding: chunked"),
+        reply(gzip.compress(SAID.encode()), b"Content-Encoding: gzip"),
+        reply(b'{"error": {"message": "no"}}', status=b"429 Too Many Requests")), "a.httprr")
     assert (seen.inputs[0].format, seen.inputs[0].error) == ("httprr", None)
     assert words(seen) == ["length", "length", "length", None]
     assert [each.body for each in seen.exchanges][:3] == [SAID.encode()] * 3
@@ -167,19 +167,19 @@ def test_a_trace_of_go_holds_the_providers_answers(load):
 
 def test_a_target_without_a_host_is_that_of_the_header(load):
     line = b"POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com\r\n"
-    assert load(trace(answered(), line=line), "a.httprr").exchanges[0].url == URL
+    assert load(trace(reply(), line=line), "a.httprr").exchanges[0].url == URL
 
 
 def test_of_a_cut_trace_what_is_there_is_read(load):
-    whole = trace(answered(), answered())
-    for end in range(len(whole) - len(answered()) + 1, len(whole)):
+    whole = trace(reply(), reply())
+    for end in range(len(whole) - len(reply()) + 1, len(whole)):
         seen = load(whole[:end], "a.httprr")
         assert "cut inside a response" in seen.inputs[0].error
         assert words(seen)[0] == "length"
         assert seen.exchanges[1].response.stop_reason.detail == "recording_cut" or words(seen)[1] == "length"
-    seen = load(whole[: len(trace(answered())) + 30], "b.httprr")
+    seen = load(whole[: len(trace(reply())) + 30], "b.httprr")
     assert (words(seen), "cut inside a request" in seen.inputs[0].error) == (["length"], True)
-    seen = load(trace(answered()) + b"x", "c.httprr")
+    seen = load(trace(reply()) + b"x", "c.httprr")
     assert (words(seen), "expected the lengths" in seen.inputs[0].error) == (["length"], True)
 
 

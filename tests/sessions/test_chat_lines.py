@@ -15,13 +15,13 @@ Row = dict[str, Any]
 KEPT_BY = "answers have no stop reason, as {} keeps none for them"
 
 
-def said(text: str | None = None, *calls: tuple[str, str], **more: Any) -> Row:
+def reply(text: str | None = None, *calls: tuple[str, str], **more: Any) -> Row:
     listed = [{"id": key, "type": "function", "function": {"name": "read", "arguments": given}} for key, given in calls]
     held = {"content": text, "tool_calls": listed}
     return {"role": "assistant", **{name: value for name, value in held.items() if value}, **more}
 
 
-def asked(text: str, **more: Any) -> Row:
+def prompt(text: str, **more: Any) -> Row:
     return {"role": "user", "content": text, **more}
 
 
@@ -42,7 +42,7 @@ def admissions(seen, number: int = 0) -> list[str]:
 
 
 WHOLE = ('{"path": "a.md"}',)
-CHAT = (asked("go"), said("Look.", ("c1", *WHOLE)), result("text"), said("Done."), asked("more"), said("Yes."))
+CHAT = (prompt("go"), reply("Look.", ("c1", *WHOLE)), result("text"), reply("Done."), prompt("more"), reply("Yes."))
 VIBE = tuple({**row, "injected": False, **({} if row["role"] == "tool" else {"message_id": f"m{number}"})}
              for number, row in enumerate(CHAT))
 
@@ -65,7 +65,7 @@ def test_answers_calls_and_results(tmp_path, rows, agent):
 
 
 def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
-    seen = read(tmp_path, *VIBE, {**asked(""), "content": ["go", "on"]}, {**said("x"), "content": ["Look", "here."]})
+    seen = read(tmp_path, *VIBE, {**prompt(""), "content": ["go", "on"]}, {**reply("x"), "content": ["Look", "here."]})
     exchange = seen.responses[-1].exchange
     assert exchange.request.messages[0].text == "go\non"
     assert exchange.response.text == "Look\nhere."
@@ -73,7 +73,7 @@ def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
 
 def test_a_system_message_and_reasoning(tmp_path):
     system = {"role": "system", "content": "Be brief."}
-    seen = read(tmp_path, system, asked("go"), said("Look.", ("c1", *WHOLE), reasoning_content="hm"), result("text"))
+    seen = read(tmp_path, system, prompt("go"), reply("Look.", ("c1", *WHOLE), reasoning_content="hm"), result("text"))
     assert (seen.inputs[0].format, seen.responses[0].exchange.response.reasoning_content) == ("chat-lines", "hm")
     assert any("records that hold no exchange: system (1)" in notice for notice in seen.inputs[0].notices)
 
@@ -85,28 +85,28 @@ def test_a_system_message_and_reasoning(tmp_path):
 ])
 def test_reasoning_among_the_blocks_of_a_message_is_no_text(tmp_path, block, thought):
     row = {"role": "assistant", "content": [block, {"type": "text", "text": "Done."}], "injected": False}
-    response = read(tmp_path, asked("go", injected=False), row).responses[0].exchange.response
+    response = read(tmp_path, prompt("go", injected=False), row).responses[0].exchange.response
     assert (response.text, response.reasoning_content or None) == ("Done.", thought)
 
 
 def test_a_call_whose_arguments_are_cut_is_held(tmp_path):
-    seen = read(tmp_path, asked("go"), said("Look.", ("c1", '{"path": "a')), result("not JSON"), said("Sorry."))
+    seen = read(tmp_path, prompt("go"), reply("Look.", ("c1", '{"path": "a')), result("not JSON"), reply("Sorry."))
     assert (admissions(seen), stops(seen)[0]) == (["held"], "max_tokens")
 
 
 def test_a_call_without_a_result_is_held(tmp_path):
-    seen = read(tmp_path, asked("go"), said(None, ("c1", *WHOLE), ("c2", *WHOLE)), result("text"))
+    seen = read(tmp_path, prompt("go"), reply(None, ("c1", *WHOLE), ("c2", *WHOLE)), result("text"))
     assert admissions(seen) == ["held", "held"]
 
 
 def test_model_and_time_of_picoclaw(tmp_path):
-    seen = read(tmp_path, asked("go"), said("Yes.", model_name="m-1", created_at="2026-06-01T10:00:00Z"))
+    seen = read(tmp_path, prompt("go"), reply("Yes.", model_name="m-1", created_at="2026-06-01T10:00:00Z"))
     assert (seen.responses[0].exchange.response.model, seen.responses[0].exchange.started) == (
         "m-1", "2026-06-01T10:00:00Z")
 
 
 def test_the_file_beside_a_session_of_picoclaw_names_it(tmp_path):
-    rows = (asked("go"), said("Yes."))
+    rows = (prompt("go"), reply("Yes."))
     assert read(tmp_path, *rows, name="cli_1.jsonl").inputs[0].format == "zeroclaw"  # nothing tells them apart
     (tmp_path / "cli_1.meta.json").write_text('{"key": "cli:1", "summary": "", "skip": 0, "count": 2}')
     seen = read(tmp_path, *rows, name="cli_1.jsonl")
@@ -115,9 +115,9 @@ def test_the_file_beside_a_session_of_picoclaw_names_it(tmp_path):
 
 def test_a_message_over_several_lines_is_no_session(tmp_path):
     path = tmp_path / "message.json"
-    path.write_text(json.dumps(asked("hello"), indent=2) + "\n")
+    path.write_text(json.dumps(prompt("hello"), indent=2) + "\n")
     assert recognition.choose(path.read_bytes(), str(path)) != "zeroclaw"
-    assert recognition.choose(lines(asked("hello")).strip().encode(), "cli_1.jsonl") == "zeroclaw"
+    assert recognition.choose(lines(prompt("hello")).strip().encode(), "cli_1.jsonl") == "zeroclaw"
 
 
 def test_what_vibe_keeps_of_a_session(tmp_path):
@@ -130,7 +130,7 @@ def test_what_vibe_keeps_of_a_session(tmp_path):
 
 
 def test_a_message_that_vibe_writes_in_the_users_name_begins_no_turn(tmp_path):
-    extra = asked("<skill>read</skill>", injected=True, message_id="m9")
+    extra = prompt("<skill>read</skill>", injected=True, message_id="m9")
     assert len(read(tmp_path, *VIBE[:3], extra, VIBE[3]).turns) == 1
     assert len(read(tmp_path, *VIBE[:3], {**extra, "injected": False}, VIBE[3]).turns) == 2
 
@@ -176,14 +176,14 @@ def test_a_tool_that_failed_in_vibe(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [
-    ({"messages": [asked("go"), said("Yes.", ("c1", *WHOLE))]}, {"messages": [asked("go"), said("Yes.")]}),
+    ({"messages": [prompt("go"), reply("Yes.", ("c1", *WHOLE))]}, {"messages": [prompt("go"), reply("Yes.")]}),
     tuple({"id": number, **row} for number, row in enumerate(CHAT)),
     tuple({**row, "weight": 1} for row in CHAT),
     (*CHAT[:2], {**CHAT[2], "score": 1}),
     ({"message_id": "1", "parent_id": None, "text": "go", "role": "prompter"},
      {"message_id": "2", "parent_id": "1", "text": "Yes.", "role": "assistant"}),
     ({"prompt": "go", "completion": "Yes."},),
-    (asked("go"), {**said("Look."), "tool_calls": [{"id": "c1", "function": {"name": "read", "arguments": {}}}]}),
+    (prompt("go"), {**reply("Look."), "tool_calls": [{"id": "c1", "function": {"name": "read", "arguments": {}}}]}),
 ])
 def test_datasets_and_lines_of_other_programs_are_not_taken(rows):
     assert recognition.choose(lines(*rows).encode(), "rows.jsonl") != "chat-lines"

@@ -25,13 +25,13 @@ def user(key, above, *parts, **more):
     return node(key, above, "user", *parts, **more)
 
 
-def said(key, above, *parts, stop="stop", end=True, **more):
+def reply(key, above, *parts, stop="stop", end=True, **more):
     details = {} if stop is None else {"finish_details": {"type": stop}}
     return node(key, above, "assistant", *parts, end=end, **details, model_slug="gpt-5", **more)
 
 
 def call(key, above, code="open('x')", to="browser", language="unknown", **more):
-    return said(key, above, {"language": language, "text": code}, kind="code", to=to, end=False, **more)
+    return reply(key, above, {"language": language, "text": code}, kind="code", to=to, end=False, **more)
 
 
 def tool(key, above, text="found", name="browser", **more):
@@ -49,14 +49,14 @@ def read(tmp_path, *nodes, **more):
 
 
 def test_a_list_and_a_single_conversation_are_recognised():
-    single = conversation(user("u", "root", "go"), said("a", "u", "Done."))
+    single = conversation(user("u", "root", "go"), reply("a", "u", "Done."))
     for value in (single, [single]):
         assert choose(json.dumps(value).encode(), "conversations.json") == "chatgpt"
     assert choose(b'{"mapping": {"a": "b"}}', "x.json") != "chatgpt"
 
 
 def test_an_answer_with_its_word_and_its_place(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "Done."))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Done."))
     (facts,) = seen.responses
     exchange, stop = facts.exchange, facts.exchange.response.stop_reason
     assert (exchange.recorder, exchange.model, exchange.response.text) == ("chatgpt", "gpt-5", "Done.")
@@ -64,7 +64,7 @@ def test_an_answer_with_its_word_and_its_place(tmp_path):
     at = stop.evidence[-1].at
     assert (stop.evidence[-1].rule, at.pointer) == (
         "chatgpt.finish_details", "/message/metadata/finish_details/type")
-    assert json.loads(exchange.body) == said("a", "u", "Done.")
+    assert json.loads(exchange.body) == reply("a", "u", "Done.")
     assert words(seen) == ["COMPLETE"]
     assert seen.inputs[0].about.title == "A chat"
 
@@ -84,33 +84,33 @@ def test_an_answer_with_its_word_and_its_place(tmp_path):
     ({}, "in_progress", "unknown"),
 ])
 def test_the_words_of_an_end(tmp_path, details, status, stop):
-    answer = said("a", "u", "Half a", stop=None, end=None, status=status, finish_details=details)
+    answer = reply("a", "u", "Half a", stop=None, end=None, status=status, finish_details=details)
     assert stops(read(tmp_path, user("u", "root", "go"), answer)) == [stop]
 
 
 def test_a_state_that_contradicts_a_clean_word_is_the_word(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "Half a", status="finished_partial_completion"))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Half a", status="finished_partial_completion"))
     evidence = seen.responses[0].exchange.response.stop_reason.evidence[0]
     assert (evidence.rule, evidence.note, evidence.at.pointer) == (
         "transcript.recorder", "finished_partial_completion", "/message/status")
 
 
 def test_an_end_of_the_turn_without_a_word_is_an_inference(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "Done.", stop=None))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Done.", stop=None))
     assert (stops(seen), words(seen)) == (["end_turn"], ["END INFERRED"])
 
 
 def test_an_answer_without_a_word_is_over_if_the_user_goes_on_but_not_one_in_progress(tmp_path):
-    old = [user("u", "root", "go"), said("a", "u", "Half a", stop=None, end=None), user("v", "a", "Thanks, now b"),
-           said("b", "v", "Done.")]
+    old = [user("u", "root", "go"), reply("a", "u", "Half a", stop=None, end=None), user("v", "a", "Thanks, now b"),
+           reply("b", "v", "Done.")]
     assert words(read(tmp_path, *old)) == ["END INFERRED", "COMPLETE"]
     old[1]["message"]["status"] = "in_progress"
     assert words(read(tmp_path, *old)) == ["END NOT RECORDED", "COMPLETE"]
 
 
 def test_continue_generating_adds_the_rest_of_a_cut_answer(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "Half a se", stop="max_tokens", end=False),
-                said("b", "a", "ntence."))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Half a se", stop="max_tokens", end=False),
+                reply("b", "a", "ntence."))
     assert (stops(seen), words(seen)) == (["max_tokens", "end_turn"], ["CUT, COMPLETED"])
     assert places(seen) == [["request", "continuation"]]
 
@@ -118,10 +118,10 @@ def test_continue_generating_adds_the_rest_of_a_cut_answer(tmp_path):
 def test_thoughts_a_text_and_a_call_are_one_answer_and_messages_of_the_tool_its_results(tmp_path):
     thoughts = {"thoughts": [{"summary": "S", "content": "hm"}], "source_analysis_msg_id": "x"}
     seen = read(
-        tmp_path, user("u", "root", "go"), said("t", "u", thoughts, kind="thoughts", stop=None, end=False),
-        said("r", "t", {"content": "Thought for 5s"}, kind="reasoning_recap", stop=None, end=False),
-        said("m", "r", "I look.", end=False), call("c", "m"), tool("x", "c"), tool("y", "x", "more"),
-        said("a", "y", "Done."))
+        tmp_path, user("u", "root", "go"), reply("t", "u", thoughts, kind="thoughts", stop=None, end=False),
+        reply("r", "t", {"content": "Thought for 5s"}, kind="reasoning_recap", stop=None, end=False),
+        reply("m", "r", "I look.", end=False), call("c", "m"), tool("x", "c"), tool("y", "x", "more"),
+        reply("a", "y", "Done."))
     first, second = (facts.exchange for facts in seen.responses)
     (made,) = first.response.tool_calls
     assert (first.response.reasoning_content, first.response.text, len(first.response.parts)) == ("hm", "I look.", 3)
@@ -135,7 +135,7 @@ def test_thoughts_a_text_and_a_call_are_one_answer_and_messages_of_the_tool_its_
 
 
 def test_a_text_that_the_model_meant_to_go_on_after_is_no_end(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "I look.", end=False))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "I look.", end=False))
     assert stops(seen) == ["unknown"]
 
 
@@ -149,13 +149,13 @@ def test_json_is_only_what_the_file_calls_so(tmp_path):
 @pytest.mark.parametrize("stop", ["interrupted", "max_tokens"])
 def test_a_call_that_was_stopped_is_held_and_its_free_text_is_not_called_invalid(tmp_path, stop):
     nodes = [user("u", "root", "go"), call("c", "u", "# I open the pa", stop=stop), user("v", "c", "Now b")]
-    seen = read(tmp_path, *nodes, said("b", "v", "Done."))
+    seen = read(tmp_path, *nodes, reply("b", "v", "Done."))
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
     assert "invalid" not in seen.turns[0].verdict.sentence
 
 
 def test_a_call_of_which_the_tool_shows_nothing_did_not_run(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), call("c", "u"), user("v", "c", "Now b"), said("b", "v", "Done."))
+    seen = read(tmp_path, user("u", "root", "go"), call("c", "u"), user("v", "c", "Now b"), reply("b", "v", "Done."))
     assert not [part for facts in seen.responses for message in facts.exchange.request.messages
                 for part in message.results]
 
@@ -168,14 +168,14 @@ def test_a_call_of_which_the_tool_shows_nothing_did_not_run(tmp_path):
 def test_failures_of_tools(tmp_path, content, metadata):
     result = tool("x", "c")
     result["message"].update(content=content, metadata=metadata)
-    seen = read(tmp_path, user("u", "root", "go"), call("c", "u"), result, said("a", "x", "Done."))
+    seen = read(tmp_path, user("u", "root", "go"), call("c", "u"), result, reply("a", "x", "Done."))
     (part,) = (part for message in seen.responses[1].exchange.request.messages for part in message.results)
     assert (part.text, part.is_error) == ("no", True)
 
 
 def test_what_a_tool_adds_to_a_message_of_the_user_is_no_result(tmp_path):
     added = tool("x", "u", "a file", name="file_search")
-    seen = read(tmp_path, user("u", "root", "go"), added, said("a", "x", "Done."))
+    seen = read(tmp_path, user("u", "root", "go"), added, reply("a", "x", "Done."))
     (facts,) = seen.responses
     assert not any(message.results for message in facts.exchange.request.messages)
     assert seen.turns[0].run.record.user_text == "go"
@@ -184,15 +184,15 @@ def test_what_a_tool_adds_to_a_message_of_the_user_is_no_result(tmp_path):
 def test_below_a_picture_of_a_tool_the_model_may_say_nothing(tmp_path):
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://f", "width": 1}
     nodes = [user("u", "root", "a cat"), call("c", "u", '{"prompt": "cat"}', to="dalle.text2im"),
-             tool("x", "c", picture, name="dalle.text2im", kind="multimodal_text"), said("a", "x", "")]
+             tool("x", "c", picture, name="dalle.text2im", kind="multimodal_text"), reply("a", "x", "")]
     assert words(read(tmp_path, *nodes)) == ["COMPLETE"]
     nodes[2] = tool("x", "c", name="dalle.text2im")
     assert words(read(tmp_path, *nodes)) == ["EMPTY ANSWER"]
 
 
 def test_branches_are_turns_and_the_ones_that_are_not_shown_are_counted(tmp_path):
-    nodes = [user("u", "root", "go"), said("a", "u", "One."), said("b", "u", "Two."), user("v", "b", "on"),
-             said("c", "v", "Three.")]
+    nodes = [user("u", "root", "go"), reply("a", "u", "One."), reply("b", "u", "Two."), user("v", "b", "on"),
+             reply("c", "v", "Three.")]
     seen = read(tmp_path, *nodes, current="c")
     assert [facts.exchange.response.text for facts in seen.responses] == ["One.", "Two.", "Three."]
     assert [facts.exchange.request.previous_id for facts in seen.responses][:2] == [None, None]
@@ -200,7 +200,7 @@ def test_branches_are_turns_and_the_ones_that_are_not_shown_are_counted(tmp_path
 
 
 def test_nodes_in_any_order_and_ids_that_two_conversations_share(tmp_path):
-    nodes = [said("a", "u", "Done."), user("u", "root", "go")]
+    nodes = [reply("a", "u", "Done."), user("u", "root", "go")]
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([conversation(*nodes, title="One"), conversation(*nodes, title="Two")]))
     exchanges = open_paths([str(file)]).exchanges
@@ -209,18 +209,18 @@ def test_nodes_in_any_order_and_ids_that_two_conversations_share(tmp_path):
 
 
 def test_a_member_of_another_type_is_reported(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "u", "Done."), {"id": "x", "message": "m", "parent": "a"})
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Done."), {"id": "x", "message": "m", "parent": "a"})
     assert any("message is text, and an object was expected" in str(each) for each in seen.inputs[0].notices)
 
 
 def test_a_parent_that_is_lost_is_counted(tmp_path):
-    seen = read(tmp_path, user("u", "root", "go"), said("a", "gone", "Done."))
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "gone", "Done."))
     assert any("name a parent that is not in the file" in str(each) for each in seen.inputs[0].notices)
 
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
-    whole = json.dumps([conversation(user("u", "root", "go"), said("a", "u", "Done."), user("v", "a", "on"),
-                                     said("b", "v", "Two."))])
+    whole = json.dumps([conversation(user("u", "root", "go"), reply("a", "u", "Done."), user("v", "a", "on"),
+                                     reply("b", "v", "Two."))])
     seen = show(whole[: whole.index('"Two."')], tmp_path, name="conversations.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Done."]
     assert any("cut" in str(each) for each in seen.inputs[0].notices)
@@ -228,12 +228,12 @@ def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
 
 def test_messages_that_chatgpt_adds_are_none_of_the_users(tmp_path):
     about = user("i", "root", {"user_profile": "p"}, kind="user_editable_context")
-    memory = said("m", "u", {"model_set_context": "x"}, kind="model_editable_context", stop=None, end=None)
+    memory = reply("m", "u", {"model_set_context": "x"}, kind="model_editable_context", stop=None, end=None)
     hidden = user("h", "i", "the time", is_visually_hidden_from_conversation=True)
     seen = read(tmp_path, about, hidden, user("u", "h", "go", {"content_type": "image_asset_pointer"}), memory,
-                said("a", "m", "Done."))
+                reply("a", "m", "Done."))
     assert len(seen.responses) == 1
     assert seen.turns[0].run.record.user_text == "go\n[image_asset_pointer]"
-    open_end = [user("u", "root", "go"), said("a", "u", "Half a", stop=None, end=None)]
+    open_end = [user("u", "root", "go"), reply("a", "u", "Half a", stop=None, end=None)]
     about["parent"] = "a"
     assert words(read(tmp_path, *open_end, about)) == ["END NOT RECORDED"]  # nobody went on after it

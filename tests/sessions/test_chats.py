@@ -41,7 +41,7 @@ CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts BL
 SESSION = {"id": "s1"}
 
 
-def built(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Path:
+def database(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Path:
     """A database of this agent; lists and objects in a column are JSON."""
     path = tmp_path / f"{agent}.db"
     with closing(sqlite3.connect(path)) as base, base:
@@ -57,7 +57,7 @@ def built(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Pa
 
 
 def look(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row):
-    return view_file(built(agent, tmp_path, messages, *sessions))
+    return view_file(database(agent, tmp_path, messages, *sessions))
 
 
 def notices(seen) -> str:
@@ -238,7 +238,7 @@ def test_a_request_of_hermes_that_was_only_written_down_is_no_answer(tmp_path):
 # -- Goose -------------------------------------------------------------------------------------------------------------
 
 
-def said(text: str) -> Row:
+def part(text: str) -> Row:
     return {"type": "text", "text": text}
 
 
@@ -248,7 +248,7 @@ def request(key: str = "c1", **call: Any) -> Row:
 
 
 def response(key: str = "c1", **result: Any) -> Row:
-    made = result or {"status": "success", "value": {"content": [said("ok")], "isError": False}}
+    made = result or {"status": "success", "value": {"content": [part("ok")], "isError": False}}
     return {"type": "toolResponse", "id": key, "toolResult": made}
 
 
@@ -259,8 +259,8 @@ def goose(*messages: tuple[str, list[Row]]) -> list[Row]:
 
 def test_goose_keeps_no_word_and_what_follows_is_looked_at(tmp_path):
     seen = look("goose", tmp_path, goose(
-        ("user", [said("go")]), ("assistant", [{"type": "thinking", "thinking": "hm"}, request()]),
-        ("user", [response()]), ("assistant", [said("Done.")]), ("user", [said("more")])),
+        ("user", [part("go")]), ("assistant", [{"type": "thinking", "thinking": "hm"}, request()]),
+        ("user", [response()]), ("assistant", [part("Done.")]), ("user", [part("more")])),
         {"id": "s1", "working_dir": "/w", "name": "N", "model_config_json": {"model_name": "gpt-4o"}})
     assert stops(seen) == ["tool_call", "end_turn"]
     assert rules(seen, 1) == ["transcript.absent", "transcript.inferred.user_went_on"]
@@ -271,16 +271,16 @@ def test_goose_keeps_no_word_and_what_follows_is_looked_at(tmp_path):
 
 def test_the_rows_of_an_answer_that_goose_splits_are_one_answer(tmp_path):
     hm = {"type": "thinking", "thinking": "hm"}
-    rows = goose(("user", [said("go")]), ("assistant", [said("I look.")]), ("assistant", [hm, request()]),
+    rows = goose(("user", [part("go")]), ("assistant", [part("I look.")]), ("assistant", [hm, request()]),
                  ("user", [response()]), ("assistant", [hm, request("c2")]), ("user", [response("c2")]),
-                 ("assistant", [request("c3")]), ("user", [response("c3")]), ("assistant", [said("Done.")]))
+                 ("assistant", [request("c3")]), ("user", [response("c3")]), ("assistant", [part("Done.")]))
     for row, at in zip(rows, (0, 1, 2, 2, 2, 2, 3, 3, 3), strict=True):
         row["created_timestamp"] = 1785585602 + at
     seen = look("goose", tmp_path, rows)
     first, second, last = (facts.exchange for facts in seen.responses)
     assert (first.response.text, first.response.reasoning_content) == ("I look.", "hm")
     assert [call.id for call in first.response.tool_calls] == ["c1", "c2"]
-    assert [part.call_id for part in second.request.messages[0].results] == ["c1", "c2"]
+    assert [each.call_id for each in second.request.messages[0].results] == ["c1", "c2"]
     assert [call.id for call in second.response.tool_calls] == ["c3"]
     assert last.response.text == "Done."
     assert stops(seen) == ["tool_call", "tool_call", "unknown"]
@@ -296,7 +296,7 @@ RETRY = "\n\nPlease retry if you think this is a transient or recoverable error.
 ])
 def test_an_error_that_goose_writes_in_the_models_name_is_a_failed_request(tmp_path, block):
     seen = look("goose", tmp_path, goose(
-        ("user", [said("go")]), ("assistant", [block]), ("user", [said("again")]), ("assistant", [said("Done.")])))
+        ("user", [part("go")]), ("assistant", [block]), ("user", [part("again")]), ("assistant", [part("Done.")])))
     first = seen.responses[0].exchange.response
     assert (first.error.message, first.text) == ("Request failed: too busy", None)
     assert (stops(seen), words(seen)[0]) == (["error", "unknown"], "ERROR")
@@ -308,7 +308,7 @@ def test_an_error_that_goose_writes_in_the_models_name_is_a_failed_request(tmp_p
     ("The tool calling loop was interrupted. How would you like to proceed?", "the user interrupted it"),
 ])
 def test_a_note_that_goose_writes_in_the_models_name_is_no_answer(tmp_path, note, why):
-    rows = [("user", [said("go")]), ("assistant", [request()]), ("user", [response()]), ("assistant", [said(note)])]
+    rows = [("user", [part("go")]), ("assistant", [request()]), ("user", [response()]), ("assistant", [part(note)])]
     seen = look("goose", tmp_path, goose(*rows))
     assert stops(seen) == ["tool_call"]
     assert any(why in noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.stopped")
@@ -317,12 +317,12 @@ def test_a_note_that_goose_writes_in_the_models_name_is_no_answer(tmp_path, note
 
 def test_a_text_that_quotes_a_note_of_goose_is_an_answer(tmp_path):
     note = "The tool calling loop was interrupted. How would you like to proceed?"
-    seen = look("goose", tmp_path, goose(("user", [said("go")]), ("assistant", [said(f"It says: {note}")])))
+    seen = look("goose", tmp_path, goose(("user", [part("go")]), ("assistant", [part(f"It says: {note}")])))
     assert seen.responses[0].exchange.response.text == f"It says: {note}"
 
 
 def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
-    rows = goose(("user", [said("go")]), ("assistant", [request()]), ("user", [response()]),
+    rows = goose(("user", [part("go")]), ("assistant", [request()]), ("user", [response()]),
                  ("assistant", [request("c2")]), ("user", [response("c2")]))
     lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
              *({"role": row["role"], "content": row["content_json"]} for row in rows)]
@@ -343,8 +343,8 @@ def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
 def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
     failed = response(status="error", error=error)
     seen = look("goose", tmp_path, goose(
-        ("user", [said("go")]), ("assistant", [request(status="error", error=error)]), ("user", [failed]),
-        ("assistant", [said("Done.")])))
+        ("user", [part("go")]), ("assistant", [request(status="error", error=error)]), ("user", [failed]),
+        ("assistant", [part("Done.")])))
     assert stops(seen)[0] == stop
     assert calls(seen) == [("", arguments, stop == "tool_call")]
     assert [noted.finding.rule for noted in seen.findings].count("transcript.unread_call") == 1
@@ -354,15 +354,15 @@ def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
 @pytest.mark.parametrize(("arguments", "stop"), [('{"a": 1}', "unknown"), ('{"a": "b', "max_tokens")])
 def test_arguments_of_goose_that_are_a_text_are_the_models(tmp_path, kind, arguments, stop):
     made = {**request(status="success", value={"name": "write", "arguments": arguments}), "type": kind}
-    seen = look("goose", tmp_path, goose(("user", [said("go")]), ("assistant", [made])))
+    seen = look("goose", tmp_path, goose(("user", [part("go")]), ("assistant", [made])))
     assert (stops(seen), calls(seen)) == ([stop], [("write", arguments, stop == "unknown")])
 
 
 def test_older_lines_of_goose_are_read(tmp_path):
     lines = [{"working_dir": "/w", "description": "D", "message_count": 2},
-             {"role": "user", "created": 1, "content": [said("go")]},
+             {"role": "user", "created": 1, "content": [part("go")]},
              {"role": "assistant", "created": 1785585602, "content": [request(Ok={"name": "w", "arguments": {}})]},
-             {"role": "user", "content": [response(Ok=[said("ok")])]}]
+             {"role": "user", "content": [response(Ok=[part("ok")])]}]
     seen = show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl")
     assert stops(seen) == ["tool_call"]
     assert seen.inputs[0].about.title == "D"
@@ -389,12 +389,12 @@ def test_lines_of_the_first_releases_of_goose_are_read(tmp_path):
             ] == [("write", '{"a": 1}'), ("", None)]
     assert seen.responses[0].exchange.response.text == "I write."
     results = [seen.responses[1].exchange.request.messages[0].results[0], seen.inputs[0].answers[0].result]
-    assert [(part.text, part.is_error) for part in results] == [("ok", False), ("no", True)]
+    assert [(each.text, each.is_error) for each in results] == [("ok", False), ("no", True)]
 
 
 @pytest.mark.parametrize("header", [None, {"description": "D", "message_count": 2, "total_tokens": None}])
 def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
-    rows = [{"role": "user", "created": 1, "content": [said("go")]},
+    rows = [{"role": "user", "created": 1, "content": [part("go")]},
             {"role": "assistant", "created": 2, "content": [request()]}]
     text = "".join(f"{json.dumps(line)}\n" for line in ([header] if header else []) + rows)
     seen = show(text, tmp_path, name="g.jsonl")
@@ -436,17 +436,17 @@ def test_other_messages_are_not_those_of_goose(row):
 ])
 def test_a_result_of_goose_in_another_form_is_text(value, text, tmp_path):
     seen = look("goose", tmp_path, goose(
-        ("user", [said("go")]), ("assistant", [request()]), ("user", [response(status="success", value=value)])))
+        ("user", [part("go")]), ("assistant", [request()]), ("user", [response(status="success", value=value)])))
     assert seen.inputs[0].answers[0].result.text == text
 
 
 def test_an_export_of_goose_is_read(tmp_path):
     value = {"id": "s1", "working_dir": "/w", "name": "N", "model_config": {"model_name": "gpt-4o"}, "conversation": [
-        {"role": "user", "created": 1, "content": [said("go")], "metadata": {"userVisible": True}},
-        {"role": "user", "created": 1, "content": [said("note")], "metadata": {"userVisible": False}},
+        {"role": "user", "created": 1, "content": [part("go")], "metadata": {"userVisible": True}},
+        {"role": "user", "created": 1, "content": [part("note")], "metadata": {"userVisible": False}},
         {"role": "assistant", "created": 1785585602, "content": [request()]},
         {"role": "user", "content": [response()]},
-        {"role": "assistant", "content": [said("Done.")], "metadata": {"inference": {"requestedModel": "claude-x"}}}]}
+        {"role": "assistant", "content": [part("Done.")], "metadata": {"inference": {"requestedModel": "claude-x"}}}]}
     seen = show(json.dumps(value, indent=2), tmp_path, name="g.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert [facts.exchange.model for facts in seen.responses] == ["gpt-4o", "claude-x"]
@@ -462,7 +462,7 @@ def crush(*parts: tuple[str, Row], role: str = "assistant", **more: Any) -> Row:
             **more}
 
 
-def wrote(text: str = "hi") -> tuple[str, Row]:
+def text_pair(text: str = "hi") -> tuple[str, Row]:
     return ("text", {"text": text})
 
 
@@ -474,7 +474,7 @@ def call(given: Any = '{"a": 1}', finished: bool = True) -> tuple[str, Row]:
     return ("tool_call", {"id": "c1", "name": "write", "input": given, "finished": finished})
 
 
-GO = crush(wrote("go"), role="user")
+GO = crush(text_pair("go"), role="user")
 RAN = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": "ok", "is_error": False}), role="tool")
 
 
@@ -485,14 +485,14 @@ RAN = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": "
     ("error", "error", "error.reported"),
 ])
 def test_the_words_of_crush(tmp_path, word, stop, rule):
-    seen = look("crush", tmp_path, [GO, crush(wrote(), finish(word, message="Provider Error", details="boom"))])
+    seen = look("crush", tmp_path, [GO, crush(text_pair(), finish(word, message="Provider Error", details="boom"))])
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", rule]
 
 
 @pytest.mark.parametrize(("end", "stop"), [((), "unknown"), ((("finish", {"reason": ""}),), "end_turn")])
 def test_a_message_of_the_user_is_no_end_of_an_answer_that_crush_did_not_finish(tmp_path, end, stop):
-    rows = [GO, crush(wrote(), *end), crush(wrote("and the tests?"), role="user")]
+    rows = [GO, crush(text_pair(), *end), crush(text_pair("and the tests?"), role="user")]
     assert stops(look("crush", tmp_path, rows)) == [stop]
 
 
@@ -503,19 +503,19 @@ def test_arguments_for_which_crush_stores_an_empty_object_are_no_whole_call(tmp_
     said_so = "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again."
     refused = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": said_so, "is_error": True}),
                     role="tool")
-    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish(word)), refused, crush(wrote(), finish())])
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish(word)), refused, crush(text_pair(), finish())])
     assert stops(seen) == [stop, "end_turn"]
     assert calls(seen) == [("write", None, False)]
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
 
 
 def test_an_empty_object_that_ran_is_a_whole_call_in_crush(tmp_path):
-    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish("tool_use")), RAN, crush(wrote(), finish())])
+    seen = look("crush", tmp_path, [GO, crush(call("{}"), finish("tool_use")), RAN, crush(text_pair(), finish())])
     assert (stops(seen), calls(seen)) == (["tool_call", "end_turn"], [("write", "{}", True)])
 
 
 def test_a_system_message_of_crush_holds_no_exchange(tmp_path):
-    seen = look("crush", tmp_path, [crush(wrote("Be brief."), role="system"), GO, crush(wrote(), finish())])
+    seen = look("crush", tmp_path, [crush(text_pair("Be brief."), role="system"), GO, crush(text_pair(), finish())])
     assert "records that hold no exchange: session (1), system (1)" in notices(seen)
     assert "unknown type" not in notices(seen)
 
@@ -524,7 +524,7 @@ def test_a_call_that_the_user_of_crush_refused_ends_the_turn(tmp_path):
     refused = crush(("tool_result", {"tool_call_id": "c1", "name": "", "content": "Permission denied",
                                      "is_error": True}), role="tool")
     seen = look("crush", tmp_path, [GO, crush(call(), finish("permission_denied", message="Permission denied")),
-                                    refused, GO, crush(wrote(), finish())])
+                                    refused, GO, crush(text_pair(), finish())])
     assert stops(seen) == ["tool_call", "end_turn"]
     assert rules(seen)[:2] == ["transcript.recorder", "crush.finish_reasons"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -547,21 +547,21 @@ def test_an_error_of_crush_has_its_status(tmp_path, details, status, retryable):
     ("bedrock", "anthropic_messages"), ("hyper", "openai_chat"),
 ])
 def test_crush_names_its_provider(tmp_path, provider, api):
-    (facts,) = look("crush", tmp_path, [GO, crush(wrote(), finish(), provider=provider, model="m")]).responses
+    (facts,) = look("crush", tmp_path, [GO, crush(text_pair(), finish(), provider=provider, model="m")]).responses
     assert (facts.exchange.api, facts.exchange.model) == (api, "m")
     assert facts.exchange.started == "2026-08-01T12:00:02.000+00:00"
 
 
 def test_a_call_of_crush_that_was_cut_and_ran_is_told(tmp_path):
     cut = crush(("reasoning", {"thinking": "hm"}), call('{"a": "b', finished=False), finish("max_tokens"))
-    seen = look("crush", tmp_path, [GO, cut, RAN, crush(wrote(), finish())])
+    seen = look("crush", tmp_path, [GO, cut, RAN, crush(text_pair(), finish())])
     assert calls(seen) == [("write", '{"a": "b', False)]
     assert words(seen) == ["CUT CALL RUN"]
 
 
 def test_a_call_that_was_never_finished_is_a_cut_only_where_the_session_went_on(tmp_path):
     died = crush(call("", finished=False))
-    seen = look("crush", tmp_path, [GO, died, GO, crush(wrote(), finish())])
+    seen = look("crush", tmp_path, [GO, died, GO, crush(text_pair(), finish())])
     assert rules(seen) == ["transcript.absent", "transcript.inferred.call_unfinished"]
     assert stops(seen) == ["interrupted", "end_turn"]
     (tmp_path / "crush.db").unlink()
@@ -572,7 +572,7 @@ def test_what_crush_adds_opens_no_turn_and_a_summary_is_told(tmp_path):
     seen = look("crush", tmp_path, [
         GO, crush(call(), finish("tool_use")), RAN, crush(("text", {"text": "go on", "hidden": True}), role="user"),
         crush(("shell_command", {"command": "ls", "output": "a"}), role="user"),
-        crush(wrote(), finish(), is_summary_message=1), crush(role="system")])
+        crush(text_pair(), finish(), is_summary_message=1), crush(role="system")])
     assert len(seen.turns) == 1
     assert "hold the summary of a compacted history: 1" in notices(seen)
 
@@ -581,13 +581,14 @@ def test_what_crush_adds_opens_no_turn_and_a_summary_is_told(tmp_path):
     ("end_turn", "end_turn", "transcript.inferred.turn_ended"), ("canceled", "cancelled", "crush.finish_reasons"),
 ])
 def test_the_word_of_a_summary_of_crush_does_not_say_how_the_model_ended(tmp_path, word, stop, rule):
-    seen = look("crush", tmp_path, [GO, crush(wrote(), finish(word), is_summary_message=1)])
+    seen = look("crush", tmp_path, [GO, crush(text_pair(), finish(word), is_summary_message=1)])
     assert (stops(seen), rules(seen)[-1]) == ([stop], rule)
 
 
 def test_a_child_session_of_crush_is_named_below_its_parent(tmp_path):
     seen = look("crush", tmp_path, [
-        GO, crush(wrote(), finish()), {**GO, "session_id": "s2"}, {**crush(wrote(), finish()), "session_id": "s2"}],
+        GO, crush(text_pair(), finish()), {**GO, "session_id": "s2"},
+        {**crush(text_pair(), finish()), "session_id": "s2"}],
         {"id": "s1", "title": "Main"}, {"id": "s2", "title": "Sub", "parent_session_id": "s1"})
     assert [row.name for row in rows_of(seen)] == ["Main", "Main › Sub"]
 
@@ -614,22 +615,22 @@ def amp_user(*content: Row) -> Row:
     ("refusal", "safety_blocked"), ("model_context_window_exceeded", "context_window_exceeded"), ("odd", "unknown"),
 ])
 def test_the_words_of_amp_are_its_own(tmp_path, word, stop):
-    seen = show(thread(amp_user(said("go")), amp(said("hi"), word=word)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(part("go")), amp(part("hi"), word=word)), tmp_path, name="T-1.json")
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", "unknown_word" if word == "odd" else "amp.stop_reasons"]
     assert seen.responses[0].exchange.response.raw_stop_reason is None
 
 
 def test_thinking_of_amp_counts_though_its_text_is_hidden(tmp_path):
-    (facts,) = show(thread(amp_user(said("go")), amp({"type": "thinking", "thinking": ""})), tmp_path,
-                     name="T-1.json").responses
+    (facts,) = show(thread(amp_user(part("go")), amp({"type": "thinking", "thinking": ""})), tmp_path,
+                    name="T-1.json").responses
     assert facts.exchange.response.parts == (ReasoningPart(""),)
     assert facts.judgement.ending is Ending.REASONING_ONLY
 
 
 def test_bytes_of_amp_that_are_no_utf8_are_told_and_a_cut_message_is_counted_in_its_own_bytes(tmp_path):
     path = tmp_path / "T-1.json"
-    path.write_bytes(thread(amp_user(said("go")), amp(said("h?"))).encode().replace(b"h?", b"h\xff"))
+    path.write_bytes(thread(amp_user(part("go")), amp(part("h?"))).encode().replace(b"h?", b"h\xff"))
     loaded = open_paths([str(path)])
     assert loaded.exchanges[0].response.text == "h\ufffd"
     assert any("message 3 holds invalid UTF-8, shown as U+FFFD" in told for told in loaded.inputs[0].notices)
@@ -640,7 +641,7 @@ def test_bytes_of_amp_that_are_no_utf8_are_told_and_a_cut_message_is_counted_in_
 
 @pytest.mark.parametrize(("state", "stop"), [("cancelled", "cancelled"), ("error", "error"), ("streaming", "unknown")])
 def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
-    seen = show(thread(amp_user(said("go")), amp(said("hi"), word=None, state=state)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(part("go")), amp(part("hi"), word=None, state=state)), tmp_path, name="T-1.json")
     assert stops(seen) == [stop]
 
 
@@ -651,16 +652,16 @@ def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
 def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, model, api, given):
     usage = {"model": model, "inputTokens": 9, "outputTokens": 20, "cacheReadInputTokens": 3,
              "cacheCreationInputTokens": 7}
-    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(part("go")), amp(part("hi"), usage=usage)), tmp_path, name="T-1.json").responses
     counted = facts.exchange.response.usage
     assert counted == (given, 20, None, 3, 7)
     assert (facts.exchange.api, facts.exchange.model) == (api, model)
     assert input_tokens(facts.exchange).total == 19
     usage = {"model": model, "inputTokens": 0, "totalInputTokens": 30, "cacheReadInputTokens": 3}
-    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=usage)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(part("go")), amp(part("hi"), usage=usage)), tmp_path, name="T-1.json").responses
     assert input_tokens(facts.exchange).total == 30
     odd = {**usage, "totalInputTokens": 2}
-    (facts,) = show(thread(amp_user(said("go")), amp(said("hi"), usage=odd)), tmp_path, name="T-1.json").responses
+    (facts,) = show(thread(amp_user(part("go")), amp(part("hi"), usage=odd)), tmp_path, name="T-1.json").responses
     assert input_tokens(facts.exchange).total == 3
 
 
@@ -676,9 +677,9 @@ def test_the_usage_of_amp_is_that_of_the_message_and_counted_once(tmp_path, mode
 def test_the_results_of_amp(tmp_path, run, error, text):
     asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
     back = amp_user({"type": "tool_result", "toolUseID": "c1", "run": run})
-    seen = show(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
-    (part,) = seen.responses[1].exchange.request.messages[0].results
-    assert (part.is_error, part.text) == (error, text)
+    seen = show(thread(amp_user(part("go")), asked, back, amp(part("Done."))), tmp_path, name="T-1.json")
+    (given,) = seen.responses[1].exchange.request.messages[0].results
+    assert (given.is_error, given.text) == (error, text)
     refused = seen.responses[0].exchange.refusals
     assert refused == ({"c1": "the user refused it: it did not run"} if run["status"] == "rejected-by-user" else {})
 
@@ -686,14 +687,14 @@ def test_the_results_of_amp(tmp_path, run, error, text):
 def test_a_result_of_amp_may_be_a_block_of_anthropics(tmp_path):
     asked = amp({"type": "tool_use", "id": "c1", "name": "sh", "input": {"a": 1}}, word="tool_use")
     back = amp_user({"type": "tool_result", "tool_use_id": "c1", "content": "a.py"})
-    seen = show(thread(amp_user(said("go")), asked, back, amp(said("Done."))), tmp_path, name="T-1.json")
-    (part,) = seen.responses[1].exchange.request.messages[0].results
-    assert (part.call_id, part.is_error, part.text) == ("c1", False, "a.py")
+    seen = show(thread(amp_user(part("go")), asked, back, amp(part("Done."))), tmp_path, name="T-1.json")
+    (given,) = seen.responses[1].exchange.request.messages[0].results
+    assert (given.call_id, given.is_error, given.text) == ("c1", False, "a.py")
 
 
 def test_a_hidden_text_of_amp_is_its_own(tmp_path):
-    seen = show(thread(amp_user(said("go"), {**said("context"), "hidden": True}), amp(said("hi")),
-                        {"role": "info", "content": [{"type": "summary"}]}), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(part("go"), {**part("context"), "hidden": True}), amp(part("hi")),
+                       {"role": "info", "content": [{"type": "summary"}]}), tmp_path, name="T-1.json")
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
     assert seen.inputs[0].about.title == "A title"
 
@@ -708,8 +709,8 @@ def test_a_hidden_text_of_amp_is_its_own(tmp_path):
 @pytest.mark.parametrize("odd", [*(each for each in EVERY if isinstance(each, (list, dict, str))), b"\xff", "{cut", 5])
 def test_an_odd_column_hides_no_other_row(tmp_path, agent, column, odd):
     whole = {"hermes": [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}],
-             "goose": goose(("user", [said("go")]), ("assistant", [said("hi")])),
-             "crush": [GO, crush(wrote(), finish())]}[agent]
+             "goose": goose(("user", [part("go")]), ("assistant", [part("hi")])),
+             "crush": [GO, crush(text_pair(), finish())]}[agent]
     value = odd.encode("utf-8", "replace").decode() if isinstance(odd, str) else odd
     broken = [{**row, column: value} for row in whole]
     seen = look(agent, tmp_path, [*whole, *broken])
@@ -726,8 +727,8 @@ def test_a_column_of_an_odd_kind_is_told(tmp_path, agent, column, told):
 
 
 def test_a_member_of_amp_of_an_odd_kind_is_told(tmp_path):
-    seen = show(thread(amp(said("hi")) | {"state": {"type": 5}}, amp(said("hi")) | {"usage": 1}), tmp_path,
-                 name="T-1.json")
+    seen = show(thread(amp(part("hi")) | {"state": {"type": 5}}, amp(part("hi")) | {"usage": 1}), tmp_path,
+                name="T-1.json")
     assert "state.type is a number, and text was expected" in notices(seen)
     assert "usage is a number, and an object was expected" in notices(seen)
 
@@ -736,7 +737,7 @@ def test_a_member_of_amp_of_an_odd_kind_is_told(tmp_path):
 def test_a_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path, format_name):
     hermes = {"session_id": "s", "platform": "cli", "messages": [
         ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}, {"role": "user", "content": "more"}]}
-    whole = thread(amp_user(said("go")), amp(said("hi")), amp_user(said("more")))
+    whole = thread(amp_user(part("go")), amp(part("hi")), amp_user(part("more")))
     data = whole if format_name == "amp" else json.dumps(hermes)
     seen = show(data[: data.index("more")], tmp_path, name="T-1.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["hi"]
@@ -746,7 +747,7 @@ def test_a_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path, format_name):
 def test_databases_are_told_apart_by_their_columns(tmp_path):
     for agent in TABLES:
         before = set(os.listdir(tmp_path))
-        (given,) = open_paths([str(built(agent, tmp_path, []))]).inputs
+        (given,) = open_paths([str(database(agent, tmp_path, []))]).inputs
         assert (given.format, given.error) == (agent, None)
         assert set(os.listdir(tmp_path)) - before == {f"{agent}.db"}
 
@@ -780,8 +781,8 @@ def amp_call(**more: Any) -> Row:
     ({"input": {}, "complete": False, "inputPartialJSON": {"json": ""}}, "{}", False),
 ])
 def test_arguments_of_amp_are_an_object_or_the_models_text(tmp_path, more, arguments, closed):
-    (facts,) = show(thread(amp_user(said("go")), amp(amp_call(**more), word="tool_use")), tmp_path,
-                     name="T-1.json").responses
+    (facts,) = show(thread(amp_user(part("go")), amp(amp_call(**more), word="tool_use")), tmp_path,
+                    name="T-1.json").responses
     (call,) = facts.exchange.response.tool_calls
     assert (" ".join(call.arguments.split()).replace("{ ", "{").replace(" }", "}"), call.closed) == (arguments, closed)
 
@@ -791,5 +792,5 @@ def test_arguments_of_amp_are_an_object_or_the_models_text(tmp_path, more, argum
     ('{"a": "b', "max_tokens", "CALL HELD"),
 ])
 def test_a_cut_text_of_arguments_of_amp_is_held(tmp_path, text, word, verdict):
-    seen = show(thread(amp_user(said("go")), amp(amp_call(input=text), word=word)), tmp_path, name="T-1.json")
+    seen = show(thread(amp_user(part("go")), amp(amp_call(input=text), word=word)), tmp_path, name="T-1.json")
     assert words(seen) == [verdict]

@@ -42,7 +42,7 @@ def notices(seen) -> str:
     return "\n".join(seen.inputs[0].notices)
 
 
-def said(seen, rule: str) -> list[str]:
+def messages(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
@@ -53,13 +53,13 @@ def stream(*rows: dict) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def streamed(content, key: str = "msg_01", caller: str | None = None) -> dict:
+def reply_row(content, key: str = "msg_01", caller: str | None = None) -> dict:
     return {"type": "assistant", "session_id": "s1", "parent_tool_use_id": caller, "message": {
         "id": key, "role": "assistant", "model": "claude-opus-4-5", "content": [content], "stop_reason": None,
         "usage": {"input_tokens": 3, "output_tokens": 1}}}
 
 
-def given_back(key: str = "toolu_01") -> dict:
+def result_row(key: str = "toolu_01") -> dict:
     return {"type": "user", "session_id": "s1", "parent_tool_use_id": None, "message": {
         "role": "user", "content": [{"type": "tool_result", "tool_use_id": key, "content": "two files"}]}}
 
@@ -77,8 +77,8 @@ INIT = {"type": "system", "subtype": "init", "session_id": "s1"}
 def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_below(tmp_path):
     limits = {"type": "rate_limit_event", "session_id": "s1"}
     seen = show(stream(
-        INIT, limits, DELTA, streamed(text("I look.")), streamed(CALL), streamed(text("Two."), "msg_02", "toolu_01"),
-        given_back(), streamed(text("There are two."), "msg_03"), run_result()), tmp_path)
+        INIT, limits, DELTA, reply_row(text("I look.")), reply_row(CALL), reply_row(text("Two."), "msg_02", "toolu_01"),
+        result_row(), reply_row(text("There are two."), "msg_03"), run_result()), tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["", "› subagent", ""]
     assert places(seen) == [["request", "tool_result"], ["request"]]
     assert rules(seen, 2)[-1] == "transcript.inferred.turn_ended"
@@ -91,7 +91,7 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     ([DELTA, run_result(stop_reason="end_turn")], "max_tokens", 64, "/event/delta/stop_reason"),
 ])
 def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(tmp_path, rows, word, tokens, pointer):
-    (facts,) = show(stream(INIT, streamed(text("There are two of them")), *rows), tmp_path).responses
+    (facts,) = show(stream(INIT, reply_row(text("There are two of them")), *rows), tmp_path).responses
     assert facts.exchange.response.raw_stop_reason == word
     assert facts.exchange.response.usage.output_tokens == tokens
     assert facts.judgement.stop.evidence[0].at.pointer == pointer
@@ -99,13 +99,13 @@ def test_the_stream_tells_the_word_of_the_provider_after_the_rows_of_an_answer(t
 
 @pytest.mark.parametrize("result", [run_result("error_max_turns"), run_result(is_error=True)])
 def test_a_run_that_did_not_succeed_says_nothing_of_its_last_answer(tmp_path, result):
-    seen = show(stream(INIT, streamed(text("There are")), result), tmp_path)
+    seen = show(stream(INIT, reply_row(text("There are")), result), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
 
 
 @pytest.mark.parametrize("space", [None, 2])
 def test_the_stream_is_read_as_one_list_too(tmp_path, space):
-    rows = [INIT, streamed(CALL), given_back(), streamed(text("There are two."), "msg_03"), run_result()]
+    rows = [INIT, reply_row(CALL), result_row(), reply_row(text("There are two."), "msg_03"), run_result()]
     for held in (rows, {"loglines": rows}, {"id": "s", "loglines": rows, "title": "count"},
                  {"id": "s", "summary": "x" * 9000, "loglines": rows}):
         seen = show(json.dumps(held, indent=space), tmp_path)
@@ -116,19 +116,19 @@ def test_the_stream_is_read_as_one_list_too(tmp_path, space):
 
 def test_a_large_list_is_read_as_one_and_one_within_a_row_is_none(tmp_path):
     words = text("There are two." * (intake.HEAVY // 14))
-    rows = [INIT, streamed(CALL), given_back(), streamed(words, "msg_03"), run_result()]
+    rows = [INIT, reply_row(CALL), result_row(), reply_row(words, "msg_03"), run_result()]
     for held in (rows, {"loglines": rows}):
         seen = show(json.dumps(held), tmp_path)
         assert (seen.inputs[0].format, places(seen)) == ("claude-code", [["request", "tool_result"]])
-    seen = show(stream({**INIT, "settings": {"loglines": []}}, streamed(text("There are two."))), tmp_path)
+    seen = show(stream({**INIT, "settings": {"loglines": []}}, reply_row(text("There are two."))), tmp_path)
     assert (seen.inputs[0].format, len(seen.responses)) == ("claude-code", 1)
 
 
 def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
-    seen = show(stream(INIT, streamed(CALL), given_back(), streamed(text("Two."), "msg_02"), run_result(),
-                        INIT, streamed(text("Three."), "msg_03"), run_result("error_max_turns")), tmp_path)
+    seen = show(stream(INIT, reply_row(CALL), result_row(), reply_row(text("Two."), "msg_02"), run_result(),
+                       INIT, reply_row(text("Three."), "msg_03"), run_result("error_max_turns")), tmp_path)
     assert places(seen) == [["request", "tool_result"], ["request"]]
-    again = show(stream(INIT, streamed(CALL), INIT, given_back(), streamed(text("Two."), "msg_02")), tmp_path)
+    again = show(stream(INIT, reply_row(CALL), INIT, result_row(), reply_row(text("Two."), "msg_02")), tmp_path)
     assert places(again) == [["request", "tool_result"]]
 
 
@@ -350,7 +350,7 @@ def test_a_row_twice_counts_once(tmp_path):
 # -- how an answer ended -----------------------------------------------------------------------------------------------
 
 
-def inferred(rule: str) -> list[str]:
+def inference(rule: str) -> list[str]:
     return ["transcript.absent", f"transcript.inferred.{rule}"]
 
 
@@ -367,9 +367,9 @@ def test_equal_inferences_are_one_value(tmp_path):
 def test_a_call_that_is_answered_asked_for_tools(tmp_path):
     seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"),
                         block(text("Done."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
+    assert (stops(seen)[0], rules(seen)) == ("tool_call", inference("calls_answered"))
     assert seen.responses[0].exchange.response.raw_stop_reason is None
-    assert said(seen, "transcript.inferred") == [
+    assert messages(seen, "transcript.inferred") == [
         "the stop reason was not recorded; tool_call is inferred: its call is answered by tool results"]
     assert words(seen) == ["COMPLETE"]
 
@@ -380,8 +380,8 @@ def test_a_call_without_a_result_proves_nothing(tmp_path):
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
     assert {verdict.admission.value for verdict in seen.responses[0].verdicts} == {"held"}
     assert words(seen) == ["END NOT RECORDED"]
-    assert said(seen, "agent.ran_held_call") == []
-    (message,) = said(seen, "agent.ran_call_of_unseen_end")
+    assert messages(seen, "agent.ran_held_call") == []
+    (message,) = messages(seen, "agent.ran_call_of_unseen_end")
     facts = seen.responses[0]
     assert message in {text_of(line)[-len(message):] for line in lines_of_call(seen, facts, facts.verdicts[0])}
 
@@ -393,14 +393,14 @@ def test_the_end_of_the_loop_is_the_end_of_the_answer(tmp_path):
                  {"type": "progress", "data": {"type": "hook_progress", "hookEvent": "Stop"}},
                  {"type": "attachment", "attachment": {"hookEvent": "SubagentStop"}}):
         seen = show(claude(prompt("hi"), block(text("Hello.")), mark), tmp_path)
-        assert (stops(seen), rules(seen)) == (["end_turn"], inferred("turn_ended")), mark
+        assert (stops(seen), rules(seen)) == (["end_turn"], inference("turn_ended")), mark
         assert words(seen) == ["END INFERRED"]
 
 
 def test_a_new_message_after_a_text_infers_an_end_and_no_green_tick(tmp_path):
     seen = show(claude(prompt("hi"), block(text("Hello.")), prompt("and now the next thing"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("user_went_on"))
+    assert (stops(seen)[0], rules(seen)) == ("end_turn", inference("user_went_on"))
     assert words(seen) == ["END INFERRED", "COMPLETE"]
     first = seen.turns[0].verdict
     assert (first.glyph, first.sure, first.clean, first.complete) == ("≈", False, True, False)
@@ -413,7 +413,7 @@ def test_where_nothing_shows_the_end_it_stays_unknown(tmp_path, follows):
     assert (stops(seen), rules(seen)) == (["unknown"], ["transcript.absent"])
     assert seen.responses[0].judgement.stop.detail == "not_recorded"
     assert words(seen) == ["END NOT RECORDED"]
-    assert len(said(seen, "transcript.not_recorded")) == 1
+    assert len(messages(seen, "transcript.not_recorded")) == 1
 
 
 def test_a_word_that_says_cut_is_not_taken_back_by_a_later_row(tmp_path):
@@ -437,7 +437,7 @@ def test_a_call_under_a_stop_sequence_is_held(tmp_path):
 def test_the_agents_own_row_tells_of_the_output_cap(tmp_path):
     seen = show(claude(prompt("write"), block(text("I will write it")), failure(), prompt(RESUME, isMeta=True),
                         block(text(" now."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen), rules(seen)) == (["max_tokens", "end_turn"], inferred("error_row"))
+    assert (stops(seen), rules(seen)) == (["max_tokens", "end_turn"], inference("error_row"))
     facts = seen.responses[0]
     assert facts.exchange.request.max_tokens == 32_000
     assert facts.exchange.lines == (2, 3)
@@ -477,7 +477,7 @@ def test_a_call_refused_for_a_missing_argument_is_a_bad_call_and_no_cut_one(tmp_
     seen = show(claude(prompt("write"), block(use(), tokens=58), result(MISSING, error=True),
                         block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
                         block(text("Done."), "msg_03", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("tool_call", inferred("calls_answered"))
+    assert (stops(seen)[0], rules(seen)) == ("tool_call", inference("calls_answered"))
     assert places(seen) == [["request", "tool_result", "tool_result"]]
     (verdict,) = seen.responses[0].verdicts
     assert (verdict.admission, verdict.why) == ("rejected", "the agent refused its arguments: it did not run")
@@ -490,12 +490,12 @@ def test_a_refused_call_with_the_tokens_of_a_cap_was_cut(tmp_path):
     seen = show(claude(prompt("write"), block(use(), tokens=32_000), result(MISSING, error=True),
                         block(use("toolu_01B", **WHOLE), "msg_02"), result("File created", "toolu_01B"),
                         block(text("Done."), "msg_03", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("tokens_at_cap"))
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inference("tokens_at_cap"))
     assert places(seen) == [["request", "repair", "tool_result"]]
     (call,) = [part for part in seen.responses[0].exchange.response.parts if type(part) is ToolCall]
     assert (call.arguments, call.closed) == ("{}", False)
-    assert said(seen, "agent.ran_held_call") == []
-    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert messages(seen, "agent.ran_held_call") == []
+    assert len(messages(seen, "agent.refused_held_call")) == 1
     assert words(seen) == ["CALL REPAIRED"]
 
 
@@ -503,7 +503,7 @@ def test_a_refused_call_that_is_not_the_last_was_not_cut(tmp_path):
     seen = show(claude(prompt("write"), block(use("toolu_01A"), uuid="a"), block(use("toolu_01B", **WHOLE), uuid="b"),
                         result(MISSING, "toolu_01A", True, parentUuid="a"), result("ok", "toolu_01B", parentUuid="b")),
                  tmp_path)
-    assert (stops(seen), rules(seen)) == (["tool_call"], inferred("calls_answered"))
+    assert (stops(seen), rules(seen)) == (["tool_call"], inference("calls_answered"))
 
 
 def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
@@ -517,11 +517,11 @@ def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
 @pytest.mark.parametrize("cap", [4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000])
 def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     seen = show(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
-    assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("tokens_at_cap"))
+    assert (stops(seen), rules(seen)) == (["max_tokens"], inference("tokens_at_cap"))
     (at,) = [each.at for each in seen.responses[0].evidence if each.rule.endswith("tokens_at_cap")]
     assert seen.responses[0].exchange.body[at.start : at.end] == str(cap).encode()
     assert words(seen) == ["CUT CALL RUN"]
-    (message,) = said(seen, "agent.ran_held_call")
+    (message,) = messages(seen, "agent.ran_held_call")
     assert "the recording has its result 'File created'" in message
 
 
@@ -552,7 +552,7 @@ def test_texts_that_stand_in_a_list_without_blocks_are_read(tmp_path):
 ])
 def test_the_evidence_of_a_cap_is_the_count_and_no_other_number_of_that_name(tmp_path, row, pointer):
     seen = show(claude(prompt("write"), block(text("Well")), row), tmp_path)
-    assert rules(seen) == inferred("tokens_at_cap")
+    assert rules(seen) == inference("tokens_at_cap")
     (at,) = [each.at for each in seen.responses[-1].evidence if each.rule.endswith("tokens_at_cap")]
     body = seen.responses[-1].exchange.body
     assert (body[at.start : at.end], at.pointer) == (b"32000", pointer)
@@ -571,7 +571,7 @@ def test_an_interrupted_answer_was_cancelled(tmp_path):
     stopped = prompt([text("[Request interrupted by user]")])
     seen = show(claude(prompt("hi"), block(text("Well")), stopped, prompt("never mind"),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("cancelled", inferred("interrupted"))
+    assert (stops(seen)[0], rules(seen)) == ("cancelled", inference("interrupted"))
     assert words(seen) == ["CANCELLED", "COMPLETE"]
     assert seen.turns[1].run.record.user_text == "never mind"
 
@@ -579,7 +579,7 @@ def test_an_interrupted_answer_was_cancelled(tmp_path):
 def test_an_interruption_of_the_next_request_says_nothing_of_the_answer_before(tmp_path):
     stopped = prompt([text("[Request interrupted by user]")])
     seen = show(claude(prompt("hi"), block(text("Hello.")), prompt("next"), stopped), tmp_path)
-    assert (stops(seen), rules(seen)) == (["end_turn"], inferred("user_went_on"))
+    assert (stops(seen), rules(seen)) == (["end_turn"], inference("user_went_on"))
 
 
 def test_a_tool_that_was_refused_by_the_user_does_not_cut_the_answer(tmp_path):
@@ -596,7 +596,7 @@ CUT_OFF = "Your response was cut off because it exceeded the output token limit.
 def test_what_the_agent_itself_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, said_):
     seen = show(claude(prompt("tell"), block(text("Once upon")), prompt(said_, isMeta=True),
                         block(text(" a time."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inferred("resumed"))
+    assert (stops(seen)[0], rules(seen)) == ("max_tokens", inference("resumed"))
     assert places(seen) == [["request", "continuation"]]
 
 
@@ -620,7 +620,7 @@ def test_no_sentence_of_the_user_is_evidence_of_a_cut(tmp_path, said_):
 def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
     seen = show(claude(prompt("tell"), block(text("Once upon a time.")), prompt(said_),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
-    assert (stops(seen), rules(seen)) == (["end_turn", "end_turn"], inferred("user_went_on"))
+    assert (stops(seen), rules(seen)) == (["end_turn", "end_turn"], inference("user_went_on"))
     assert words(seen) == ["END INFERRED", "COMPLETE"]
 
 
@@ -633,7 +633,7 @@ def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
 ])
 def test_a_recorded_end_of_the_turn_outranks_every_inference(tmp_path, row, follows):
     seen = show(claude(prompt("tell"), row, system("turn_duration"), *follows), tmp_path)
-    assert (stops(seen)[0], rules(seen)) == ("end_turn", inferred("turn_ended"))
+    assert (stops(seen)[0], rules(seen)) == ("end_turn", inference("turn_ended"))
 
 
 CUT_WORDS = st.sampled_from([
@@ -656,7 +656,7 @@ def test_a_call_that_ends_in_the_middle_of_its_json_was_cut(tmp_path):
     row = block(use(**WHOLE))
     row["message"]["content"][0]["input"] = '{"file_path": "/home/a.md", "content": "one tw'
     seen = show(claude(prompt("write"), row, result("File created")), tmp_path)
-    assert (stops(seen), rules(seen)) == (["max_tokens"], inferred("call_cut"))
+    assert (stops(seen), rules(seen)) == (["max_tokens"], inference("call_cut"))
     assert words(seen) == ["CUT CALL RUN"]
 
 
@@ -733,7 +733,7 @@ def test_a_count_from_before_the_answer_was_whole_is_left_out(tmp_path):
     for tokens, kept in ((2, None), (16, 16)):
         seen = show(claude(prompt("hi"), block(text("x" * 120), tokens=tokens), system("turn_duration")), tmp_path)
         assert seen.responses[0].exchange.response.usage.output_tokens == kept
-        assert bool(said(seen, "transcript.early_usage")) == (kept is None)
+        assert bool(messages(seen, "transcript.early_usage")) == (kept is None)
 
 
 def test_a_count_beside_a_word_is_believed(tmp_path):
@@ -950,7 +950,7 @@ def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
 
 def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path):
     error = "API Error: Overloaded"
-    begun, row = streamed([text("I will")]), failure(error, request_id="req_1")
+    begun, row = reply_row([text("I will")]), failure(error, request_id="req_1")
     begun["request_id"] = "req_1"
     row.pop("requestId", None)
     seen = show(stream(begun, row, run_result(is_error=True, result=error, stop_reason="stop_sequence")), tmp_path)
@@ -958,7 +958,7 @@ def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path
     assert (facts.exchange.response.raw_stop_reason, stops(seen), words(seen)) == (None, ["error"], ["ERROR"])
     full = failure("API Error: The model has reached its context window limit.")
     ended = run_result(is_error=True, stop_reason="stop_sequence")
-    seen = show(stream(streamed([text("I will")]), full, ended), tmp_path)
+    seen = show(stream(reply_row([text("I will")]), full, ended), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.raw_stop_reason, words(seen)) == (None, ["CONTEXT FULL"])
 

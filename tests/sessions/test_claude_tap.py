@@ -45,7 +45,7 @@ def database(path: Any, *records: Any) -> str:
     return str(path)
 
 
-def asked(seen: Any) -> list[str]:
+def prompts(seen: Any) -> list[str]:
     return [each.request.messages[0].text for each in seen.exchanges]
 
 
@@ -58,7 +58,7 @@ def test_what_was_put_aside_is_put_back(load, tmp_path):
     from_database = open_paths([database(tmp_path / "traces.sqlite3", held)])
     for seen in (from_file, from_database):
         assert (seen.inputs[0].format, seen.inputs[0].error) == ("claude-tap", None)
-        assert asked(seen) == [MESSAGE["content"]]
+        assert prompts(seen) == [MESSAGE["content"]]
         assert seen.exchanges[0].response.stop_reason.raw is not None
         assert seen.exchanges[0].request.max_tokens == 9
     assert sorted(each.name for each in tmp_path.iterdir() if "traces" in each.name) == ["traces.sqlite3"]
@@ -67,7 +67,7 @@ def test_what_was_put_aside_is_put_back(load, tmp_path):
 def test_only_what_the_record_names_is_put_back(load):
     held = record("/request/body/tools", messages=[{"role": "user", "content": [{"type": "text", "text": "x"},
                                                                                REFERENCE]}])
-    assert MESSAGE["content"] not in str(asked(load(bundle(held), "a.json")))
+    assert MESSAGE["content"] not in str(prompts(load(bundle(held), "a.json")))
 
 
 @pytest.mark.parametrize(("side", "body"), [

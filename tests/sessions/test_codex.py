@@ -34,7 +34,7 @@ def user(text):
     return item("message", role="user", content=[{"type": "input_text", "text": text}])
 
 
-def said(text):
+def reply(text):
     return item("message", role="assistant", content=[{"type": "output_text", "text": text}])
 
 
@@ -72,7 +72,7 @@ def test_answers_are_the_items_between_two_counts(tmp_path):
     seen = show(rollout(
         user("list"),
         item("reasoning", summary=[{"type": "summary_text", "text": "Let me see"}], encrypted_content="x"),
-        call(), call(key="call_2"), count(12), result(), result("b", "call_2"), said("Two files."), count(5, 111),
+        call(), call(key="call_2"), count(12), result(), result("b", "call_2"), reply("Two files."), count(5, 111),
         event("task_complete", turn_id="t1", last_agent_message="Two files.")), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert [part.id for part in first.response.parts if type(part) is ToolCall] == ["call_1", "call_2"]
@@ -90,14 +90,14 @@ def test_answers_are_the_items_between_two_counts(tmp_path):
 
 
 def test_without_counts_results_end_an_answer(tmp_path):
-    seen = show(rollout(user("list"), call(), result(), said("Done."), user("thanks"), said("Fine.")), tmp_path)
+    seen = show(rollout(user("list"), call(), result(), reply("Done."), user("thanks"), reply("Fine.")), tmp_path)
     assert [facts.exchange.lines for facts in seen.responses] == [(4,), (6,), (8,)]
     assert len(seen.turns) == 2
 
 
 def test_an_answer_without_a_count_ends_where_its_calls_have_results(tmp_path):
     seen = show(rollout(user("list"), call(), call(key="call_2"), result(), call(key="call_3"), result("b", "call_2"),
-                         result("c", "call_3"), said("Done."), count(5, 111)), tmp_path)
+                        result("c", "call_3"), reply("Done."), count(5, 111)), tmp_path)
     assert [facts.exchange.lines for facts in seen.responses] == [(4, 5, 7), (10,)]
 
 
@@ -116,7 +116,7 @@ def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
     ("unsupported call: shel", "the agent knows no such tool: it did not run"),
 ])
 def test_a_call_that_codex_did_not_run(tmp_path, text, why):
-    (facts, *_) = show(rollout(user("go"), call(), count(), result(text), said("Well."), count()), tmp_path).responses
+    (facts, *_) = show(rollout(user("go"), call(), count(), result(text), reply("Well."), count()), tmp_path).responses
     assert facts.exchange.refusals == {"call_1": why}
 
 
@@ -130,7 +130,7 @@ def test_an_error_is_read_in_each_of_its_places(tmp_path, place, text, info, sto
     error = {"message": text, "codex_error_info": info}
     row = event(place, **error) if place != "task_complete" else event(
         place, turn_id="t1", last_agent_message=None, error=error)
-    for rows in ((user("go"), row), (user("go"), said("Half of"), row)):
+    for rows in ((user("go"), row), (user("go"), reply("Half of"), row)):
         seen = show(rollout(*rows), tmp_path)
         (facts,) = seen.responses
         if stop is None:
@@ -150,23 +150,23 @@ def test_an_error_that_stands_in_two_places_is_one(tmp_path):
 
 
 def test_a_turn_without_a_last_message_is_no_clean_end(tmp_path):
-    seen = show(rollout(user("go"), said("Let me look at"), count(),
-                         event("task_complete", turn_id="t1", last_agent_message=None)), tmp_path)
+    seen = show(rollout(user("go"), reply("Let me look at"), count(),
+                        event("task_complete", turn_id="t1", last_agent_message=None)), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert any(noted.finding.rule == "transcript.no_last_message" for noted in seen.findings)
 
 
 def test_a_turn_that_ended_after_results_without_an_answer_does_not_go_on_in_the_next(tmp_path):
     ended_so = event("task_complete", turn_id="t1", last_agent_message=None)
-    seen = show(rollout(user("one"), call(), count(), result(), ended_so, user("two"), said("Done."), count(5, 111),
-                         event("task_complete", last_agent_message="Done.")), tmp_path)
+    seen = show(rollout(user("one"), call(), count(), result(), ended_so, user("two"), reply("Done."), count(5, 111),
+                        event("task_complete", last_agent_message="Done.")), tmp_path)
     assert [len(turn.run.record.responses) for turn in seen.turns] == [2, 1]
     assert words(seen) == ["END NOT RECORDED", "END INFERRED"]
 
 
 def test_a_turn_that_ended_without_an_answer_is_shown_as_one_of_which_nothing_came(tmp_path):
-    seen = show(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
-                         user("two"), event("task_complete", turn_id="t2", last_agent_message=None)), tmp_path)
+    seen = show(rollout(user("one"), reply("Done."), event("task_complete", last_agent_message="Done."),
+                        user("two"), event("task_complete", turn_id="t2", last_agent_message=None)), tmp_path)
     assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
     (noted,) = [noted.finding for noted in seen.findings if noted.finding.rule == "transcript.no_last_message"]
     assert noted.message == "line 7: Codex ended the turn, and no answer of the model stands in it"
@@ -180,14 +180,14 @@ def test_the_last_message_of_a_turn_is_its_answer_where_no_item_holds_one(tmp_pa
 
 
 def test_a_turn_that_was_aborted_before_an_answer_is_counted(tmp_path):
-    seen = show(rollout(user("one"), said("Done."), event("task_complete", last_agent_message="Done."),
-                         user("two"), event("turn_aborted", turn_id="t2", reason="interrupted")), tmp_path)
+    seen = show(rollout(user("one"), reply("Done."), event("task_complete", last_agent_message="Done."),
+                        user("two"), event("turn_aborted", turn_id="t2", reason="interrupted")), tmp_path)
     assert words(seen) == ["END INFERRED"]
     assert any("stop a request of the user before any answer: 1" in notice for notice in seen.inputs[0].notices)
 
 
 def test_a_turn_that_was_aborted_after_its_answer_is_no_request_without_one(tmp_path):
-    seen = show(rollout(user("one"), said("Do"), event("turn_aborted", turn_id="t1", reason="interrupted")), tmp_path)
+    seen = show(rollout(user("one"), reply("Do"), event("turn_aborted", turn_id="t1", reason="interrupted")), tmp_path)
     assert not any("stop a request" in notice for notice in seen.inputs[0].notices)
 
 
@@ -202,8 +202,8 @@ def test_a_message_without_its_type_is_a_message_all_the_same(tmp_path, row):
 
 @pytest.mark.parametrize("reason", ["interrupted", "replaced", "budget_limited", "review_ended"])
 def test_an_aborted_turn(tmp_path, reason):
-    seen = show(rollout(user("go"), said("Half"), event("turn_aborted", turn_id="t1", reason=reason), user("again"),
-                         said("Whole."), event("task_complete", last_agent_message="Whole.")), tmp_path)
+    seen = show(rollout(user("go"), reply("Half"), event("turn_aborted", turn_id="t1", reason=reason), user("again"),
+                        reply("Whole."), event("task_complete", last_agent_message="Whole.")), tmp_path)
     assert len(seen.turns) == 2
     expected = {"interrupted": "CANCELLED", "replaced": "CANCELLED", "budget_limited": "CANCELLED",
                 "review_ended": "END INFERRED"}[reason]
@@ -212,8 +212,8 @@ def test_an_aborted_turn(tmp_path, reason):
 
 def test_codex_tells_the_model_that_the_user_interrupted_and_that_is_evidence(tmp_path):
     told = user("<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>")
-    seen = show(rollout(user("go"), said("Half"), told, user("again"), said("Whole."),
-                         event("task_complete", last_agent_message="Whole.")), tmp_path)
+    seen = show(rollout(user("go"), reply("Half"), told, user("again"), reply("Whole."),
+                        event("task_complete", last_agent_message="Whole.")), tmp_path)
     assert words(seen) == ["CANCELLED", "END INFERRED"]
     assert "line 5: the user interrupted the turn" in [noted.finding.message for noted in seen.findings]
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "again"]
@@ -221,22 +221,22 @@ def test_codex_tells_the_model_that_the_user_interrupted_and_that_is_evidence(tm
 
 def test_an_end_that_was_not_recorded_says_what_the_file_says_of_the_turn(tmp_path):
     seen = show(rollout(user("go"), call(), event("turn_aborted", turn_id="t1", reason="interrupted"), result(),
-                         said("Half")), tmp_path)
+                        reply("Half")), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
     assert seen.turns[0].verdict.sentence.endswith(
         "was not recorded; the file says: line 5: the user interrupted the turn, before this answer")
-    nothing = show(rollout(user("go"), said("Half")), tmp_path)
+    nothing = show(rollout(user("go"), reply("Half")), tmp_path)
     assert nothing.turns[0].verdict.sentence.endswith("was not recorded, and nothing in the file shows it")
 
 
 def test_an_open_turn_at_the_end_of_the_file_is_not_recorded(tmp_path):
-    seen = show(rollout(event("task_started", turn_id="t1"), user("go"), said("I will now")), tmp_path)
+    seen = show(rollout(event("task_started", turn_id="t1"), user("go"), reply("I will now")), tmp_path)
     assert words(seen) == ["END NOT RECORDED"]
 
 
 def test_a_text_in_an_item_and_in_an_event_is_shown_once(tmp_path):
     for rows in ((user("go"), event("user_message", message="go")), (event("user_message", message="go"), user("go"))):
-        seen = show(rollout(*rows, said("Fine."), event("agent_message", message="Fine."), count()), tmp_path)
+        seen = show(rollout(*rows, reply("Fine."), event("agent_message", message="Fine."), count()), tmp_path)
         (facts,) = seen.responses
         assert facts.exchange.response.text == "Fine."
         assert [message.text for message in facts.exchange.request.messages] == ["go"]
@@ -245,8 +245,8 @@ def test_a_text_in_an_item_and_in_an_event_is_shown_once(tmp_path):
 def test_a_text_that_stands_in_an_event_alone_is_read(tmp_path):
     done = event("task_complete", last_agent_message="Both pass.")
     seen = show(rollout(event("user_message", message="go"), event("agent_message", message="Looking first."), call(),
-                         result(), count(), event("agent_message", message="Both pass."), done,
-                         event("user_message", message="more"), said("Both pass."), count()), tmp_path)
+                        result(), count(), event("agent_message", message="Both pass."), done,
+                        event("user_message", message="more"), reply("Both pass."), count()), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Looking first.", "Both pass.", "Both pass."]
 
 
@@ -257,31 +257,31 @@ def test_a_text_whose_item_follows_its_event_in_another_form_is_read_once(tmp_pa
 
 
 def test_a_paginated_history(tmp_path):
-    def completed(kind, text):
+    def item_end(kind, text):
         return event("item_completed", item={"type": kind, "content": [{"type": "text", "text": text}]})
 
-    seen = show(rollout(completed("UserMessage", "go"), user("go"), completed("AgentMessage", "Looking."), call(),
-                         completed("CommandExecution", "ls"), result(), count(), completed("AgentMessage", "Done."),
-                         said("Done."), count(5)), tmp_path)
+    seen = show(rollout(item_end("UserMessage", "go"), user("go"), item_end("AgentMessage", "Looking."), call(),
+                        item_end("CommandExecution", "ls"), result(), count(), item_end("AgentMessage", "Done."),
+                        reply("Done."), count(5)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Looking.", "Done."]
     assert seen.turns[0].run.record.user_text == "go"
     assert "item_completed (1)" in notices(seen)
 
 
 def test_in_files_of_2025_a_count_stands_before_its_items(tmp_path):
-    seen = show(rollout(user("go"), event("agent_message", message="Looking."), count(12), said("Looking."), call(),
-                         result(), event("agent_message", message="Done."), count(5), said("Done.")), tmp_path)
+    seen = show(rollout(user("go"), event("agent_message", message="Looking."), count(12), reply("Looking."), call(),
+                        result(), event("agent_message", message="Done."), count(5), reply("Done.")), tmp_path)
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [12, 5]
     assert [facts.exchange.response.text for facts in seen.responses] == ["Looking.", "Done."]
     parent = line("session_meta", id="thread-0000-0009", cwd="/work")
-    fork = show(rollout(parent, user("go"), count(12), said("Done."), count(5)), tmp_path)
+    fork = show(rollout(parent, user("go"), count(12), reply("Done."), count(5)), tmp_path)
     assert [facts.exchange.response.usage.output_tokens for facts in fork.responses] == [5], "a fork copies counts"
 
 
 def test_the_task_of_a_subagent_is_what_it_was_asked(tmp_path):
     task = item("agent_message", author="/root", recipient="/root/map", content=[
         {"type": "input_text", "text": "Map the module"}, {"type": "encrypted_content", "encrypted_content": "x"}])
-    seen = show(rollout(task, said("Mapped."), count()), tmp_path)
+    seen = show(rollout(task, reply("Mapped."), count()), tmp_path)
     assert "Map the module" in seen.responses[0].exchange.request.messages[0].text
 
 
@@ -308,7 +308,7 @@ def test_a_file_of_events_alone(tmp_path):
 def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
     own = user("<environment_context>\n<cwd>/work</cwd></environment_context>")
     note = item("message", role="developer", content=[{"type": "input_text", "text": "Be brief"}])
-    seen = show(rollout(own, note, user("go"), said("Fine."), count()), tmp_path)
+    seen = show(rollout(own, note, user("go"), reply("Fine."), count()), tmp_path)
     assert seen.turns[0].run.record.user_text == "go"
 
 
@@ -318,14 +318,14 @@ def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
     "<subagent_notification>", "# AGENTS.md instructions for /work",
 ])
 def test_a_message_that_codex_wrote_as_the_user_shows_no_end_of_an_answer(tmp_path, begins):
-    seen = show(rollout(user("list"), said("I look."), user(f"{begins}\nSee to the goal.")), tmp_path)
+    seen = show(rollout(user("list"), reply("I look."), user(f"{begins}\nSee to the goal.")), tmp_path)
     assert stops(seen) == ["unknown"]
 
 
 def test_the_status_of_an_item_is_the_providers_word(tmp_path):
     half = item("message", role="assistant", status="incomplete", content=[{"type": "output_text", "text": "Half"}])
-    seen = show(rollout(user("list"), half, said("Whole."), count(),
-                         event("task_complete", turn_id="t1", last_agent_message="Whole.")), tmp_path)
+    seen = show(rollout(user("list"), half, reply("Whole."), count(),
+                        event("task_complete", turn_id="t1", last_agent_message="Whole.")), tmp_path)
     assert stops(seen) == ["interrupted", "end_turn"], "Codex sent the request again"
     stop = seen.responses[0].judgement.stop
     assert (stop.raw, [each.rule for each in stop.evidence]) == ("incomplete", ["transcript.provider",
@@ -344,15 +344,15 @@ def test_a_call_that_the_provider_calls_incomplete_is_not_whole(tmp_path):
 
 
 def test_a_text_that_a_tool_delivered_is_no_answer(tmp_path):
-    copy = {**said("Sent."), "metadata": {"delivered_assistant_message": "codex:code-mode-delivery:v1:complete"}}
-    seen = show(rollout(user("list"), call(), copy, result(), said("Done."), count()), tmp_path)
+    copy = {**reply("Sent."), "metadata": {"delivered_assistant_message": "codex:code-mode-delivery:v1:complete"}}
+    seen = show(rollout(user("list"), call(), copy, result(), reply("Done."), count()), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == [None, "Done."]
     assert "texts that a tool delivered" in notices(seen)
 
 
 def test_turns_that_are_taken_back_are_another_branch(tmp_path):
-    seen = show(rollout(user("one"), said("1."), count(), user("two"), said("2."), count(),
-                         event("thread_rolled_back", num_turns=1), user("three"), said("3."), count()), tmp_path)
+    seen = show(rollout(user("one"), reply("1."), count(), user("two"), reply("2."), count(),
+                        event("thread_rolled_back", num_turns=1), user("three"), reply("3."), count()), tmp_path)
     last = seen.responses[2].exchange.request
     assert last.previous_id == seen.responses[0].exchange.response.id
     assert "take back turns" in notices(seen)
@@ -364,7 +364,7 @@ def test_turns_that_are_taken_back_are_another_branch(tmp_path):
     ("compaction", True), ("context_compaction", True),
 ])
 def test_an_item_that_no_model_wrote_is_no_answer(tmp_path, kind, compacted):
-    seen = show(rollout(item(kind, role="developer"), user("go"), said("Fine."), event("task_complete")), tmp_path)
+    seen = show(rollout(item(kind, role="developer"), user("go"), reply("Fine."), event("task_complete")), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings) is compacted
     assert f"{kind} (1)" in "\n".join(seen.inputs[0].notices)
@@ -373,11 +373,11 @@ def test_an_item_that_no_model_wrote_is_no_answer(tmp_path, kind, compacted):
 
 def test_a_compacted_history_and_a_fork_are_noted(tmp_path):
     parent = line("session_meta", id="thread-0000-0009", cwd="/work")
-    seen = show(rollout(parent, line("compacted", message="", replacement_history=[]), user("go"), said("Fine.")),
-                 tmp_path)
+    seen = show(rollout(parent, line("compacted", message="", replacement_history=[]), user("go"), reply("Fine.")),
+                tmp_path)
     assert "headers of another thread, whose history this one begins with: 1" in notices(seen)
     same = line("session_meta", id="thread-0000-0001", cwd="/work")
-    again = show(rollout(same, user("go"), said("Fine.")), tmp_path)
+    again = show(rollout(same, user("go"), reply("Fine.")), tmp_path)
     assert "headers of another thread" not in notices(again)
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
 
@@ -387,25 +387,26 @@ OLD, NEW = "019f587f-a0ed-7dd3-bdb4-b8ef06cc896c", "019f5880-0a00-7000-8000-0000
 """Ids that begin with their time: a thread, a fork of it, a turn that is older than the fork, and one that is not."""
 
 
-def begun(turn):
+def turn_start(turn):
     return event("task_started", turn_id=turn)
 
 
-def ended(turn, kind="task_complete", **more):
+def turn_end(turn, kind="task_complete", **more):
     return event(kind, turn_id=turn, **more)
 
 
-def forked(*rows, **names):
+def branch(*rows, **names):
     """A session that goes on from another: its own header, that of the other one, and what it copied."""
     heads = (line("session_meta", id=FORK, **(names or {"forked_from_id": PARENT})), line("session_meta", id=PARENT))
-    copied = (user("before"), begun(OLD), CONTEXT, user("go"), said("Half of"), call(CUT, key="old"), count(9))
+    copied = (user("before"), turn_start(OLD), CONTEXT, user("go"), reply("Half of"), call(CUT, key="old"), count(9))
     return rollout(*copied, *rows, head=heads)
 
 
 @pytest.mark.parametrize("kind", ["task_complete", "turn_complete", "turn_aborted"])
 def test_the_turns_that_a_fork_copied_are_shown_by_the_session_that_they_come_from(tmp_path, kind):
-    own = (user("and now?"), begun(NEW), user("more"), said("Now."), count(5), ended(NEW, last_agent_message="Now."))
-    seen = show(forked(ended(OLD, kind), *own), tmp_path)
+    own = (user("and now?"), turn_start(NEW), user("more"), reply("Now."), count(5),
+           turn_end(NEW, last_agent_message="Now."))
+    seen = show(branch(turn_end(OLD, kind), *own), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Now."]
     assert words(seen) == ["END INFERRED"]
     assert (seen.inputs[0].about.id, seen.inputs[0].about.parent) == (FORK, PARENT)
@@ -416,13 +417,13 @@ def test_the_turns_that_a_fork_copied_are_shown_by_the_session_that_they_come_fr
 
 
 def test_a_copied_turn_that_had_no_end_ends_where_the_next_one_begins(tmp_path):
-    seen = show(forked(begun(NEW), user("more"), said("Now."), count(5)), tmp_path)
+    seen = show(branch(turn_start(NEW), user("more"), reply("Now."), count(5)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Now."]
 
 
 def test_a_subagent_that_was_given_the_history_of_its_agent_does_not_show_it_again(tmp_path):
     spawned = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT}}}, "forked_from_id": "else"}
-    seen = show(forked(line("turn_context", turn_id=NEW), user("map"), said("Mapped."), count(5), **spawned), tmp_path)
+    seen = show(branch(line("turn_context", turn_id=NEW), user("map"), reply("Mapped."), count(5), **spawned), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Mapped."]
     assert (seen.inputs[0].about.parent, seen.inputs[0].about.title) == (PARENT, "subagent 5ecba7ac3cb6")
 
@@ -431,12 +432,12 @@ def test_a_subagent_that_was_given_the_history_of_its_agent_does_not_show_it_aga
     (FORK, "t1"), ("thread-1", OLD), (FORK, FORK), (FORK, None), (FORK, "0b6cbf4e-6a58-4a26-8a0c-0d7a4b1a3d11")])
 def test_a_turn_of_a_fork_that_cannot_be_dated_is_shown(tmp_path, thread, turn):
     head = line("session_meta", id=thread, forked_from_id=PARENT)
-    seen = show(rollout(begun(turn), user("go"), said("Fine."), count(5), ended(turn), head=(head,)), tmp_path)
+    seen = show(rollout(turn_start(turn), user("go"), reply("Fine."), count(5), turn_end(turn), head=(head,)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
 
 
 def test_a_turn_of_a_session_that_comes_from_no_other_is_never_a_copy(tmp_path):
-    seen = show(rollout(begun(OLD), user("go"), said("Fine."), head=(line("session_meta", id=FORK),)), tmp_path)
+    seen = show(rollout(turn_start(OLD), user("go"), reply("Fine."), head=(line("session_meta", id=FORK),)), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Fine."]
 
 
@@ -491,17 +492,17 @@ def test_every_type_of_line_is_known_by_itself():
 
 def test_subagents_titles_and_packed_archives(tmp_path):
     child = line("session_meta", id="thread-0000-0002", parent_thread_id="thread-0000-0001")
-    seen = show(rollout(user("go"), said("Fine."), head=(child, CONTEXT)), tmp_path)
+    seen = show(rollout(user("go"), reply("Fine."), head=(child, CONTEXT)), tmp_path)
     assert seen.inputs[0].about.title == "subagent ad-0000-0002"
     for head in ((META, CONTEXT), (CONTEXT,)):
         renamed = event("thread_name_updated", thread_name="Tides")
-        named = show(rollout(user("go"), said("Fine."), renamed, head=head), tmp_path)
+        named = show(rollout(user("go"), reply("Fine."), renamed, head=head), tmp_path)
         assert named.inputs[0].about.title == "Tides"
     nameless = line("session_meta", parent_thread_id="thread-0000-0001")
-    assert show(rollout(user("go"), said("Fine."), head=(nameless, CONTEXT)), tmp_path).inputs[0].about is None
+    assert show(rollout(user("go"), reply("Fine."), head=(nameless, CONTEXT)), tmp_path).inputs[0].about is None
     packed = tmp_path / ".codex" / "archived_sessions" / "rollout-2026-03-04.jsonl.zst"
     packed.parent.mkdir(parents=True)
-    packed.write_bytes(zstandard.compress(rollout(user("go"), said("Fine.")).encode()))
+    packed.write_bytes(zstandard.compress(rollout(user("go"), reply("Fine.")).encode()))
     assert len(open_paths([str(packed)]).exchanges) == 1
     (tmp_path / ".codex" / "sessions" / "2026" / "03").mkdir(parents=True)
     (tmp_path / ".codex" / "sessions" / "2026" / "03" / "rollout-x.jsonl").write_text("{}")
@@ -511,7 +512,7 @@ def test_subagents_titles_and_packed_archives(tmp_path):
 
 
 def test_damage_and_unknown_records_hide_nothing(tmp_path):
-    whole = rollout(user("go"), said("Fine."), event("some_new_event"), line("brand_new", a=1))
+    whole = rollout(user("go"), reply("Fine."), event("some_new_event"), line("brand_new", a=1))
     seen = show(whole + '{"timestamp": "x", "type": "response_item", "payl', tmp_path)
     assert len(seen.responses) == 1
     assert "is cut after" in notices(seen)
@@ -522,7 +523,7 @@ def test_a_count_that_is_repeated_ends_no_answer(tmp_path):
     again = count(700, total=1_000)
     thought = item("reasoning", summary=[{"type": "summary_text", "text": "Look."}])
     seen = show(rollout(user("go"), call(), again, item("function_call_output", call_id="call_1", output="a.md"),
-                         thought, again, said("Fine."), count(7, total=1_007)), tmp_path)
+                        thought, again, reply("Fine."), count(7, total=1_007)), tmp_path)
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [700, 7]
     assert seen.responses[1].exchange.response.text == "Fine."
 
@@ -531,14 +532,15 @@ def test_a_count_that_is_repeated_ends_no_answer(tmp_path):
 def test_a_search_for_tools_that_codex_runs_is_a_call(tmp_path, runs, stop, calls):
     seen = show(rollout(
         user("go"), item("tool_search_call", call_id="call_1", execution=runs, arguments={"query": "issues"}), count(),
-        item("tool_search_output", call_id="call_1", execution=runs, tools=[{"name": "list"}]), said("Fine."), count()),
+        item("tool_search_output", call_id="call_1", execution=runs, tools=[{"name": "list"}]), reply("Fine."),
+        count()),
         tmp_path)
     assert stops(seen)[0] == stop
     found = seen.responses[0].exchange.response.tool_calls
     assert [(each.name, each.arguments) for each in found] == [("tool_search", '{"query": "issues"}')] * calls
 
 
-def used(output, key="resp_1"):
+def usage(output, key="resp_1"):
     counts = {"input_tokens": 50, "cached_input_tokens": 40, "cache_write_input_tokens": 5, "output_tokens": output,
               "reasoning_output_tokens": 3, "total_tokens": 50 + output}
     return line("token_usage_record", response_id=key, usage=counts, turn_token_usage={**counts, "output_tokens": 999})
@@ -551,7 +553,7 @@ def nothing_counted():
     return event("token_count", info={"last_token_usage": nothing, "total_token_usage": total})
 
 
-def finished(error=None, last=None):
+def task_end(error=None, last=None):
     failed = {} if error is None else {"error": {"message": error, "codex_error_info": "other"}}
     return event("task_complete", turn_id="t1", last_agent_message=last, **failed)
 
@@ -561,15 +563,15 @@ FILTERED = "stream disconnected before completion: Incomplete response returned,
 
 
 @pytest.mark.parametrize(("parts", "after", "word", "verdict"), [
-    ([{**said("Half of"), "status": "incomplete"}], [], "incomplete", "TRUNCATED"),
+    ([{**reply("Half of"), "status": "incomplete"}], [], "incomplete", "TRUNCATED"),
     ([item("reasoning", summary=[{"type": "summary_text", "text": "They"}])], [], None, "TRUNCATED"),
-    ([said("I write."), call(CUT)], [result("failed to parse function arguments: EOF")], None, "CALL HELD"),
+    ([reply("I write."), call(CUT)], [result("failed to parse function arguments: EOF")], None, "CALL HELD"),
 ])
 def test_an_answer_that_has_counts_of_its_own_and_was_cut_is_one_answer(tmp_path, parts, after, word, verdict):
     for row in parts:
         if "status" in row:
             row["payload"]["status"] = row.pop("status")
-    seen = show(rollout(user("go"), *parts, used(12), *after, nothing_counted(), finished(CAPPED)), tmp_path)
+    seen = show(rollout(user("go"), *parts, usage(12), *after, nothing_counted(), task_end(CAPPED)), tmp_path)
     (facts,) = seen.responses
     assert facts.judgement.stop.normalized is Stop.MAX_TOKENS
     assert facts.exchange.response.raw_stop_reason == word
@@ -578,22 +580,22 @@ def test_an_answer_that_has_counts_of_its_own_and_was_cut_is_one_answer(tmp_path
 
 
 def test_the_counts_of_a_response_end_its_answer_before_the_results(tmp_path):
-    seen = show(rollout(user("go"), call(), used(7), result(), count(9), said("Done."), used(5, "resp_2"), count(8),
-                         finished(last="Done.")), tmp_path)
+    seen = show(rollout(user("go"), call(), usage(7), result(), count(9), reply("Done."), usage(5, "resp_2"), count(8),
+                        task_end(last="Done.")), tmp_path)
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [7, 5]
     assert stops(seen) == ["tool_call", "end_turn"]
 
 
 def test_a_cut_before_any_item_is_an_answer_of_its_own(tmp_path):
-    seen = show(rollout(user("go"), call(), used(7), result(), count(9), used(4, "resp_2"), nothing_counted(),
-                         finished(CAPPED)), tmp_path)
+    seen = show(rollout(user("go"), call(), usage(7), result(), count(9), usage(4, "resp_2"), nothing_counted(),
+                        task_end(CAPPED)), tmp_path)
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [7, 4]
     assert stops(seen) == ["tool_call", "max_tokens"]
 
 
 def test_the_counts_of_a_compaction_are_those_of_no_answer(tmp_path):
-    seen = show(rollout(user("go"), said("Done."), used(7), user("more"), used(900, "resp_2"),
-                         line("compacted", message="…"), event("error", message="overloaded")), tmp_path)
+    seen = show(rollout(user("go"), reply("Done."), usage(7), user("more"), usage(900, "resp_2"),
+                        line("compacted", message="…"), event("error", message="overloaded")), tmp_path)
     assert [facts.exchange.response.usage and facts.exchange.response.usage.output_tokens for facts in seen.responses
             ] == [7, None]
 
@@ -601,9 +603,9 @@ def test_the_counts_of_a_compaction_are_those_of_no_answer(tmp_path):
 def test_an_answer_that_a_filter_ended_is_asked_for_again_in_its_turn(tmp_path):
     guidance = item("message", role="developer", content=[{"type": "input_text", "text": (
         "<content_filter_guidance>\nYour previous response was blocked by a content filter.")}])
-    half, rest = said("Half of"), said("the rest")
+    half, rest = reply("Half of"), reply("the rest")
     half["payload"]["status"] = rest["payload"]["status"] = "incomplete"
-    seen = show(rollout(user("go"), half, guidance, rest, guidance, finished(FILTERED)), tmp_path)
+    seen = show(rollout(user("go"), half, guidance, rest, guidance, task_end(FILTERED)), tmp_path)
     assert stops(seen) == ["safety_blocked", "safety_blocked"]
     assert [facts.exchange.response.raw_stop_reason for facts in seen.responses] == ["incomplete", "incomplete"]
     assert words(seen) == ["BLOCKED"]

@@ -16,11 +16,11 @@ def item(kind, key="item_0", event="completed", **more):
     return {"type": f"item.{event}", "item": {"id": key, "type": kind, **more}}
 
 
-def done(**usage):
+def turn_end(**usage):
     return {"type": "turn.completed", "usage": usage}
 
 
-def failed(message):
+def failure(message):
     return {"type": "turn.failed", "error": {"message": message}}
 
 
@@ -35,8 +35,8 @@ def results(seen):
 
 def test_an_answer_and_its_counts(tmp_path):
     seen = read(tmp_path, item("reasoning", text="hm"), item("agent_message", text="Hi"), item("todo_list", items=[]),
-                done(input_tokens=9, output_tokens=5, reasoning_output_tokens=2, cached_input_tokens=4,
-                     cache_write_input_tokens=3))
+                turn_end(input_tokens=9, output_tokens=5, reasoning_output_tokens=2, cached_input_tokens=4,
+                         cache_write_input_tokens=3))
     (facts,) = seen.responses
     made = facts.exchange.response
     assert (made.text, made.reasoning_content, facts.exchange.recorder) == ("Hi", "hm", "codex-exec")
@@ -78,13 +78,13 @@ def test_each_row_of_an_answer_is_in_its_body_once(tmp_path):
     assert (made.lines, made.body) == ((3, 4), "\n".join(map(json.dumps, rows)).encode())
     at = made.response.tool_calls[0].at
     assert json.loads(made.body[at.start : at.end]) == rows[1]
-    (facts,) = read(tmp_path, failed("unexpected status 401 Unauthorized")).responses
+    (facts,) = read(tmp_path, failure("unexpected status 401 Unauthorized")).responses
     assert (facts.exchange.lines, facts.exchange.body.count(b"401")) == ((3,), 1)
 
 
 def test_ids_begin_anew_with_each_turn(tmp_path):
     call = item("command_execution", command="ls", aggregated_output="a")
-    seen = read(tmp_path, call, done(), {"type": "turn.started"}, call, item("agent_message", text="Done."))
+    seen = read(tmp_path, call, turn_end(), {"type": "turn.started"}, call, item("agent_message", text="Done."))
     assert (len(seen.turns), len(seen.responses)) == (2, 3)
 
 
@@ -94,7 +94,7 @@ def test_ids_begin_anew_with_each_turn(tmp_path):
     ("unexpected status 401 Unauthorized", "error"),
 ])
 def test_a_turn_that_failed(tmp_path, message, stop):
-    seen = read(tmp_path, {"type": "error", "message": "Reconnecting... 1/5"}, failed(message))
+    seen = read(tmp_path, {"type": "error", "message": "Reconnecting... 1/5"}, failure(message))
     assert stops(seen) == [stop]
     assert "good" not in " ".join(words(seen)).lower()
 

@@ -33,7 +33,7 @@ def words(*paths: Path) -> list[str]:
     return [turn.verdict.word for turn in view(replay(open_case(open_paths(list(map(str, paths)))))).turns]
 
 
-def counted(*paths: Path) -> int:
+def count(*paths: Path) -> int:
     return sum(len(group.recording.turns) for group in open_each(list(map(str, paths)), api=None, profile=None))
 
 
@@ -55,7 +55,7 @@ def test_a_file_that_is_named_twice_is_read_once(first: Path, tmp_path: Path):
     once = ["TRUNCATED, ANSWER LOST", "COMPLETE"]
     assert words(first) == words(first, first) == words(first, tmp_path) == words(tmp_path, first) == words(link, first)
     assert words(first) == once
-    assert counted(first, first) == counted(first, tmp_path) == counted(tmp_path) == counted(link, first) == 2
+    assert count(first, first) == count(first, tmp_path) == count(tmp_path) == count(link, first) == 2
     same = tmp_path / "same.json"
     said = {"role": "assistant", "content": "hi", "state": {"stopReason": "end_turn"}}
     same.write_text(json.dumps({"id": "T-1", "v": 1, "messages": [{"role": "user", "content": "go"}, said]}))
@@ -170,7 +170,7 @@ def test_the_turns_that_a_resumed_session_begins_with_are_counted_once(first: Pa
     again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"), block(text("Yes."), "msg_04", stop="end_turn"))
     assert words(first, again) == ["TRUNCATED, ANSWER LOST", "COMPLETE", "COMPLETE"]
     assert len(words(again)) == 3
-    assert counted(first, again) == 2 + 3, "one session after another, each is whole"
+    assert count(first, again) == 2 + 3, "one session after another, each is whole"
     given = open_paths([str(first), str(again)]).inputs[1]
     assert len(FollowedSession([str(first), str(again), str(first)], api=None, profile=None).read().turns) == 3
     assert (given.responses, given.notices[-1]) == (1, (
@@ -187,14 +187,14 @@ def test_a_turn_that_ended_with_the_result_of_a_call_is_counted_once(tmp_path: P
     begun = (*PLAN, result("ok"))
     first = session(tmp_path / "a.jsonl", *begun)
     again = session(tmp_path / "b.jsonl", *begun, *MORE)
-    assert listed(first, again) == ["a1", "a2", "b3 2"]
+    assert listing(first, again) == ["a1", "a2", "b3 2"]
     assert len(words(first, again)) == 3
     assert [given.responses for given in open_paths([str(first), str(again)]).inputs] == [2, 1]
 
 
 def test_a_session_with_nothing_new_stays_whole(first: Path, tmp_path: Path):
     again = session(tmp_path / "b.jsonl", *PLAN, *DONE, prompt("more"))  # another end
-    assert len(words(first, again)) == len(listed(first, again)) == 4
+    assert len(words(first, again)) == len(listing(first, again)) == 4
 
 
 def table(*paths: Path) -> list[TurnRow]:
@@ -204,7 +204,7 @@ def table(*paths: Path) -> list[TurnRow]:
         view(replay(open_case(group.recording))), group.paths))
 
 
-def listed(*paths: Path) -> list[str]:
+def listing(*paths: Path) -> list[str]:
     """The rows of a table of these files: the file's name and the turn's number in the file."""
     return [f"{Path(row.file).stem}{row.number} {row.copied or ''}".strip() for row in table(*paths)]
 
@@ -232,7 +232,7 @@ LATER = (prompt("later", timestamp="2026-02-08T00:00:00Z"),
 ], ids=["in the order of writing", "the copy first", "a chain", "two forks: the older one holds what both have"])
 def test_a_copied_turn_is_counted_in_the_file_that_was_written_first(tmp_path: Path, files, rows, answers):
     paths = [session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more) for name, more in files.items()]
-    assert listed(*paths) == rows
+    assert listing(*paths) == rows
     assert [given.responses for given in open_paths(list(map(str, paths))).inputs] == answers
 
 
@@ -252,20 +252,20 @@ def test_between_turns_that_stay_none_is_left_out(tmp_path: Path):
               block(text("Yes."), "msg_04", stop="end_turn", timestamp="2026-02-06T07:00:01Z"))
     first = session(tmp_path / "a.jsonl", *copied)
     other = session(tmp_path / "b.jsonl", *called, *answered, *copied, *LATER)
-    assert listed(first, other) == ["a1", "b1", "b2", "b3"]
+    assert listing(first, other) == ["a1", "b1", "b2", "b3"]
     assert len(words(first, other)) == 4
 
 
 def test_the_table_keeps_a_turn_that_goes_on_in_another_file(tmp_path: Path):
     first, again = session(tmp_path / "a.jsonl", *PLAN), session(tmp_path / "b.jsonl", *PLAN, *DONE)
-    assert listed(first, again) == ["a1", "a2", "b2 1"]
-    assert listed(again, first) == ["b2 1", "a1", "a2"]
+    assert listing(first, again) == ["a1", "a2", "b2 1"]
+    assert listing(again, first) == ["b2 1", "a1", "a2"]
 
 
 def test_equal_words_at_another_time_are_no_copy(first: Path, tmp_path: Path):
     other = tmp_path / "b.jsonl"
     other.write_text(first.read_text().replace("2026-02-06", "2026-02-07"))
-    assert len(words(first, other)) == counted(first, other) == 4
+    assert len(words(first, other)) == count(first, other) == 4
 
 
 def codex(*items: Row) -> str:
@@ -275,16 +275,16 @@ def codex(*items: Row) -> str:
 
 
 def test_a_call_whose_row_was_written_twice_ran_once(tmp_path: Path):
-    def called(key: str = "c1", given: str = '{"path": "a') -> Row:
+    def call(key: str = "c1", given: str = '{"path": "a') -> Row:
         return {"type": "function_call", "name": "write", "arguments": given, "call_id": key}
 
     asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
     done = ({"type": "function_call_output", "call_id": key, "output": "ok"} for key in ("c1", "c2"))
-    for calls, ran in ((called(), called()), 1), ((called(), called("c2")), 2), ((called(), called(given="{}")), 2):
+    for calls, ran in ((call(), call()), 1), ((call(), call("c2")), 2), ((call(), call(given="{}")), 2):
         seen = show(codex(asked, *calls, *done), tmp_path)
         assert len(seen.responses[0].exchange.response.tool_calls) == ran
-    seen = show(codex(asked, called(), called(), {"type": "function_call_output", "call_id": "c1", "output": "ok"}),
-                 tmp_path)
+    seen = show(codex(asked, call(), call(), {"type": "function_call_output", "call_id": "c1", "output": "ok"}),
+                tmp_path)
     assert count_runs(seen, seen.responses) == {CutRun.RAN: 1}
 
 
@@ -357,7 +357,7 @@ def test_which_of_two_equal_files_stays_whole_does_not_depend_on_the_order_of_re
     old, one, two = (session(tmp_path / f"{name}.jsonl", *PLAN, *DONE, *more)
                      for name, more in (("a", ()), ("b", MORE), ("c", MORE)))
     rows = ["a1", "a2", "b3 2", "c1", "c2", "c3"]
-    assert sorted(listed(old, one, two)) == sorted(listed(two, one, old)) == rows
+    assert sorted(listing(old, one, two)) == sorted(listing(two, one, old)) == rows
 
 
 def test_a_turn_that_goes_on_in_a_second_file_is_in_that_file_for_a_third(tmp_path: Path):

@@ -17,7 +17,7 @@ def event(kind, **data):
     return {"type": kind, "data": data, "id": "e", "parentId": "d", "timestamp": "2026-03-26T17:50:35.000Z"}
 
 
-def said(text="", *calls, key="m1", **more):
+def reply(text="", *calls, key="m1", **more):
     return event("assistant.message", messageId=key, content=text, toolRequests=list(calls), **more)
 
 
@@ -38,8 +38,8 @@ def file(*rows):
 
 
 def test_messages_calls_and_results(tmp_path):
-    seen = show(file(user("list"), said("I look.", call({"command": "ls"}), outputTokens=12, reasoningText="hm"),
-                      result(), said("One file.", key="m2", model="other"), user("thanks")), tmp_path)
+    seen = show(file(user("list"), reply("I look.", call({"command": "ls"}), outputTokens=12, reasoningText="hm"),
+                     result(), reply("One file.", key="m2", model="other"), user("thanks")), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert (first.model, second.model, first.recorder) == ("gpt-5-mini", "other", "copilot")
     assert (first.response.usage.output_tokens, first.response.reasoning_content) == (12, "hm")
@@ -49,35 +49,35 @@ def test_messages_calls_and_results(tmp_path):
     assert "Copilot CLI keeps none" in seen.inputs[0].notices[0]
 
 
-def ended():
+def turn_end():
     return event("assistant.turn_end", turnId="1")
 
 
 def test_the_end_that_copilot_notes_after_an_answer_without_calls_is_the_end_of_its_loop(tmp_path):
-    rows = [user("list"), said("I look.", call({"command": "ls"})), ended(), result(), said("One file.", key="m2")]
+    rows = [user("list"), reply("I look.", call({"command": "ls"})), turn_end(), result(), reply("One file.", key="m2")]
     assert words(show(file(*rows), tmp_path)) == ["END NOT RECORDED"]
-    seen = show(file(*rows, ended()), tmp_path)
+    seen = show(file(*rows, turn_end()), tmp_path)
     assert (stops(seen), words(seen)) == (["tool_call", "end_turn"], ["END INFERRED"])
-    aborted = show(file(user("list"), said("I look."), event("abort", reason="user"), ended()), tmp_path)
+    aborted = show(file(user("list"), reply("I look."), event("abort", reason="user"), turn_end()), tmp_path)
     assert words(aborted) == ["CANCELLED"]
 
 
 def test_what_is_answered_after_a_resumed_session_is_no_part_of_the_turn_before(tmp_path):
     """Nobody asked for it in this file, so an abort after it does not cancel the turn that had its answer."""
-    after = [event("session.resume"), said("Look.", call({"command": "ls"}), key="m2"), result(), event("abort")]
-    seen = show(file(user("list"), said("One file."), ended(), *after), tmp_path)
+    after = [event("session.resume"), reply("Look.", call({"command": "ls"}), key="m2"), result(), event("abort")]
+    seen = show(file(user("list"), reply("One file."), turn_end(), *after), tmp_path)
     assert words(seen) == ["END INFERRED", "CANCELLED"]
-    asked = show(file(user("list"), said("One file."), ended(), event("session.resume"), user("more"),
-                       said("None.", key="m2"), ended(), said("Ok.", key="m3")), tmp_path)
+    asked = show(file(user("list"), reply("One file."), turn_end(), event("session.resume"), user("more"),
+                      reply("None.", key="m2"), turn_end(), reply("Ok.", key="m3")), tmp_path)
     assert len(asked.turns) == 2, "a message of the user begins the turn, as ever"
 
 
 def test_results_after_an_answer_without_calls_answer_no_calls_of_it(tmp_path):
-    seen = show(file(user("list"), said("One file."), result(), said("Two.", key="m2")), tmp_path)
+    seen = show(file(user("list"), reply("One file."), result(), reply("Two.", key="m2")), tmp_path)
     assert seen.responses[0].recorded_next == "sent results of tools"
 
 
-def spent(key="r1", **more):
+def usage(key="r1", **more):
     return event("assistant.usage", apiCallId=key, inputTokens=90, outputTokens=64, cacheReadTokens=20,
                  cacheWriteTokens=11, **more)
 
@@ -88,7 +88,7 @@ def spent(key="r1", **more):
 ])
 @pytest.mark.parametrize("early", [True, False])
 def test_what_a_stream_says_of_a_request(tmp_path, word, stop, shown_as, early):
-    rows = [spent(finishReason=word, maxOutputTokens=64), said("Done.", apiCallId="r1", outputTokens=64)]
+    rows = [usage(finishReason=word, maxOutputTokens=64), reply("Done.", apiCallId="r1", outputTokens=64)]
     seen = show(file(user("go"), *(rows if early else rows[::-1])), tmp_path)
     response = seen.responses[0].exchange.response
     assert (stops(seen), response.raw_stop_reason, response.text) == ([stop], None, "Done.")
@@ -99,37 +99,37 @@ def test_what_a_stream_says_of_a_request(tmp_path, word, stop, shown_as, early):
 
 
 def test_a_filter_is_told_in_the_recorders_word(tmp_path):
-    seen = show(file(user("go"), said("Do", apiCallId="r1"), spent(finishReason="content_filter")), tmp_path)
+    seen = show(file(user("go"), reply("Do", apiCallId="r1"), usage(finishReason="content_filter")), tmp_path)
     assert seen.turns[0].verdict.sentence == 'gpt-5-mini filtered the answer ("content_filter" as the recorder says)'
 
 
 def test_what_a_stream_says_of_another_request_changes_nothing(tmp_path):
-    seen = show(file(user("go"), said("Done.", apiCallId="r1", outputTokens=3), spent("r2", finishReason="stop"),
-                      event("assistant.usage", finishReason="stop"), event("model.call_finished"),
-                      {"type": "result", "sessionId": "s", "exitCode": 0}), tmp_path)
+    seen = show(file(user("go"), reply("Done.", apiCallId="r1", outputTokens=3), usage("r2", finishReason="stop"),
+                     event("assistant.usage", finishReason="stop"), event("model.call_finished"),
+                     {"type": "result", "sessionId": "s", "exitCode": 0}), tmp_path)
     assert stops(seen) == ["unknown"]
     assert seen.responses[0].exchange.response.usage.output_tokens == 3
     assert "unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
 def test_arguments_that_are_a_cut_string_are_seen(tmp_path):
-    seen = show(file(user("go"), said("", call('{"command":"cat > a <<EOF')), result("bad", ok=False)), tmp_path)
+    seen = show(file(user("go"), reply("", call('{"command":"cat > a <<EOF')), result("bad", ok=False)), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert words(seen) == ["CALL HELD"]
 
 
 def test_pieces_of_one_answer_are_joined(tmp_path):
-    pieces = (said("One, ", key="a", apiCallId="r1", outputTokens=4), said("two.", key="b", apiCallId="r1",
-                                                                           outputTokens=7))
+    pieces = (reply("One, ", key="a", apiCallId="r1", outputTokens=4), reply("two.", key="b", apiCallId="r1",
+                                                                             outputTokens=7))
     (facts,) = show(file(user("go"), *pieces), tmp_path).responses
     assert (facts.exchange.response.text, facts.exchange.response.usage.output_tokens) == ("One, two.", 7)
 
 
 def test_a_subagent_is_a_conversation_of_its_own(tmp_path):
     inner = {"parentToolCallId": "c1"}
-    seen = show(file(user("go"), said("", call({"prompt": "look"})), event("subagent.started", toolCallId="c1"),
-                      said("", call({"a": 1}, "c2"), key="m8", **inner), result("x", "c2", **inner),
-                      said("Inside.", key="m9", **inner), result("Inside."), said("Outside.", key="m2")), tmp_path)
+    seen = show(file(user("go"), reply("", call({"prompt": "look"})), event("subagent.started", toolCallId="c1"),
+                     reply("", call({"a": 1}, "c2"), key="m8", **inner), result("x", "c2", **inner),
+                     reply("Inside.", key="m9", **inner), result("Inside."), reply("Outside.", key="m2")), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 2
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
     assert seen.responses[3].exchange.request.messages[0].results[0].text == "Inside."
@@ -139,8 +139,8 @@ def test_a_subagent_is_a_conversation_of_its_own(tmp_path):
 def test_each_subagent_is_a_session_below_the_files(tmp_path):
     begun = [event("subagent.started", toolCallId=key, agentDisplayName=name)
              for key, name in (("c1", "Explore"), ("c2", "Explore"), ("c3", "Task"))]
-    seen = show(file(user("go"), said("Main.", key="m0"), *begun, *(
-        said("In.", key=f"m{key}", parentToolCallId=key) for key in ("c1", "c2", "c3"))), tmp_path)
+    seen = show(file(user("go"), reply("Main.", key="m0"), *begun, *(
+        reply("In.", key=f"m{key}", parentToolCallId=key) for key in ("c1", "c2", "c3"))), tmp_path)
     names = [row.name for row in rows_of(seen)]
     assert names == ["s", "s › Explore", "s › Explore (c2)", "s › Task"]
 
@@ -152,10 +152,10 @@ def test_the_events_of_a_subagent_are_known_by_its_id(tmp_path, both, named):
         return {**row, "agentId": "a-1"}
 
     begun = {**event("subagent.started", toolCallId="c1", agentDisplayName="Explore"), **named}
-    seen = show(file(user("go"), said("", call({"prompt": "look"})), begun, inner(user("look")),
-                      inner(said("", call({"a": 1}, "c2"), key="m8", **both)), inner(result("x", "c2", **both)),
-                      inner(said("Inside.", key="m9", **both)), result("Inside."), said("Outside.", key="m2")),
-                 tmp_path)
+    seen = show(file(user("go"), reply("", call({"prompt": "look"})), begun, inner(user("look")),
+                     inner(reply("", call({"a": 1}, "c2"), key="m8", **both)), inner(result("x", "c2", **both)),
+                     inner(reply("Inside.", key="m9", **both)), result("Inside."), reply("Outside.", key="m2")),
+                tmp_path)
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "look"]
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "Inside.", "Outside."]
     name = "› Explore" if both or named else "› subagent"
@@ -163,14 +163,14 @@ def test_the_events_of_a_subagent_are_known_by_its_id(tmp_path, both, named):
 
 
 def test_an_abort_that_is_not_the_users_names_its_reason(tmp_path):
-    seen = show(file(user("go"), said("Half"), event("abort", reason="autopilot_credit_limit")), tmp_path)
+    seen = show(file(user("go"), reply("Half"), event("abort", reason="autopilot_credit_limit")), tmp_path)
     assert stops(seen) == ["unknown"]
     assert any("Copilot CLI stopped the run (autopilot_credit_limit)" in each.finding.message for each in seen.findings)
 
 
 def test_an_abort_and_a_failure(tmp_path):
-    seen = show(file(user("go"), said("Half"), event("abort", reason="user"), user("again"),
-                      event("session.error", errorType="query", message="Bad request", statusCode=400)), tmp_path)
+    seen = show(file(user("go"), reply("Half"), event("abort", reason="user"), user("again"),
+                     event("session.error", errorType="query", message="Bad request", statusCode=400)), tmp_path)
     assert words(seen) == ["CANCELLED", "ERROR"]
     assert seen.responses[1].exchange.response.http_status == 400
 
@@ -180,8 +180,8 @@ def test_an_abort_and_a_failure(tmp_path):
     ({"source": "user"}, False), ({"isAutopilotContinuation": False}, False),
 ])
 def test_a_message_that_copilot_wrote_itself_shows_no_end_of_the_answer_before(tmp_path, more, own):
-    seen = show(file(user("list"), said("I look."), event("user.message", content="and the tests?", **more),
-                      said("One.", key="m2")), tmp_path)
+    seen = show(file(user("list"), reply("I look."), event("user.message", content="and the tests?", **more),
+                     reply("One.", key="m2")), tmp_path)
     assert stops(seen) == ["unknown" if own else "end_turn", "unknown"]
 
 
@@ -196,15 +196,15 @@ def test_a_full_context_is_told_by_the_type_of_the_error(tmp_path):
 
 def test_a_compaction_that_failed_shortened_nothing(tmp_path):
     for success in (True, False):
-        seen = show(file(user("go"), said("a"), event("session.compaction_complete", success=success), user("on"),
-                          said("b", key="m2")), tmp_path)
+        seen = show(file(user("go"), reply("a"), event("session.compaction_complete", success=success), user("on"),
+                         reply("b", key="m2")), tmp_path)
         found = [noted.finding.rule for noted in seen.findings]
         assert ("transcript.compacted" in found) is success
 
 
 @pytest.mark.parametrize("kind", ["session.truncation", "session.compaction_complete"])
 def test_a_history_that_was_shortened(tmp_path, kind):
-    seen = show(file(user("go"), event(kind), said("Fine."), event("brand.new"), event("hook.start")), tmp_path)
+    seen = show(file(user("go"), event(kind), reply("Fine."), event("brand.new"), event("hook.start")), tmp_path)
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
     assert "records of unknown type were passed over: brand.new (1)" in "\n".join(seen.inputs[0].notices)
 

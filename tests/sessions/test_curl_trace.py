@@ -65,7 +65,7 @@ def trace(form: str, *pieces: str | bytes, head: tuple[str, ...] = HEAD, notes: 
         *(f"{before}== Info: {note}\n" for note in notes)])
 
 
-def chunked(*texts: str) -> list[str]:
+def chunks(*texts: str) -> list[str]:
     return [f"{len(text.encode()):x}\r\n{text}\r\n" for text in texts] + ["0\r\n\r\n"]
 
 
@@ -88,7 +88,7 @@ def test_a_whole_answer_and_its_request(tmp_path, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_stream_in_chunks_is_read_byte_for_byte(tmp_path, form):
-    pieces = chunked(*STREAM)
+    pieces = chunks(*STREAM)
     text = trace(form, pieces[0][:50], pieces[0][50:] + pieces[1], *pieces[2:], head=CHUNKED)
     (facts,) = show(text, tmp_path).responses
     assert facts.exchange.body == "".join(STREAM).encode()
@@ -161,7 +161,7 @@ def test_only_the_answer_counts_of_several_heads(tmp_path, form):
     ("Operation too slow. Less than 10 bytes/sec transferred the last 3 seconds", TransportEnd.TIMEOUT),
 ])
 def test_a_note_of_curl_says_how_the_bytes_ended(tmp_path, form, note, end):
-    text = trace(form, chunked(STREAM[0])[0], head=CHUNKED, notes=(note, "Closing connection 0"))
+    text = trace(form, chunks(STREAM[0])[0], head=CHUNKED, notes=(note, "Closing connection 0"))
     seen = show(text, tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.transport_end, facts.exchange.response.text) == (end, "hi}.data: x")
@@ -178,7 +178,7 @@ def test_a_request_without_an_answer(tmp_path, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_damaged_dump_is_read_up_to_the_damage(tmp_path, form):
-    lines = trace(form, *chunked(*STREAM), head=CHUNKED).splitlines(keepends=True)
+    lines = trace(form, *chunks(*STREAM), head=CHUNKED).splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if line.startswith("<= Recv data")) + 2
     seen = show("".join([*lines[:at], *lines[at + 1 :]]), tmp_path)
     # the first row: 16 bytes, or the length of the first chunk without its CRLF

@@ -18,7 +18,7 @@ def notices(seen) -> str:
     return "\n".join(seen.inputs[0].notices)
 
 
-def written(*rows: Row) -> str:
+def lines(*rows: Row) -> str:
     return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
@@ -47,9 +47,9 @@ def result(kind: str = "tool_result", said: Any = "a.py", **more: Any) -> Row:
 @pytest.mark.parametrize(("call", "answer"), [("tool_use", "tool_result"), ("tool_call", "tool-result"),
                                               ("tool-call", "tool_result")])
 def test_blocks_and_their_results_whatever_they_are_called(call, answer, tmp_path):
-    seen = show(written(START, message("m1", "user", text("<system-reminder>\nx\n</system-reminder>\n\ngo")),
-                         message("m2", "assistant", {"type": "thinking", "thinking": "hm"}, text("Look."), use(call)),
-                         message("m3", "user", result(answer)), message("m4", "assistant", "Done.")), tmp_path)
+    seen = show(lines(START, message("m1", "user", text("<system-reminder>\nx\n</system-reminder>\n\ngo")),
+                      message("m2", "assistant", {"type": "thinking", "thinking": "hm"}, text("Look."), use(call)),
+                      message("m3", "user", result(answer)), message("m4", "assistant", "Done.")), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
     assert places(seen) == [["request", "tool_result"]]
     assert seen.turns[0].run.record.user_text == "go"
@@ -61,20 +61,20 @@ def test_blocks_and_their_results_whatever_they_are_called(call, answer, tmp_pat
 
 def test_a_session_that_a_task_began_names_the_one_that_it_was_called_from(tmp_path):
     called = {"callingSessionId": "s-1", "callingToolUseId": "call_a1b2c3d4", "sessionTitle": "worker: look"}
-    child = show(written({**START, "id": "s-2", **called}, message("m1", "assistant", text("Seen."))), tmp_path)
+    child = show(lines({**START, "id": "s-2", **called}, message("m1", "assistant", text("Seen."))), tmp_path)
     assert child.inputs[0].about[0] == "worker: look"
     assert (child.inputs[0].about.id, child.inputs[0].about.parent) == ("s-2", "s-1")
-    first = show(written(START, message("m1", "assistant", text("Look."))), tmp_path)
+    first = show(lines(START, message("m1", "assistant", text("Look."))), tmp_path)
     assert (first.inputs[0].about.id, first.inputs[0].about.parent) == ("s-1", "")
 
 
 def test_parents_make_branches(tmp_path):
-    seen = show(written(START, message("m1", "user", text("go"), parentId="s-1"),
-                         message("m2", "assistant", text("one"), parentId="m1"),
-                         message("m3", "user", text("left"), parentId="m2"),
-                         message("m4", "assistant", text("two"), parentId="m3"),
-                         message("m5", "user", text("right"), parentId="m2"),
-                         message("m6", "assistant", text("three"), parentId="m5")), tmp_path)
+    seen = show(lines(START, message("m1", "user", text("go"), parentId="s-1"),
+                      message("m2", "assistant", text("one"), parentId="m1"),
+                      message("m3", "user", text("left"), parentId="m2"),
+                      message("m4", "assistant", text("two"), parentId="m3"),
+                      message("m5", "user", text("right"), parentId="m2"),
+                      message("m6", "assistant", text("three"), parentId="m5")), tmp_path)
     assert [turn.run.record.links[0].parent for turn in seen.turns] == [None, 0, 0]
 
 
@@ -83,7 +83,7 @@ def test_the_model_and_the_counts_of_the_session_stand_beside_it(tmp_path):
     for name, only in (("a", counts), ("b", {"thinkingTokens": 5}), ("c", {"cacheReadTokens": 6}),
                        ("d", {"outputTokens": 34}), ("e", {"inputTokens": 1200})):
         (tmp_path / f"{name}.settings.json").write_text(json.dumps({"model": "claude-x", "tokenUsage": only}))
-        seen = show(written(START, message("m2", "assistant", text("one"))), tmp_path, name=f"{name}.jsonl")
+        seen = show(lines(START, message("m2", "assistant", text("one"))), tmp_path, name=f"{name}.jsonl")
         assert "tokens are counted for the whole session alone: " in notices(seen)
         assert seen.responses[0].exchange.response.model == "claude-x"
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".jsonl") == [
@@ -96,7 +96,7 @@ def test_each_answer_may_have_its_own_model_and_a_user_row_be_the_agents(tmp_pat
             message("m3", "assistant", text("one")), message("m4", "assistant", text("two"))]
     rows[0]["message"]["visibility"] = "llm_only"
     rows[2]["message"]["modelId"] = "glm-x"
-    seen = show(written(START, *rows), tmp_path, name="a.jsonl")
+    seen = show(lines(START, *rows), tmp_path, name="a.jsonl")
     assert [facts.exchange.response.model for facts in seen.responses] == ["glm-x", "claude-x"]
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
@@ -106,7 +106,7 @@ def test_a_note_to_the_user_alone_is_no_message(tmp_path, role):
     rows = [message("m1", "user", text("go")), message("m2", "assistant", text("one")),
             message("m3", role, text("Token limit reached"))]
     rows[2]["message"]["visibility"] = "user_only"
-    seen = show(written(START, *rows), tmp_path)
+    seen = show(lines(START, *rows), tmp_path)
     assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
     assert [skip.why for skip in seen.inputs[0].skipped] == ["a note of Droid's to the user: Token limit reached"]
 
@@ -118,13 +118,13 @@ def test_reasoning_that_stands_beside_the_blocks_is_read_once(blocks, thought, t
     rows = [{"type": "session_start", "id": "s", "title": "t"}, message("m1", "user", text("go")),
             message("m2", "assistant", *blocks)]
     rows[2]["message"]["chatCompletionReasoningContent"] = "hm"
-    (facts,) = show(written(*rows), tmp_path).responses
+    (facts,) = show(lines(*rows), tmp_path).responses
     assert (facts.exchange.response.reasoning_content, facts.exchange.response.text) == (thought, "Look.")
 
 
 @pytest.mark.parametrize("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
 def test_records_without_an_exchange_are_counted(kind, tmp_path):
-    seen = show(written({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
+    seen = show(lines({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
     count = 2 if kind == "session_start" else 1
     assert f"{kind} ({count})" in notices(seen).split("records that hold no exchange")[1]
     assert "records of unknown type were passed over: hologram (1)" in notices(seen)
@@ -138,7 +138,7 @@ def test_the_stream_drifts_and_is_read(session, key, tmp_path):
             {"type": "tool_call", key: "c1", "toolName": "Shell", "parameters": {"command": "ls"}},
             {"type": "tool_result", key: "c1", "isError": key == "id", "value": {"stdout": "a.py"}},
             {"type": "completion", "finalText": "Done"}, {"type": "error", "message": "no key"}]
-    seen = show(written(*({**common, **row} for row in rows)), tmp_path)
+    seen = show(lines(*({**common, **row} for row in rows)), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert words(seen) == ["END INFERRED"]
     assert rules(seen, 1)[-1] == "transcript.inferred.turn_ended"
@@ -152,9 +152,9 @@ def test_the_counts_of_a_run_are_those_of_its_only_answer(tmp_path):
             {"type": "message", "session_id": "s", "role": "assistant", "text": "Done"},
             {"type": "completion", "session_id": "s", "finalText": "Done", "usage": {
                 "output_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}}]
-    seen = show(written(*rows), tmp_path)
+    seen = show(lines(*rows), tmp_path)
     assert [facts.exchange.response.usage for facts in seen.responses] == [(None, 5, None, 3, 2)]
-    seen = show(written(*rows[:2], rows[0], *rows[1:]), tmp_path)
+    seen = show(lines(*rows[:2], rows[0], *rows[1:]), tmp_path)
     assert [facts.exchange.response.usage for facts in seen.responses] == [None, None]
 
 
@@ -175,7 +175,7 @@ ASKED = row("user", text("<open_files>x</open_files>\n<user_query>\ngo\n</user_q
     ("error", "unknown", "END NOT RECORDED"),
 ])
 def test_a_turn_ended_says_how(status, stop, word, tmp_path):
-    seen = show(written(ASKED, row("assistant", text("Done.")), {"type": "turn_ended", "status": status}), tmp_path)
+    seen = show(lines(ASKED, row("assistant", text("Done.")), {"type": "turn_ended", "status": status}), tmp_path)
     assert (stops(seen), words(seen)) == ([stop], [word])
     assert seen.turns[0].run.record.user_text == "go"
     if status == "error":
@@ -188,7 +188,7 @@ def test_a_turn_ended_says_how(status, stop, word, tmp_path):
 ])
 def test_a_turn_that_ended_with_an_error_says_which(error, stop, told, tmp_path):
     end = {"type": "turn_ended", "status": "error", "error": error}
-    seen = show(written(ASKED, row("assistant", text("Done.")), end), tmp_path)
+    seen = show(lines(ASKED, row("assistant", text("Done.")), end), tmp_path)
     assert stops(seen) == [stop]
     assert any(told in noted.finding.message for noted in seen.findings)
 
@@ -199,7 +199,7 @@ def test_a_turn_that_ended_with_an_error_says_which(error, stop, told, tmp_path)
 ])
 def test_a_file_that_only_says_that_a_turn_ended_has_no_answer(end, tmp_path):
     path = tmp_path / "s.jsonl"
-    path.write_text(written(end))
+    path.write_text(lines(end))
     loaded = open_paths([str(path)])
     (given,) = loaded.inputs
     assert (given.format, given.error, loaded.exchanges) == ("cursor", None, ())
@@ -209,7 +209,7 @@ def test_the_mark_of_reasoning_that_was_left_out_is_no_text(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
     rows = [row("assistant", text("I look.\n\n[REDACTED]"), call), row("assistant", text("[REDACTED]"), call),
             row("assistant", text("[REDACTED] is what stands there.")), row("assistant", text("[REDACTED]"))]
-    seen = show(written(ASKED, *rows, {"type": "turn_ended", "status": "success"}), tmp_path)
+    seen = show(lines(ASKED, *rows, {"type": "turn_ended", "status": "success"}), tmp_path)
     given = [facts.exchange.response for facts in seen.responses]
     assert [each.text or "" for each in given] == ["I look.", "", "[REDACTED] is what stands there.", ""]
     assert [len(each.tool_calls) for each in given] == [1, 1, 0, 0]
@@ -218,19 +218,19 @@ def test_the_mark_of_reasoning_that_was_left_out_is_no_text(tmp_path):
 
 def test_results_are_taken_where_they_are_kept_and_nothing_is_said_where_not(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-    seen = show(written(ASKED, row("assistant", text("Look."), call), row("assistant", text("Done."))), tmp_path)
+    seen = show(lines(ASKED, row("assistant", text("Look."), call), row("assistant", text("Done."))), tmp_path)
     assert stops(seen) == ["unknown", "unknown"]
     assert places(seen) == [["request", "tool_result"]]
-    seen = show(written(ASKED, row("assistant", call), row("user", result()), row("assistant", text("Done."))),
-                 tmp_path)
+    seen = show(lines(ASKED, row("assistant", call), row("user", result()), row("assistant", text("Done."))),
+                tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
     assert "2 of 2 answers have no stop reason, as Cursor keeps none for them" in notices(seen)
 
 
 def test_subagents_beside_are_read_with_it(tmp_path):
     (tmp_path / "subagents").mkdir()
-    (tmp_path / "subagents" / "b.jsonl").write_text(written(ASKED, row("assistant", text("Child."))))
-    (tmp_path / "a.jsonl").write_text(written(ASKED, row("assistant", text("Parent."))))
+    (tmp_path / "subagents" / "b.jsonl").write_text(lines(ASKED, row("assistant", text("Child."))))
+    (tmp_path / "a.jsonl").write_text(lines(ASKED, row("assistant", text("Parent."))))
     loaded = open_paths([str(tmp_path / "a.jsonl")])
     assert [exchange.response.text for exchange in loaded.exchanges] == ["Parent.", "Child."]
 
@@ -242,19 +242,19 @@ def test_subagents_beside_are_read_with_it(tmp_path):
     (CURSOR, {"message": {"content": 1}}, "line 2: message.content is a number, and a list was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told(rows, odd, told, tmp_path):
-    assert told in notices(show(written(rows[0], {**rows[1], **odd}, *rows[2:]), tmp_path))
+    assert told in notices(show(lines(rows[0], {**rows[1], **odd}, *rows[2:]), tmp_path))
 
 
 def test_a_message_that_got_an_error_of_cursor_is_a_turn_of_its_own(tmp_path):
     end = {"type": "turn_ended", "status": "error", "error": "You have hit your usage limit."}
-    seen = show(written(ASKED, row("assistant", text("Done.")), ASKED, end, ASKED, row("assistant", text("Yes."))),
-                 tmp_path)
+    seen = show(lines(ASKED, row("assistant", text("Done.")), ASKED, end, ASKED, row("assistant", text("Yes."))),
+                tmp_path)
     assert stops(seen) == ["end_turn", "error", "unknown"]
     assert seen.responses[1].exchange.response.error.message == "You have hit your usage limit."
-    unnamed = show(written(ASKED, {"type": "turn_ended", "status": "odd"}), tmp_path)
+    unnamed = show(lines(ASKED, {"type": "turn_ended", "status": "odd"}), tmp_path)
     assert unnamed.responses[0].exchange.response.error.message == "the turn ended with the status odd"
-    stopped = show(written(ASKED, {"type": "turn_ended", "status": "aborted"}, ASKED, row("assistant", text("a"))),
-                    tmp_path)
+    stopped = show(lines(ASKED, {"type": "turn_ended", "status": "aborted"}, ASKED, row("assistant", text("a"))),
+                   tmp_path)
     assert "rows that stop a request of the user before any answer: 1" in notices(stopped)
 
 
@@ -264,21 +264,21 @@ def test_a_message_that_got_an_error_of_cursor_is_a_turn_of_its_own(tmp_path):
      message("m3", "user", {"type": "tool_result", "tool_use_id": "call_a1b2c3d4", "content": "a.py"})],
 ])
 def test_a_request_of_droid_that_got_an_error_failed(tmp_path, asked):
-    seen = show(written(START, *asked, {"type": "error", "message": "no key"}), tmp_path)
+    seen = show(lines(START, *asked, {"type": "error", "message": "no key"}), tmp_path)
     assert stops(seen)[-1] == "error"
     assert seen.responses[-1].exchange.response.error.message == "no key"
 
 
 def test_an_error_after_an_answer_of_droid_stops_its_turn(tmp_path):
-    seen = show(written(START, message("m1", "user", text("go")), message("m2", "assistant", text("Yes.")),
-                         {"type": "error", "message": "no key"}), tmp_path)
+    seen = show(lines(START, message("m1", "user", text("go")), message("m2", "assistant", text("Yes.")),
+                      {"type": "error", "message": "no key"}), tmp_path)
     assert stops(seen) == ["unknown"]
     assert any("an error of the agent: no key" in noted.finding.message for noted in seen.findings)
 
 
 @pytest.mark.parametrize(("name", "stop"), [("is_error", "unknown"), ("isError", "unknown"), ("other", "end_turn")])
 def test_a_run_of_droid_that_ended_with_an_error_is_not_complete(tmp_path, name, stop):
-    seen = show(written(
+    seen = show(lines(
         {"type": "message", "session_id": "s", "role": "user", "text": "go"},
         {"type": "completion", "session_id": "s", "finalText": "Half", name: True}), tmp_path)
     assert stops(seen) == [stop]

@@ -128,7 +128,7 @@ def check(data: bytes, cuts: Sequence[int], name: str = "s.jsonl") -> None:
             assert document(followed.read()) == document(rows.view_file(path))
 
 
-def numbered(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list[rows.Row]:
+def row_list(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list[rows.Row]:
     """Rows of a pool: an answer has its own id or that of the one before; some go below an early row, or replace it."""
     made = []
     for number, choice in enumerate(chosen):
@@ -148,7 +148,7 @@ def numbered(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list
 @given(chosen=st.lists(st.integers(0, 200), min_size=3, max_size=24), draw=st.data(), agent=st.booleans())
 def test_any_appends_give_what_reading_the_whole_file_gives(chosen, draw, agent) -> None:
     write, pool, tree = (rows.claude, CLAUDE, "parentUuid") if agent else (rows.pi, PI, "parentId")
-    data = write(*numbered(chosen, pool, tree)).encode()
+    data = write(*row_list(chosen, pool, tree)).encode()
     cuts = sorted(draw.draw(st.lists(st.integers(1, len(data)), max_size=6)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(following, "OPEN", 2)
@@ -159,7 +159,7 @@ def test_any_appends_give_what_reading_the_whole_file_gives(chosen, draw, agent)
                          ids=["claude_code", "pi"])
 def test_a_file_read_on_row_by_row_is_what_the_whole_file_is(write, pool, tree, monkeypatch) -> None:
     monkeypatch.setattr(following, "OPEN", 2)
-    data = write(*numbered(range(len(pool) * 2), pool, tree)).encode()
+    data = write(*row_list(range(len(pool) * 2), pool, tree)).encode()
     check(data, [number + 1 for number, byte in enumerate(data[:-1]) if byte == ord("\n")])
 
 
@@ -223,15 +223,15 @@ def test_of_one_document_the_records_that_stand_as_before_are_not_read_again(sha
     assert any(kept) or shape.format in ("opencode", "inspect", "amp", "otlp", "langfuse")
 
 
-def at(number: int, second: int = 0) -> str:
+def time_at(number: int, second: int = 0) -> str:
     return f"2026-02-06T{7 + number // 60:02}:{number % 60:02}:{second:02}.000Z"
 
 
 def turns(first: int, last: int) -> str:
     return "".join(rows.claude(*[row for number in range(1, last + 1) for row in (
-        rows.prompt(f"question {number}", uuid=f"q{number}", timestamp=at(number)),
+        rows.prompt(f"question {number}", uuid=f"q{number}", timestamp=time_at(number)),
         rows.block(rows.text(f"answer {number}"), f"m{number}", "end_turn", uuid=f"a{number}",
-                   timestamp=at(number, 30)))]).splitlines(keepends=True)[2 * first - 2 :])
+                   timestamp=time_at(number, 30)))]).splitlines(keepends=True)[2 * first - 2 :])
 
 
 def as_lines(path: Path, count: int) -> None:
@@ -239,7 +239,7 @@ def as_lines(path: Path, count: int) -> None:
 
 
 def as_document(path: Path, count: int, when: str = "timestamp") -> None:
-    steps = [{"source": source, "message": f"{source} {number}", when: at(number)}
+    steps = [{"source": source, "message": f"{source} {number}", when: time_at(number)}
              for number in range(count) for source in ("user", "agent")]
     path.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
 
@@ -251,8 +251,8 @@ def as_database(path: Path, count: int, *below: str) -> None:
         for session in ("s", *below):
             opencode.put_session(base, session, [], parent="s" if session in below else None)
             for number in range(3 if session in below else count):
-                opencode.put_records(base, session, [*opencode.asked(key=f"m{number:03}a"), *opencode.said(
-                    opencode.START, opencode.text(), opencode.ended(), key=f"m{number:03}b",
+                opencode.put_records(base, session, [*opencode.prompt(key=f"m{number:03}a"), *opencode.reply(
+                    opencode.START, opencode.text(), opencode.end(), key=f"m{number:03}b",
                     time={"created": 1_770_000_001_000 + 60_000 * number})], 10 * number)
 
 
@@ -262,13 +262,13 @@ def as_database(path: Path, count: int, *below: str) -> None:
 def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_path, monkeypatch, name, write) -> None:
     done: Counter[str] = Counter()
 
-    def counted(owner: object, act: str) -> None:
+    def watch(owner: object, act: str) -> None:
         call = getattr(owner, act)
         monkeypatch.setattr(owner, act, lambda *given, **more: (done.update([act]), call(*given, **more))[1])
 
     for owner, act in ((TranscriptRows, "_parse"), (opencode_records, "with_ids"), (case, "judge_exchange"),
                        (replay, "run"), (thread, "seat"), (facts, "_turn")):
-        counted(owner, act)
+        watch(owner, act)
     looks = []
     for count in (70, 99):
         followed = FollowedView([str(tmp_path / name)], None, None, Settings())
@@ -309,11 +309,11 @@ def whole(monkeypatch):
     calls = []
     read = FollowedFile._read_whole
 
-    def counted(self, file):
+    def count_read(self, file):
         calls.append(self.path)
         return read(self, file)
 
-    monkeypatch.setattr(FollowedFile, "_read_whole", counted)
+    monkeypatch.setattr(FollowedFile, "_read_whole", count_read)
     return calls
 
 

@@ -299,15 +299,15 @@ def test_newer_releases_count_cached_tokens_beside_the_input(load, total, given)
 @pytest.mark.parametrize("by_event", [True, False])
 def test_a_call_whose_id_an_earlier_one_has_gets_its_own_result(tmp_path, by_event):
     """For Google's models older releases of Inspect gave each call the name of its tool as its id."""
-    def used(word: str, path: str, *before: dict[str, Any]) -> dict[str, Any]:
+    def answer(word: str, path: str, *before: dict[str, Any]) -> dict[str, Any]:
         return {**model(word, "", {"id": "write", "function": "write", "arguments": {"path": path}}),
                 "input": [{"role": "user", "content": "go"}, *before]}
 
-    def ran(text: str) -> dict[str, Any]:
+    def result(text: str) -> dict[str, Any]:
         return {"event": "tool", "id": "write", "function": "write", "result": text}
 
     told = [{"role": "tool", "tool_call_id": "write", "function": "write", "content": text} for text in ("one", "two")]
-    events = [used("tool_calls", "a"), ran("one"), used("max_tokens", "b", told[0]), ran("two"),
+    events = [answer("tool_calls", "a"), result("one"), answer("max_tokens", "b", told[0]), result("two"),
               {**model("stop"), "input": [{"role": "user", "content": "go"}, *told]}]
     seen = show(log(*(each for each in events if by_event or each["event"] == "model")), tmp_path, name="a.json")
     assert words(seen) == ["CUT CALL RUN"]

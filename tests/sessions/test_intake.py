@@ -48,7 +48,7 @@ def har(*bodies: bytes) -> bytes:
     return json.dumps({"log": {"entries": [entry(body) for body in bodies]}}).encode()
 
 
-def padded(size: int) -> bytes:
+def archive(size: int) -> bytes:
     """A completion of that many bytes, packed."""
     return gzip.compress(chat_body("Hi").encode().ljust(size), mtime=0)
 
@@ -73,7 +73,7 @@ def test_compressed_bodies_are_bounded_together_and_the_rest_is_named(pack):
 
 def test_pairs_and_files_share_what_is_unpacked(tmp_path: Path):
     intake.set_maximum(100_000)
-    packed = {"base64_string": base64.b64encode(padded(60_000)).decode()}
+    packed = {"base64_string": base64.b64encode(archive(60_000)).decode()}
     pair = {"request": {"url": CHAT, "body": {"messages": []}}, "response": {"status": 200, "body": packed}}
     first, second = tmp_path / "a.jsonl", tmp_path / "b.har.gz"
     first.write_text(json.dumps(pair) + "\n")

@@ -25,8 +25,8 @@ def prompt(text, kind="user"):
         "role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": kind}}}
 
 
-def loop(kind, **event):
-    return {"type": "context.append_loop_event", "event": {"type": kind, **event}}
+def loop(kind, **more):
+    return {"type": "context.append_loop_event", "event": {"type": kind, **more}}
 
 
 def begin(key="s1"):
@@ -54,7 +54,7 @@ def session(*rows, head=HEAD):
     return "".join(json.dumps(row) + "\n" for row in (head, *rows))
 
 
-def one(tmp_path, **words_):
+def one_turn(tmp_path, **words_):
     seen = show(session(prompt("go"), request(), begin(), text("Half of"), end(**words_)), tmp_path)
     return seen, seen.responses[0]
 
@@ -125,7 +125,8 @@ def test_newer_records_are_known(tmp_path, kind):
 
 
 def test_the_providers_own_word_comes_first(tmp_path):
-    seen, facts = one(tmp_path, rawFinishReason="length", providerFinishReason="truncated", finishReason="max_tokens")
+    seen, facts = one_turn(tmp_path, rawFinishReason="length", providerFinishReason="truncated",
+                           finishReason="max_tokens")
     assert (facts.exchange.response.raw_stop_reason, stops(seen)) == ("length", ["max_tokens"])
     assert rules(seen)[0] == "transcript.provider"
     assert facts.exchange.request.max_tokens == 4096
@@ -151,7 +152,7 @@ def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
 ])
 def test_its_own_words_are_the_recorders(tmp_path, word, stop):
     for name in ("providerFinishReason", "finishReason"):
-        seen, facts = one(tmp_path, **{name: word})
+        seen, facts = one_turn(tmp_path, **{name: word})
         assert facts.exchange.response.stop_reason.normalized == stop
         assert facts.exchange.response.raw_stop_reason is None
         assert rules(seen)[0] == "transcript.recorder"
@@ -235,26 +236,26 @@ def test_the_python_client(tmp_path):
     assert [row.text for row in seen.responses[1].exchange.request.messages[0].results] == ["bad JSON"]
 
 
-def wired(kind, **payload):
+def event(kind, **payload):
     return {"timestamp": 1.5, "message": {"type": kind, "payload": payload}}
 
 
-RETRY = wired("StepRetry", n=1, next_attempt=2, max_attempts=3, error_type="APIStatusError", status_code=429)
+RETRY = event("StepRetry", n=1, next_attempt=2, max_attempts=3, error_type="APIStatusError", status_code=429)
 BROKEN = "the step failed; Kimi CLI does not record why"
 
 
 @pytest.mark.parametrize(("rows", "said", "told"), [
-    ((), None, BROKEN), ((wired("ContentPart", type="text", text="Hel"),), "Hel", BROKEN),
+    ((), None, BROKEN), ((event("ContentPart", type="text", text="Hel"),), "Hel", BROKEN),
     ((RETRY,), None, f"{BROKEN} (an attempt before it ended in APIStatusError, HTTP 429)"),
-    ((wired("StepRetry", n=1, error_type="APIConnectionError"),), None,
+    ((event("StepRetry", n=1, error_type="APIConnectionError"),), None,
      f"{BROKEN} (an attempt before it ended in APIConnectionError)"),
-    ((RETRY, wired("StepBegin", n=2)), None, BROKEN),
+    ((RETRY, event("StepBegin", n=2)), None, BROKEN),
 ])
 def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_path, rows, said, told):
     seen = show(session(
-        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), *rows, wired("StepInterrupted"),
-        wired("TurnBegin", user_input="more"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="Done."),
-        wired("TurnEnd"), head=HEAD), tmp_path)
+        event("TurnBegin", user_input="go"), event("StepBegin", n=1), *rows, event("StepInterrupted"),
+        event("TurnBegin", user_input="more"), event("StepBegin", n=1), event("ContentPart", type="text", text="Done."),
+        event("TurnEnd"), head=HEAD), tmp_path)
     assert (stops(seen), words(seen)) == (["error", "end_turn"], ["ERROR", "END INFERRED"])
     first = seen.responses[0].exchange
     assert (first.response.text, first.response.error.message) == (said, told)
@@ -263,10 +264,10 @@ def test_a_step_of_the_python_client_that_failed_is_an_answer_with_an_error(tmp_
 
 def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as_it_is(tmp_path):
     seen = show(session(
-        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
-        wired("ToolCall", id="c1", function={"name": "Write", "arguments": "{}"}),
-        wired("StatusUpdate", token_usage={"output": 4}),
-        wired("ToolResult", tool_call_id="c1", return_value={"output": "ok"}), wired("StepInterrupted"), head=HEAD),
+        event("TurnBegin", user_input="go"), event("StepBegin", n=1), event("ContentPart", type="text", text="I "),
+        event("ToolCall", id="c1", function={"name": "Write", "arguments": "{}"}),
+        event("StatusUpdate", token_usage={"output": 4}),
+        event("ToolResult", tool_call_id="c1", return_value={"output": "ok"}), event("StepInterrupted"), head=HEAD),
         tmp_path)
     assert stops(seen) == ["tool_call"]
     assert rules(seen, 0)[-1] == "transcript.inferred.calls_answered"
@@ -274,31 +275,31 @@ def test_a_step_of_the_python_client_that_failed_after_its_answer_leaves_that_as
 
 
 def step(*rows, n=1):
-    return (wired("StepBegin", n=n), *rows)
+    return (event("StepBegin", n=n), *rows)
 
 
 def piece(said):
-    return wired("ContentPart", type="text", text=said)
+    return event("ContentPart", type="text", text=said)
 
 
-WHOLE = wired("StatusUpdate", token_usage={"output": 4}, message_id="m1")
+WHOLE = event("StatusUpdate", token_usage={"output": 4}, message_id="m1")
 
 
 @pytest.mark.parametrize("kind", [
     "HookTriggered", "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay",
     "QuestionRequest", "ToolCallRequest"])
 def test_newer_events_of_the_python_client_are_known(tmp_path, kind):
-    seen = show(session(wired("TurnBegin", user_input="go"), *step(wired(kind), piece("Hi."))), tmp_path)
+    seen = show(session(event("TurnBegin", user_input="go"), *step(event(kind), piece("Hi."))), tmp_path)
     assert f"{kind} (1)" in "\n".join(seen.inputs[0].notices)
     assert "unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
 def test_what_a_command_of_the_python_client_prints_is_no_answer(tmp_path):
     seen = show(session(
-        wired("TurnBegin", user_input="/yolo"), piece("You only live once!"), wired("TurnEnd"),
-        wired("TurnBegin", user_input="go"), *step(piece("Hal")),
-        wired("TurnBegin", user_input="/compact"), piece("The context has been compacted."), wired("TurnEnd"),
-        wired("TurnBegin", user_input="more"), *step(piece("Done."), WHOLE), wired("TurnEnd")), tmp_path)
+        event("TurnBegin", user_input="/yolo"), piece("You only live once!"), event("TurnEnd"),
+        event("TurnBegin", user_input="go"), *step(piece("Hal")),
+        event("TurnBegin", user_input="/compact"), piece("The context has been compacted."), event("TurnEnd"),
+        event("TurnBegin", user_input="more"), *step(piece("Done."), WHOLE), event("TurnEnd")), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hal", "Done."]
     assert rules(seen, 0)[-1] != "transcript.inferred.turn_ended", "the end of the command is not that of the answer"
     assert "texts of Kimi CLI itself" in "\n".join(seen.inputs[0].notices)
@@ -306,23 +307,23 @@ def test_what_a_command_of_the_python_client_prints_is_no_answer(tmp_path):
 
 def test_the_end_of_a_turn_is_no_end_of_an_answer_that_was_not_whole(tmp_path):
     seen = show(session(
-        wired("TurnBegin", user_input="go"), *step(piece("All."), WHOLE), wired("TurnEnd"),
-        wired("TurnBegin", user_input="more"), *step(piece("Hal")), wired("TurnEnd"),
-        wired("TurnBegin", user_input="again"), *step(piece("Hal")),
-        wired("TurnBegin", user_input="last"), *step(piece("Done."), WHOLE), wired("TurnEnd")), tmp_path)
+        event("TurnBegin", user_input="go"), *step(piece("All."), WHOLE), event("TurnEnd"),
+        event("TurnBegin", user_input="more"), *step(piece("Hal")), event("TurnEnd"),
+        event("TurnBegin", user_input="again"), *step(piece("Hal")),
+        event("TurnBegin", user_input="last"), *step(piece("Done."), WHOLE), event("TurnEnd")), tmp_path)
     assert stops(seen) == ["end_turn", "unknown", "unknown", "end_turn"]
     assert words(seen) == ["END INFERRED", "END NOT RECORDED", "END NOT RECORDED", "END INFERRED"]
     assert any("line 10: the turn ended within a step" in note.finding.message for note in seen.findings)
 
 
 def test_an_attempt_that_failed_within_its_answer_is_an_answer_of_its_own(tmp_path):
-    cut = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
-    whole = wired("ToolCall", id="c2", function={"name": "Write", "arguments": '{"path": "a.md"}'})
+    cut = event("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
+    whole = event("ToolCall", id="c2", function={"name": "Write", "arguments": '{"path": "a.md"}'})
     seen = show(session(
-        wired("TurnBegin", user_input="go"),
-        *step(piece("Wri"), cut, wired("StepRetry", n=1, error_type="APIConnectionError"), piece("Writing."), whole,
-              WHOLE, wired("ToolResult", tool_call_id="c2", return_value={"output": "ok"})),
-        *step(piece("Done."), WHOLE, n=2), wired("TurnEnd")), tmp_path)
+        event("TurnBegin", user_input="go"),
+        *step(piece("Wri"), cut, event("StepRetry", n=1, error_type="APIConnectionError"), piece("Writing."), whole,
+              WHOLE, event("ToolResult", tool_call_id="c2", return_value={"output": "ok"})),
+        *step(piece("Done."), WHOLE, n=2), event("TurnEnd")), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Wri", "Writing.", "Done."]
     assert stops(seen) == ["error", "tool_call", "end_turn"]
     assert seen.responses[0].exchange.response.error.message == (
@@ -331,23 +332,23 @@ def test_an_attempt_that_failed_within_its_answer_is_an_answer_of_its_own(tmp_pa
 
 
 @pytest.mark.parametrize(("rest", "stop"), [
-    ((), "unknown"), ((wired("TurnBegin", user_input="more"), *step(piece("Done."))), "interrupted"),
-    ((wired("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),), "max_tokens"),
+    ((), "unknown"), ((event("TurnBegin", user_input="more"), *step(piece("Done."))), "interrupted"),
+    ((event("ToolResult", tool_call_id="c1", return_value={"is_error": True, "output": "bad JSON"}),), "max_tokens"),
 ])
 def test_a_call_that_was_still_arriving_was_not_cut_by_the_cap(tmp_path, rest, stop):
-    call = wired("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
-    seen = show(session(wired("TurnBegin", user_input="go"), *step(call), *rest), tmp_path)
+    call = event("ToolCall", id="c1", function={"name": "Write", "arguments": '{"path": "a'})
+    seen = show(session(event("TurnBegin", user_input="go"), *step(call), *rest), tmp_path)
     assert seen.responses[0].exchange.response.stop_reason.normalized.value == stop
     assert seen.responses[0].verdicts[0].admission.value == "held"
 
 
 def test_a_side_question_is_a_session_of_its_own(tmp_path):
-    rows = [{"type": "metadata", "protocol_version": "1.1"}, wired("TurnBegin", user_input="go"),
-            wired("StepBegin", n=1), wired("ContentPart", type="text", text="Hel"),
-            wired("BtwBegin", id="q1", question="What is it?"), wired("BtwBegin", id="q2", question="And that?"),
-            wired("ContentPart", type="text", text="lo"),
-            wired("BtwEnd", id="q1", response="A file."), wired("BtwEnd", id="q2", error="Error code: 529"),
-            wired("TurnEnd")]
+    rows = [{"type": "metadata", "protocol_version": "1.1"}, event("TurnBegin", user_input="go"),
+            event("StepBegin", n=1), event("ContentPart", type="text", text="Hel"),
+            event("BtwBegin", id="q1", question="What is it?"), event("BtwBegin", id="q2", question="And that?"),
+            event("ContentPart", type="text", text="lo"),
+            event("BtwEnd", id="q1", response="A file."), event("BtwEnd", id="q2", error="Error code: 529"),
+            event("TurnEnd")]
     seen = show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
     answers = [facts.exchange for facts in seen.responses]
     assert [each.response.text for each in answers] == ["Hello", "A file.", None]
@@ -358,11 +359,11 @@ def test_a_side_question_is_a_session_of_its_own(tmp_path):
     assert "unknown" not in "\n".join(seen.inputs[0].notices)
 
 
-def sub(kind, names, **payload):
-    return wired("SubagentEvent", **names, event={"type": kind, "payload": payload})
+def sub_event(kind, names, **payload):
+    return event("SubagentEvent", **names, event={"type": kind, "payload": payload})
 
 
-CALL = wired("ToolCall", id="call_a1b2c3d4", function={"name": "Agent", "arguments": "{}"})
+CALL = event("ToolCall", id="call_a1b2c3d4", function={"name": "Agent", "arguments": "{}"})
 NEW = {"parent_tool_call_id": "call_a1b2c3d4", "agent_id": "a12345678", "subagent_type": "explore"}
 
 
@@ -371,13 +372,15 @@ NEW = {"parent_tool_call_id": "call_a1b2c3d4", "agent_id": "a12345678", "subagen
     ({"task_tool_call_id": "call_a1b2c3d4"}, "subagent (a1b2c3d4)")])
 def test_a_subagent_of_the_python_client_is_a_session_of_its_own_below_that_of_its_file(tmp_path, names, called):
     seen = show(session(
-        wired("TurnBegin", user_input="go"), wired("StepBegin", n=1), wired("ContentPart", type="text", text="I "),
-        CALL, wired("CompactionBegin"),
-        sub("TurnBegin", names, user_input="look"), sub("StepBegin", names, n=1),
-        sub("ContentPart", names, type="text", text="See"), wired("ContentPart", type="text", text="ask."),
-        sub("ContentPart", names, type="text", text="n."), sub("StatusUpdate", names, token_usage={"output": 4}),
-        sub("TurnEnd", names), wired("ToolResult", tool_call_id="call_a1b2c3d4", return_value={"output": "Seen."}),
-        wired("StepBegin", n=2), wired("ContentPart", type="text", text="Done."), wired("TurnEnd")), tmp_path)
+        event("TurnBegin", user_input="go"), event("StepBegin", n=1), event("ContentPart", type="text", text="I "),
+        CALL, event("CompactionBegin"),
+        sub_event("TurnBegin", names, user_input="look"), sub_event("StepBegin", names, n=1),
+        sub_event("ContentPart", names, type="text", text="See"), event("ContentPart", type="text", text="ask."),
+        sub_event("ContentPart", names, type="text", text="n."),
+        sub_event("StatusUpdate", names, token_usage={"output": 4}),
+        sub_event("TurnEnd", names), event("ToolResult", tool_call_id="call_a1b2c3d4",
+                                           return_value={"output": "Seen."}),
+        event("StepBegin", n=2), event("ContentPart", type="text", text="Done."), event("TurnEnd")), tmp_path)
     first, child, last = seen.responses
     assert [facts.exchange.response.text for facts in seen.responses] == ["I ask.", "Seen.", "Done."]
     assert [facts.exchange.session for facts in seen.responses] == ["", f"› {called}", ""]
@@ -392,11 +395,11 @@ def test_a_subagent_with_a_file_of_its_own_is_shown_there_alone(tmp_path):
     folder = tmp_path / "subagents" / "a12345678"
     folder.mkdir(parents=True)
     (folder / "wire.jsonl").touch()
-    rows = session(wired("TurnBegin", user_input="go"), CALL, sub("TurnBegin", NEW, user_input="look"),
-                   sub("ContentPart", NEW, type="text", text="Seen."))
+    rows = session(event("TurnBegin", user_input="go"), CALL, sub_event("TurnBegin", NEW, user_input="look"),
+                   sub_event("ContentPart", NEW, type="text", text="Seen."))
     assert [facts.exchange.session for facts in show(rows, tmp_path, name="wire.jsonl").responses] == [
         "", "› explore (12345678)"], "its own file holds nothing"
-    own = session(wired("TurnBegin", user_input="look"), wired("ContentPart", type="text", text="Seen."))
+    own = session(event("TurnBegin", user_input="look"), event("ContentPart", type="text", text="Seen."))
     (folder / "meta.json").write_text(json.dumps({"description": "Look around"}))
     child = show(own, folder, name="wire.jsonl")
     assert child.inputs[0].about[:1] + child.inputs[0].about[-2:] == ("Look around", str(folder), str(tmp_path))
@@ -411,8 +414,9 @@ def test_the_name_of_a_subagent_leads_out_of_no_folder(tmp_path, agent):
     for place in (tmp_path / "wire.jsonl", tmp_path / "subagents" / "wire.jsonl", tmp_path / "a" / "wire.jsonl"):
         place.parent.mkdir(exist_ok=True)
         place.write_text("x")
-    seen = show(session(wired("TurnBegin", user_input="go"), sub("ContentPart", {"agent_id": agent}, text="Seen.")),
-                 tmp_path, name="main.jsonl")
+    seen = show(session(event("TurnBegin", user_input="go"),
+                        sub_event("ContentPart", {"agent_id": agent}, text="Seen.")),
+                tmp_path, name="main.jsonl")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Seen."]
 
 
@@ -422,8 +426,8 @@ def test_a_subagent_without_a_description_is_called_by_its_first_message(tmp_pat
     folder.mkdir(parents=True)
     if meta is not None:
         (folder / "meta.json").write_text(meta)
-    child = show(session(wired("TurnBegin", user_input="look"), wired("ContentPart", text="Seen.")), folder,
-                  name="wire.jsonl")
+    child = show(session(event("TurnBegin", user_input="look"), event("ContentPart", text="Seen.")), folder,
+                 name="wire.jsonl")
     assert (child.inputs[0].about.title, child.inputs[0].about.parent) == ("", str(tmp_path))
 
 
@@ -431,9 +435,9 @@ def test_a_subagent_that_a_subagent_began_and_events_of_nobody(tmp_path):
     inner = {"type": "SubagentEvent", "payload": {"agent_id": "b2", "event": {
         "type": "ContentPart", "payload": {"type": "text", "text": "Deep."}}}}
     seen = show(session(
-        wired("TurnBegin", user_input="go"), wired("SubagentEvent", agent_id="a1", event=inner),
-        wired("SubagentEvent", agent_id="a1", event="lost"), wired("SubagentEvent", event=inner["payload"]["event"]),
-        wired("ContentPart", type="text", text="Done.")), tmp_path)
+        event("TurnBegin", user_input="go"), event("SubagentEvent", agent_id="a1", event=inner),
+        event("SubagentEvent", agent_id="a1", event="lost"), event("SubagentEvent", event=inner["payload"]["event"]),
+        event("ContentPart", type="text", text="Done.")), tmp_path)
     assert [(facts.exchange.session, facts.exchange.response.text) for facts in seen.responses] == [
         ("› subagent (b2)", "Deep."), ("", "Done.")]
     assert "SubagentEvent (2)" in "\n".join(seen.inputs[0].notices)
@@ -502,7 +506,7 @@ def history(*rows):
     return "".join(json.dumps(row) + "\n" for row in ({"role": "_checkpoint", "id": 0}, *rows))
 
 
-def spoke(*blocks, **calls):
+def reply(*blocks, **calls):
     given = {"tool_calls": [{"type": "function", "id": key, "function": {"name": "Read", "arguments": arguments}}
                             for key, arguments in calls.items()]} if calls else {}
     return {"role": "assistant", "content": list(blocks), **given}
@@ -515,10 +519,10 @@ def block(said):
 def test_the_history_of_the_python_client(tmp_path):
     seen = show(history(
         {"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
-        spoke({"type": "think", "think": "hm", "encrypted": "x"}, block("I look."), t0='{"path": "a"}'),
+        reply({"type": "think", "think": "hm", "encrypted": "x"}, block("I look."), t0='{"path": "a"}'),
         {"role": "_usage", "token_count": 4711},
         {"role": "tool", "content": [block("<system>ok</system>"), block("the text")], "tool_call_id": "t0"},
-        {"role": "user", "content": [block("<system>CHECKPOINT 1</system>")]}, spoke(block("Done.")),
+        {"role": "user", "content": [block("<system>CHECKPOINT 1</system>")]}, reply(block("Done.")),
         {"role": "user", "content": "thanks"}), tmp_path)
     first, second = (facts.exchange for facts in seen.responses)
     assert (first.recorder, first.response.reasoning_content, first.response.text) == ("kimi", "hm", "I look.")
@@ -532,13 +536,13 @@ def test_the_history_of_the_python_client(tmp_path):
 
 def test_thinking_in_a_history_counts_though_its_text_is_hidden(tmp_path):
     (facts,) = show(history({"role": "user", "content": "go"}, {"role": "_usage", "token_count": 4504},
-                             spoke({"type": "think", "think": "", "encrypted": "x"})), tmp_path).responses
+                            reply({"type": "think", "think": "", "encrypted": "x"})), tmp_path).responses
     assert facts.exchange.response.parts == (ReasoningPart("", "x"),)
 
 
 def test_a_cut_call_in_a_history_did_not_run(tmp_path):
     refused = {"role": "tool", "content": [block("<system>ERROR: invalid arguments</system>")], "tool_call_id": "t0"}
-    seen = show(history({"role": "user", "content": "go"}, spoke(t0='{"path": "a'), refused), tmp_path)
+    seen = show(history({"role": "user", "content": "go"}, reply(t0='{"path": "a'), refused), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"path": "a'
 
@@ -555,8 +559,8 @@ def test_a_history_is_known_by_its_marks(mark):
     ("thanks", "end_turn"),
 ])
 def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, stop):
-    seen = show(history({"role": "user", "content": "go"}, spoke(block("Done.")), {"role": "user", "content": text}),
-                 tmp_path)
+    seen = show(history({"role": "user", "content": "go"}, reply(block("Done.")), {"role": "user", "content": text}),
+                tmp_path)
     assert stops(seen) == [stop]
 
 
@@ -638,7 +642,7 @@ def test_a_step_that_begins_again_leaves_the_turns_as_they_are(tmp_path):
 
 
 def test_the_messages_beside_the_events_of_a_session_are_not_counted_twice(tmp_path):
-    events = (HEAD, wired("TurnBegin", user_input="go"), piece("Hi."), wired("TurnEnd"))
+    events = (HEAD, event("TurnBegin", user_input="go"), piece("Hi."), event("TurnEnd"))
     folder = tmp_path / "session"
     folder.mkdir()
     (folder / "wire.jsonl").write_text("".join(json.dumps(row) + "\n" for row in events))

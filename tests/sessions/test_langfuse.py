@@ -194,13 +194,13 @@ def test_lists_lines_and_pages_of_observations_are_read_too(tmp_path):
         assert show(content, tmp_path).responses[0].exchange.response.text == "x"
 
 
-def asking(began, key, given, made=None, **more):
+def agent_span(began, key, given, made=None, **more):
     return {"id": key, "traceId": "t", "type": "SPAN", "name": "agent", "startTime": f"2026-01-01T00:00:0{began}Z",
             "input": given, "output": made, **more}
 
 
 def tool_run(began, given, made, **more):
-    return asking(began, f"tool{began}", given, made, **{"type": "TOOL", "name": "write", **more})
+    return agent_span(began, f"tool{began}", given, made, **{"type": "TOOL", "name": "write", **more})
 
 
 WRITE = {**CALL, "function": {"name": "write", "arguments": '{"path": "a.md"}'}}
@@ -246,9 +246,9 @@ def test_langchains_handler_calls_a_result_by_the_name_of_its_tool(tmp_path):
 ])
 def test_the_word_of_langchain_is_in_the_span_around_the_generation(tmp_path, wrap):
     message = with_call(response_metadata={"finish_reason": "length"})
-    seen = show(trace(asking(1, "s", None, wrap(message)),
-                       generation("a", 2, [user("go")], with_call(), parentObservationId="s"),
-                       generation("b", 3, [user("go")], {"role": "assistant", "content": "Other."})), tmp_path)
+    seen = show(trace(agent_span(1, "s", None, wrap(message)),
+                      generation("a", 2, [user("go")], with_call(), parentObservationId="s"),
+                      generation("b", 3, [user("go")], {"role": "assistant", "content": "Other."})), tmp_path)
     assert stops(seen) == ["max_tokens", "unknown"]
     exchange = seen.responses[0].exchange
     at = seen.responses[0].judgement.stop.evidence[0].at
@@ -284,16 +284,17 @@ def test_each_member_with_the_messages_of_an_input(tmp_path, name):
 
 
 def test_traces_of_one_file_are_conversations_of_their_own(tmp_path):
-    def of(name, key, began, given, made, **more):
+    def in_trace(name, key, began, given, made, **more):
         return generation(f"{name}{key}", began, given, made, traceId=name, **more)
 
     asked = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     ran = {"id": "r", "traceId": "two", "type": "TOOL", "startTime": "2026-01-01T00:00:03Z", "name": "ls",
            "input": {}, "output": "b.py"}
     seen = show("\n".join(map(json.dumps, [
-        of("one", 1, 1, [user("go")], chat(None, "tool_calls", asked)),
-        of("two", 1, 2, [user("go"), user("do")], chat(None, "tool_calls", asked)), ran,
-        of("one", 2, 4, [user("go"), {"role": "tool", "tool_call_id": "c1", "content": "a.py"}], chat("A.", "stop")),
+        in_trace("one", 1, 1, [user("go")], chat(None, "tool_calls", asked)),
+        in_trace("two", 1, 2, [user("go"), user("do")], chat(None, "tool_calls", asked)), ran,
+        in_trace("one", 2, 4, [user("go"), {"role": "tool", "tool_call_id": "c1", "content": "a.py"}],
+                 chat("A.", "stop")),
     ])), tmp_path)
     first, second, third = (facts.exchange for facts in seen.responses)
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "do"]

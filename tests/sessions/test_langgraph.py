@@ -20,28 +20,28 @@ CREATE TABLE writes (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, tas
   channel TEXT, type TEXT, value BLOB);"""
 
 
-class Made(dict):
+class Instance(dict):
     """A value of a class, which a checkpoint holds as an extension."""
 
 
-def packed(value):
+def pack(value):
     if value is None or isinstance(value, bool):
         return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
     if isinstance(value, int):
         return b"\xd3" + struct.pack(">q", value)
     if isinstance(value, str):
         return b"\xdb" + struct.pack(">I", len(value.encode())) + value.encode()
-    if isinstance(value, Made):
-        inner = packed(["langchain_core.messages", "Message", dict(value), "model_validate_json"])
+    if isinstance(value, Instance):
+        inner = pack(["langchain_core.messages", "Message", dict(value), "model_validate_json"])
         return b"\xc9" + struct.pack(">I", len(inner)) + b"\x05" + inner
     if isinstance(value, dict):
-        held = b"".join(packed(name) + packed(each) for name, each in value.items())
+        held = b"".join(pack(name) + pack(each) for name, each in value.items())
         return b"\xdf" + struct.pack(">I", len(value)) + held
-    return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(packed, value))
+    return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(pack, value))
 
 
 def message(kind, content, **more):
-    return Made({"type": kind, "content": content, "additional_kwargs": {}, "response_metadata": {}, **more})
+    return Instance({"type": kind, "content": content, "additional_kwargs": {}, "response_metadata": {}, **more})
 
 
 def ai(content, provider="openai", calls=(), **metadata):
@@ -51,7 +51,7 @@ def ai(content, provider="openai", calls=(), **metadata):
 
 
 def checkpoint(*messages):
-    return packed({"v": 4, "channel_values": {"messages": list(messages), "other": Made({"a": 1})}})
+    return pack({"v": 4, "channel_values": {"messages": list(messages), "other": Instance({"a": 1})}})
 
 
 GO = message("human", "go")
@@ -128,7 +128,7 @@ def test_the_result_of_a_tool_that_failed_is_an_error(tmp_path):
     for status, error in (("error", True), ("success", False)):
         folder = tmp_path / status
         folder.mkdir()
-        seen = read(folder, GO, ai("", calls=[CALL], finish_reason="tool_calls"), Made({**RAN, "status": status}))
+        seen = read(folder, GO, ai("", calls=[CALL], finish_reason="tool_calls"), Instance({**RAN, "status": status}))
         assert [answer.result.is_error for answer in seen.inputs[0].answers] == [error]
 
 
@@ -155,23 +155,23 @@ def test_the_last_checkpoint_of_each_thread_is_read_and_graphs_within_are_apart(
 
 
 def test_a_member_of_a_message_names_no_other_thread(tmp_path):
-    rows = [(name, "", f"1-{name}", "msgpack", checkpoint(GO, Made({**ai("hi"), "thread": "a"})))
+    rows = [(name, "", f"1-{name}", "msgpack", checkpoint(GO, Instance({**ai("hi"), "thread": "a"})))
             for name in "ab"]
     assert {each.session for each in view_file(base(tmp_path, *rows)).replay.case.recording.exchanges} == {"a", "b"}
 
 
 def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
-    deep, nested = b"\x91" * 5000 + b"\xc0", packed([])
+    deep, nested = b"\x91" * 5000 + b"\xc0", pack([])
     chain = b"\xc0"
     for _ in range(3000):
         chain = b"\xc9" + struct.pack(">I", len(chain)) + b"\x05" + chain
     for _ in range(60):
         nested = b"\x93\x01\x02\xc9" + struct.pack(">I", len(nested)) + b"\x05" + nested
     seen = view_file(base(tmp_path, ("a", "", "1", "json", "{}"), ("b", "", "1", "msgpack", good[:40]),
-                       ("c", "", "1", "msgpack", deep), ("d", "", "1", "msgpack", nested),
-                       ("f", "", "1", "msgpack", packed({"channel_values": 1})), ("g", "", "1", "msgpack", chain),
-                       ("e", "", "1", "msgpack", good)))
+                          ("c", "", "1", "msgpack", deep), ("d", "", "1", "msgpack", nested),
+                          ("f", "", "1", "msgpack", pack({"channel_values": 1})), ("g", "", "1", "msgpack", chain),
+                          ("e", "", "1", "msgpack", good)))
     assert words(seen) == ["COMPLETE"]
     assert "last checkpoints of a thread that are of another type than msgpack, and were not read: 1" in notices(seen)
     assert "last checkpoints of a thread that are damaged, and were not read: 4" in notices(seen)
@@ -179,17 +179,17 @@ def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
 
 def test_a_snapshot_of_a_channel_that_stores_its_changes_is_read(tmp_path):
     """langgraph's `DeltaChannel` (`serde/types.py`): a snapshot is extension 7 around the whole value."""
-    value = packed([GO, ai("hi", finish_reason="stop")])
+    value = pack([GO, ai("hi", finish_reason="stop")])
     snapshot = b"\xc9" + struct.pack(">I", len(value)) + b"\x07" + value
-    held = b"\x82" + packed("v") + packed(4) + packed("channel_values") + b"\x81" + packed("messages") + snapshot
+    held = b"\x82" + pack("v") + pack(4) + pack("channel_values") + b"\x81" + pack("messages") + snapshot
     seen = view_file(base(tmp_path, ("t1", "", "1", "msgpack", held)))
     assert (words(seen), response(seen).text) == (["COMPLETE"], "hi")
 
 
 def test_a_checkpoint_that_holds_only_changes_of_the_messages_is_told(tmp_path):
     """Between two snapshots the channel has a version and no value: its messages are in the writes."""
-    held = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"messages": "3", "other": "2"}})
-    nothing = packed({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"other": "2"}})
+    held = pack({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"messages": "3", "other": "2"}})
+    nothing = pack({"v": 4, "channel_values": {"other": 1}, "channel_versions": {"other": "2"}})
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
     seen = view_file(base(tmp_path, ("a", "", "1", "msgpack", held), ("b", "", "1", "msgpack", good),
                        ("c", "", "1", "msgpack", nothing)))
@@ -201,9 +201,9 @@ def test_a_checkpoint_that_holds_only_changes_of_the_messages_is_told(tmp_path):
 @pytest.mark.parametrize("other", [b"\xc7\x04\xffabcd", b"\xd4\x06\xc1", b"\xd4\x09\xc1"])  # msgpack's own time; arrays
 def test_values_of_other_extensions_hide_no_message(tmp_path, other):
     good = checkpoint(GO, ai("hi", finish_reason="stop"))
-    mark = packed("other") + packed(Made({"a": 1}))
+    mark = pack("other") + pack(Instance({"a": 1}))
     assert mark in good
-    seen = view_file(base(tmp_path, ("t", "", "1", "msgpack", good.replace(mark, packed("other") + other))))
+    seen = view_file(base(tmp_path, ("t", "", "1", "msgpack", good.replace(mark, pack("other") + other))))
     assert (words(seen), notices(seen)) == (["COMPLETE"], "")
 
 
@@ -215,7 +215,7 @@ def test_a_key_in_a_message_is_masked(tmp_path):
 
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
-    seen = read(tmp_path, GO, Made({**ai("hi"), "response_metadata": 7}))
+    seen = read(tmp_path, GO, Instance({**ai("hi"), "response_metadata": 7}))
     assert "message 2: response_metadata is a number, and an object was expected" in notices(seen)
 
 
@@ -250,7 +250,7 @@ def test_what_is_cut_or_no_messagepack_is_refused(data):
 # -- Messages in JSON --------------------------------------------------------------------------------------------------
 
 
-def dumped(made):
+def dump(made):
     """A message as `dumps` writes it."""
     return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "M"], "kwargs": dict(made)}
 
@@ -260,7 +260,7 @@ def as_dict(made):
     return {"type": made["type"], "data": dict(made)}
 
 
-FORMS = [(dumped, "kwargs"), (as_dict, "data")]
+FORMS = [(dump, "kwargs"), (as_dict, "data")]
 
 
 @pytest.mark.parametrize(("write", "member"), FORMS)
@@ -278,7 +278,7 @@ def test_a_list_of_messages_has_the_providers_words(tmp_path, write, member, wor
 @pytest.mark.parametrize(("write", "member"), FORMS)
 def test_a_call_that_langchain_could_not_parse_is_held_in_a_list_too(tmp_path, write, member):
     cut = {"name": "write_file", "args": '{"path": "a.md", "content": "# Rep', "id": "c1", "type": "invalid_tool_call"}
-    answer = Made({**ai("", finish_reason="length"), "invalid_tool_calls": [cut]})
+    answer = Instance({**ai("", finish_reason="length"), "invalid_tool_calls": [cut]})
     seen = show(json.dumps([write(GO), write(answer)]), tmp_path, name="history.json")
     assert words(seen) == ["CALL HELD"]
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == cut["args"]

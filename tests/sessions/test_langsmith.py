@@ -20,7 +20,7 @@ CALL = {"name": "look", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}
 CUT = {"name": "write", "args": '{"path": "a.md", "con', "id": "c2", "type": "invalid_tool_call", "error": "no JSON"}
 
 
-def built(kind: str, content: Any, form: str = "constructor", **more: Any) -> Row:
+def message(kind: str, content: Any, form: str = "constructor", **more: Any) -> Row:
     """A message of LangChain in one of the forms in which it is written."""
     members = {"content": content, **more}
     return {"constructor": {"lc": 1, "type": "constructor", "id": ["langchain", kind],
@@ -38,10 +38,10 @@ def run(number: int, inputs: list[Row], outputs: Any, provider: str = "openai", 
 
 
 def answer(content: Any, metadata: Row, *calls: Row, **more: Any) -> Row:
-    return built("ai", content, response_metadata=metadata, tool_calls=[*calls], **more)
+    return message("ai", content, response_metadata=metadata, tool_calls=[*calls], **more)
 
 
-GO = built("human", "go")
+GO = message("human", "go")
 
 
 def text_of(runs: Any) -> str:
@@ -82,14 +82,14 @@ def test_a_request_that_failed_is_one_of_its_provider(provider, api, tmp_path):
 def test_older_kinds_of_messages_are_read(said, given, tmp_path):
     """A streamed answer that a history repeats, and the result of a function."""
     first = answer("I look.", {"finish_reason": "tool_calls"}, CALL)
-    other = run(2, [built("human", "else")], answer("Done.", {"finish_reason": "stop"}))
-    last = [built("human", "A summary."), built(said, "I look.", tool_calls=[CALL]),
-            built(given, "ok", tool_call_id="c1", name="look")]
+    other = run(2, [message("human", "else")], answer("Done.", {"finish_reason": "stop"}))
+    last = [message("human", "A summary."), message(said, "I look.", tool_calls=[CALL]),
+            message(given, "ok", tool_call_id="c1", name="look")]
     runs = [run(1, [GO], first), other, run(3, last, answer("Done.", {"finish_reason": "stop"}))]
     seen = show(text_of(runs), tmp_path)
     assert [[*turn.responses] for turn in seen.turns] in ([[0, 2], [1]], [[1], [0, 2]])
     request = seen.responses[2].exchange.request
-    assert [part.text for message in request.messages for part in message.parts] == ["ok"]
+    assert [part.text for each in request.messages for part in each.parts] == ["ok"]
 
 
 @pytest.mark.parametrize(("word", "stop", "rule"), [
@@ -121,7 +121,7 @@ def test_a_cut_call_of_anthropic_that_ran_is_reported(tmp_path):
     """Anthropic's arguments come parsed, so that cut ones look whole; LangChain hands them to the tool."""
     block = {"type": "tool_use", "id": "c1", "name": "look", "input": {"path": "a"}}
     first = answer([{"type": "text", "text": "I look."}, block], {"stop_reason": "max_tokens"}, CALL)
-    done = built("tool", "none there", tool_call_id="c1", name="look", status="success")
+    done = message("tool", "none there", tool_call_id="c1", name="look", status="success")
     runs = [run(1, [GO], first, "anthropic"),
             run(2, [GO, first, done], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
     seen = show(text_of(runs), tmp_path)
@@ -135,7 +135,7 @@ def test_a_cut_call_of_anthropic_that_ran_is_reported(tmp_path):
 def test_a_cut_call_that_langgraph_refused_did_not_run(said, tmp_path):
     """It was reported as run: its result is an error of LangGraph's own."""
     first = answer("I look.", {"stop_reason": "max_tokens"}, CALL)
-    refused = built("tool", said, tool_call_id="c1", name="look", status="error")
+    refused = message("tool", said, tool_call_id="c1", name="look", status="error")
     runs = [run(1, [GO], first, "anthropic"),
             run(2, [GO, first, refused], answer("Done.", {"stop_reason": "end_turn"}), "anthropic")]
     assert words(show(text_of(runs), tmp_path)) == ["CALL HELD"]
@@ -145,8 +145,8 @@ TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs"
 
 
 @pytest.mark.parametrize(("tool", "said", "failed"), [
-    ({"outputs": {"output": built("tool", "ok", tool_call_id="c1", status="success")}}, "ok", False),
-    ({"outputs": {"output": built("tool", [text("no")], tool_call_id="c1", status="error")}}, "no", True),
+    ({"outputs": {"output": message("tool", "ok", tool_call_id="c1", status="success")}}, "ok", False),
+    ({"outputs": {"output": message("tool", [text("no")], tool_call_id="c1", status="error")}}, "no", True),
     ({"outputs": {"output": "ok"}, "extra": {"tool_call_id": "c1"}}, "ok", False),
     ({"outputs": {"output": "ok"}}, "ok", False),  # by its name and arguments
     ({"outputs": None, "error": "KeyError('a')"}, "KeyError('a')", True),
@@ -161,13 +161,13 @@ def test_the_run_of_a_tool_is_the_result_of_its_call(tool, said, failed, tmp_pat
 @pytest.mark.parametrize("form", ["constructor", "data", "plain"])
 def test_messages_in_every_form_are_one_turn(form, tmp_path):
     first = answer("I look.", {"finish_reason": "tool_calls"}, CALL)
-    history = [built("system", "Be brief.", form), built("human", "go", form),
-               built("ai", "I look.", form, tool_calls=[CALL]), built("tool", "ok", form, tool_call_id="c1")]
+    history = [message("system", "Be brief.", form), message("human", "go", form),
+               message("ai", "I look.", form, tool_calls=[CALL]), message("tool", "ok", form, tool_call_id="c1")]
     second = run(2, history, answer("Done.", {"finish_reason": "stop"}))
     seen = show(text_of([run(1, history[:2], first), second]), tmp_path)
     assert words(seen) == ["COMPLETE"]
     request = seen.responses[1].exchange.request
-    assert [part.text for message in request.messages for part in message.parts] == ["ok"]
+    assert [part.text for each in request.messages for part in each.parts] == ["ok"]
 
 
 @pytest.mark.parametrize(("outputs", "stop", "said"), [
@@ -230,7 +230,7 @@ def test_traces_of_one_thread_are_one_conversation(tmp_path):
     def of_thread(number: int, inputs: list[Row], text: str, **metadata: Any) -> Row:
         made = run(number, inputs, answer(text, {"finish_reason": "stop"}), trace_id=f"t{number}")
         return {**made, "extra": {"metadata": {"ls_provider": "openai", **metadata}}}
-    more = [GO, built("ai", "One."), built("human", "more")]
+    more = [GO, message("ai", "One."), message("human", "more")]
     for key in ("thread_id", "session_id", "conversation_id"):
         runs = [of_thread(1, [GO], "One.", **{key: "h"}), of_thread(2, more, "Two.", **{key: "h"})]
         seen = show(text_of(runs), tmp_path)
@@ -259,7 +259,7 @@ def test_reasoning_and_prompts_that_are_texts(tmp_path):
     seen = show(text_of([{**made, "inputs": {"prompts": ["go on"]}}]), tmp_path)
     (facts,) = seen.responses
     assert facts.exchange.response.parts[0] == ReasoningPart("Hm.")
-    assert [part.text for message in facts.exchange.request.messages for part in message.parts] == ["go on"]
+    assert [part.text for each in facts.exchange.request.messages for part in each.parts] == ["go on"]
 
 
 def test_a_member_of_another_type_is_reported(tmp_path):

@@ -114,14 +114,14 @@ def test_a_member_of_another_type_is_told(load, member, value):
     assert f"{member} is" in "".join(load(json.dumps(payload(**{member: value})), "a.json").inputs[0].notices)
 
 
-def spent(**more: Any) -> dict[str, Any]:
+def spend_row(**more: Any) -> dict[str, Any]:
     return {"request_id": "x", "call_type": "acompletion", "spend": 0.1, "model": "gpt-4o", "status": "success",
             "custom_llm_provider": "openai", "startTime": "2025-01-24 09:20:46.847371", "prompt_tokens": 3,
             "completion_tokens": 20, "messages": "{}", "response": "{}", "proxy_server_request": "{}", **more}
 
 
 def test_a_row_of_spend_without_contents_has_its_counts_and_no_end(load):
-    seen = load(json.dumps(spent()), "a.json")
+    seen = load(json.dumps(spend_row()), "a.json")
     assert (seen.inputs[0].format, stops(seen)) == ("litellm", [(None, "unknown")])
     assert seen.exchanges[0].response.stop_reason.detail == "not_recorded"
     assert seen.exchanges[0].response.usage.output_tokens == 20
@@ -129,7 +129,7 @@ def test_a_row_of_spend_without_contents_has_its_counts_and_no_end(load):
 
 def test_a_row_of_spend_may_hold_its_contents_as_text(load):
     held = payload()
-    seen = load(json.dumps(spent(**{name: json.dumps(given) for name, given in (
+    seen = load(json.dumps(spend_row(**{name: json.dumps(given) for name, given in (
         ("messages", held["messages"]), ("response", held["response"]), ("proxy_server_request", {"max_tokens": 9}),
     )})), "a.json")
     assert stops(seen) == [("length", "max_tokens")]
@@ -139,7 +139,7 @@ def test_a_row_of_spend_may_hold_its_contents_as_text(load):
 
 @pytest.mark.parametrize("gone", ["request_id", "spend", "call_type"])
 def test_a_row_of_spend_is_known_by_all_of_its_names(load, gone):
-    held = {name: given for name, given in spent().items() if name != gone}
+    held = {name: given for name, given in spend_row().items() if name != gone}
     assert load(json.dumps(held), "a.json").inputs[0].format != "litellm"
 
 
@@ -191,7 +191,7 @@ def test_an_answer_of_the_responses_api_is_the_providers(load):
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_row_of_spend_has_its_error_among_its_metadata(load, as_text):
     metadata = {"error_information": {"error_code": "429", "error_message": "too many requests"}, "status": "failure"}
-    row = spent(call_type="", status="failure", metadata=json.dumps(metadata) if as_text else metadata)
+    row = spend_row(call_type="", status="failure", metadata=json.dumps(metadata) if as_text else metadata)
     response = load(json.dumps(row), "a.json").exchanges[0].response
     assert (response.http_status, response.error.message) == (429, "too many requests")
 

@@ -48,7 +48,7 @@ def database(tmp_path: Path, *rows: tuple[str, Row], tables: str = OLDER + NEWER
     return path
 
 
-def streamed(word: str | None) -> Row:
+def stream_row(word: str | None) -> Row:
     """A streamed answer of OpenAI, as `llm` joins it."""
     return {"content": {"$": "r:x"}, **({} if word is None else {"finish_reason": word}),
             "usage": {"prompt_tokens": 4, "completion_tokens": 30,
@@ -80,7 +80,7 @@ CALL = {"name": "look", "arguments": {"path": "a.py"}, "tool_call_id": "k1"}
 RESULT = {"name": "look", "output": "none there", "tool_call_id": "k1", "exception": "KeyError: 'a.py'"}
 WITH_A_CALL = {
     "older": [
-        older("r1", "go", "I look.", streamed("tool_calls")), older("r2", "", "Done.", streamed("stop")),
+        older("r1", "go", "I look.", stream_row("tool_calls")), older("r2", "", "Done.", stream_row("stop")),
         ("tool_calls", {"response_id": "r1", **CALL}), ("tool_results", {"response_id": "r2", **RESULT}),
     ],
     "newer": [
@@ -88,7 +88,7 @@ WITH_A_CALL = {
         *message("a1", "u2", "assistant", text("I look."), {"type": "tool_call", "payload": CALL}),
         *message("t1", "a1", "tool", {"type": "tool_result", "payload": RESULT}),
         *message("a2", "t1", "assistant", text("Done.")),
-        newer("r1", "u2", "a1", streamed("tool_calls")), newer("r2", "t1", "a2", streamed("stop")),
+        newer("r1", "u2", "a1", stream_row("tool_calls")), newer("r2", "t1", "a2", stream_row("stop")),
     ],
 }
 
@@ -109,14 +109,14 @@ def test_a_call_its_failed_result_and_the_answer_are_one_turn(rows, tmp_path):
 
 
 @pytest.mark.parametrize(("raw", "stop", "word", "api"), [
-    (streamed("length"), "max_tokens", "length", "openai_chat"),
+    (stream_row("length"), "max_tokens", "length", "openai_chat"),
     ({"object": "chat.completion", "choices": [{"finish_reason": "length"}]}, "max_tokens", "length", "openai_chat"),
     ({"type": "message", "stop_reason": "max_tokens"}, "max_tokens", "max_tokens", "anthropic_messages"),
     ({"candidates": [{"finishReason": "SAFETY"}]}, "safety_blocked", "SAFETY", "gemini_generate"),
     ({"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
      "max_tokens", "incomplete:max_output_tokens", "openai_responses"),
     ({"done": True, "done_reason": "length"}, "max_tokens", "length", "ollama_chat"),
-    (streamed(None), "unknown", None, "openai_chat"),
+    (stream_row(None), "unknown", None, "openai_chat"),
     (None, "unknown", None, None),
 ])
 @pytest.mark.parametrize("table", ["older", "newer"])
@@ -143,11 +143,11 @@ def test_the_cap_and_the_models_own_name_and_its_reasoning(tmp_path):
 def test_an_answer_that_both_tables_have_is_one(tmp_path):
     """A release between the two wrote both; the same conversation goes on in the later table alone."""
     seen = view_file(database(
-        tmp_path, older("r0", "before", "Zero.", streamed("stop")), older("r1", "go", "One.", streamed("stop")),
+        tmp_path, older("r0", "before", "Zero.", stream_row("stop")), older("r1", "go", "One.", stream_row("stop")),
         *message("u0", None, "user", text("before")), *message("a0", "u0", "assistant", text("Zero.")),
         *message("u1", "a0", "user", text("go")), *message("a1", "u1", "assistant", text("One.")),
         *message("u2", "a1", "user", text("more")), *message("a2", "u2", "assistant", text("Two.")),
-        newer("r1", "u1", "a1", streamed("stop")), newer("r2", "u2", "a2", streamed("stop"))))
+        newer("r1", "u1", "a1", stream_row("stop")), newer("r2", "u2", "a2", stream_row("stop"))))
     assert [each.exchange.response.text for each in seen.responses] == ["Zero.", "One.", "Two."]
     assert len({turn.conversation for turn in seen.turns}) == 1
     said = [[part.text for each in facts.exchange.request.messages for part in each.parts] for facts in seen.responses]
@@ -162,9 +162,9 @@ def test_threads_that_share_messages_are_conversations_of_their_own(tmp_path):
         *message(f"u{name}", "a1", "user", text(f"and {name}")),
         *message(f"a{name}", f"u{name}", "assistant", text(f"It is {name}.")))]
     seen = view_file(database(
-        tmp_path, *shared, *last, newer("r1", "u1", "a1", streamed("stop"), "x"),
-        newer("r2", "u1", "a1", streamed("stop"), "y"), newer("r3", "ux", "ax", streamed("stop"), "x"),
-        newer("r4", "uy", "ay", streamed("stop"), "y"), newer("r5", "uz", "az", streamed("stop"), "z")))
+        tmp_path, *shared, *last, newer("r1", "u1", "a1", stream_row("stop"), "x"),
+        newer("r2", "u1", "a1", stream_row("stop"), "y"), newer("r3", "ux", "ax", stream_row("stop"), "x"),
+        newer("r4", "uy", "ay", stream_row("stop"), "y"), newer("r5", "uz", "az", stream_row("stop"), "z")))
     first, second, third, fourth, fifth = (
         next(turn.conversation for turn in seen.turns if at in turn.responses) for at in range(5))
     assert (third, fourth, first == second) == (first, second, False)
@@ -174,7 +174,7 @@ def test_threads_that_share_messages_are_conversations_of_their_own(tmp_path):
 
 def test_an_empty_answer_has_no_message_of_its_own(tmp_path):
     asked = message("u1", None, "user", text("go"))
-    seen = view_file(database(tmp_path, *asked, newer("r1", "u1", "u1", streamed("stop"))))
+    seen = view_file(database(tmp_path, *asked, newer("r1", "u1", "u1", stream_row("stop"))))
     assert (words(seen), stops(seen)) == (["EMPTY ANSWER"], [("end_turn", "stop")])
 
 
@@ -182,7 +182,7 @@ def test_a_prompt_with_fragments_is_shown_without_them_and_other_parts_are_count
     prompt = {"type": "text", "payload": {"text_ref": [{"fragment": 1}, {"literal": "what is it?"}]}}
     seen = view_file(database(tmp_path, *message("u1", None, "user", prompt), *message(
         "a1", "u1", "assistant", {"type": "reasoning", "text": "Hm."}, text("A novel."), {"type": "attachment"}),
-        newer("r1", "u1", "a1", streamed("stop"))))
+        newer("r1", "u1", "a1", stream_row("stop"))))
     (facts,) = seen.responses
     assert [part.text for each in facts.exchange.request.messages for part in each.parts] == ["what is it?"]
     assert [part.text for part in facts.exchange.response.parts] == ["Hm.", "A novel."]
@@ -192,15 +192,15 @@ def test_a_prompt_with_fragments_is_shown_without_them_and_other_parts_are_count
 def test_messages_in_a_ring_end(tmp_path):
     seen = view_file(database(tmp_path, *message("u1", "u2", "user", text("go")),
                               *message("u2", "u1", "user", text("on")),
-                           *message("a1", "u1", "assistant", text("Yes.")), newer("r1", "u1", "a1", streamed("stop")),
-                           newer("r2", "gone", "a1", streamed("stop"))))
+                           *message("a1", "u1", "assistant", text("Yes.")), newer("r1", "u1", "a1", stream_row("stop")),
+                              newer("r2", "gone", "a1", stream_row("stop"))))
     assert [facts.exchange.response.text for facts in seen.responses] == ["Yes.", "Yes."]
 
 
 def test_a_response_whose_id_is_no_text_is_read(tmp_path):
     """The first releases counted their answers."""
     tables = OLDER.replace("responses (id TEXT", "responses (id INTEGER")
-    table, row = older("1", "go", "One.", streamed("stop"))
+    table, row = older("1", "go", "One.", stream_row("stop"))
     seen = view_file(database(tmp_path, (table, {**row, "id": 1}), tables=tables))
     assert [(facts.exchange.response.text, words(seen)) for facts in seen.responses] == [("One.", ["COMPLETE"])]
 
@@ -222,8 +222,8 @@ def test_the_columns_of_either_table_show_the_format(tables, known, tmp_path):
     ("response", 7, "response is a number, and text was expected"),
 ])
 def test_a_column_of_another_type_is_reported(column, odd, words, tmp_path):
-    path = database(tmp_path, older("r1", "go", "One.", streamed("stop"), **{column: odd}) if column == "options_json"
-                    else ("responses", {**older("r1", "go", "One.", streamed("stop"))[1], column: odd}),
+    path = database(tmp_path, older("r1", "go", "One.", stream_row("stop"), **{column: odd}) if column == "options_json"
+                    else ("responses", {**older("r1", "go", "One.", stream_row("stop"))[1], column: odd}),
                     tables=OLDER.replace("response TEXT", "response"))
     assert f"{path}: row 1: {words}; it was passed over" in open_paths([str(path)]).inputs[0].notices
 

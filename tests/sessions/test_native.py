@@ -489,11 +489,11 @@ def test_a_beginning_ends_where_no_answer_is_open(tmp_path):
     path = tmp_path / "large.session.jsonl"
     path.write_text(lines(HEADER, *one, two[0], three[0], *two[1:], *three[1:]))  # two answers at once
 
-    def begun(records):
+    def start_of(records):
         found = open_beginning(str(path), len(lines(*records)) + 20)
         return found and (len(found.exchanges), found.inputs[0].notices, found.inputs[0].error)
 
-    assert begun([HEADER, *one[:3]]) is None, "no answer has ended"
-    assert begun([HEADER, *one, two[0]]) == (1, (), None)
-    assert begun([HEADER, *one, two[0], three[0], *two[1:]]) == (1, (), None), "the third is open"
-    assert begun([HEADER, *one, *two, *three]) == (3, (), None)
+    assert start_of([HEADER, *one[:3]]) is None, "no answer has ended"
+    assert start_of([HEADER, *one, two[0]]) == (1, (), None)
+    assert start_of([HEADER, *one, two[0], three[0], *two[1:]]) == (1, (), None), "the third is open"
+    assert start_of([HEADER, *one, *two, *three]) == (3, (), None)

@@ -475,11 +475,11 @@ def test_pairs_in_many_spellings(load, pair):
 
 def test_objects_of_an_sdk_stand_beside_their_types(load):
     """Llama Stack's recordings keep what the SDK made of an answer, or of each chunk."""
-    def dumped(value):
+    def dump(value):
         return {"__type__": "openai.types.chat.chat_completion.ChatCompletion", "__data__": value}
 
     chunks = [json.loads(line[6:]) for line in chat_stream("hello").split("\n\n")[:-2]]
-    for body in (dumped(ANSWER), [dumped(chunk) for chunk in chunks]):
+    for body in (dump(ANSWER), [dump(chunk) for chunk in chunks]):
         for indent in (None, 2):
             answer = {"body": body, "is_streaming": isinstance(body, list)}
             loaded = load(json.dumps({"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": answer},

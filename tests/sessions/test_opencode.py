@@ -35,12 +35,12 @@ CREATE TABLE session_message (id TEXT PRIMARY KEY, session_id TEXT, type TEXT, s
 TOKENS = {"input": 90, "output": 40, "reasoning": 10, "cache": {"read": 7, "write": 3}}
 
 
-def asked(text: str = "go", key: str = "msg_1", **part: Any) -> list[Row]:
+def prompt(text: str = "go", key: str = "msg_1", **part: Any) -> list[Row]:
     return [{"id": key, "role": "user", "time": {"created": 1_770_000_000_000}},
             {"id": f"prt_{key}", "messageID": key, "type": "text", "text": text, **part}]
 
 
-def said(*parts: Row, key: str = "msg_2", **more: Any) -> list[Row]:
+def reply(*parts: Row, key: str = "msg_2", **more: Any) -> list[Row]:
     """A message of the model: its parts get ids in their order."""
     message = {"id": key, "role": "assistant", "parentID": "msg_1", "modelID": "glm-5", "providerID": "zai",
                "time": {"created": 1_770_000_001_000, "completed": 1_770_000_002_000}, **more}
@@ -56,7 +56,7 @@ def tool(status: str = "completed", name: str = "write", key: str = "call_1", **
     return {"type": "tool", "callID": key, "tool": name, "state": {"status": status, **state}}
 
 
-def ended(reason: str = "stop", **tokens: Any) -> Row:
+def end(reason: str = "stop", **tokens: Any) -> Row:
     return {"type": "step-finish", "reason": reason, "tokens": {**TOKENS, **tokens}}
 
 
@@ -97,7 +97,7 @@ def look(base: sqlite3.Connection, tmp_path: Path):
     return view_file(tmp_path / "opencode.db")
 
 
-def exported(tmp_path: Path, *records: list[Row]):
+def export(tmp_path: Path, *records: list[Row]):
     """The same records as `opencode export` writes them."""
     messages: list[Row] = []
     for record in (each for group in records for each in group):
@@ -127,8 +127,8 @@ def notices(seen) -> str:
 ])
 @pytest.mark.parametrize("place", ["step", "message"])
 def test_the_words_are_the_ai_sdks(tmp_path, word, stop, rule, place):
-    answer = said(text(), ended(word)) if place == "step" else said(text(), finish=word)
-    seen = exported(tmp_path, asked(), answer)
+    answer = reply(text(), end(word)) if place == "step" else reply(text(), finish=word)
+    seen = export(tmp_path, prompt(), answer)
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", rule]
     assert seen.responses[0].exchange.response.raw_stop_reason is None
@@ -142,7 +142,7 @@ def test_the_words_are_the_ai_sdks(tmp_path, word, stop, rule, place):
     ("ContentFilterError", "safety_blocked"),
 ])
 def test_errors_say_by_name_how_an_answer_ended(tmp_path, name, stop):
-    seen = exported(tmp_path, asked(), said(text("Half"), error={"name": name, "data": {"message": "m"}}))
+    seen = export(tmp_path, prompt(), reply(text("Half"), error={"name": name, "data": {"message": "m"}}))
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", "opencode.errors"]
 
@@ -154,34 +154,34 @@ def test_errors_say_by_name_how_an_answer_ended(tmp_path, name, stop):
     ("length", "APIError", 2),
 ])
 def test_an_error_that_names_the_end_of_the_answer_again_is_no_request_of_its_own(tmp_path, word, name, count):
-    seen = exported(tmp_path, asked(), said(
-        {"type": "step-start"}, text("Half"), ended(word), error={"name": name, "data": {"message": "m"}}))
+    seen = export(tmp_path, prompt(), reply(
+        {"type": "step-start"}, text("Half"), end(word), error={"name": name, "data": {"message": "m"}}))
     assert len(seen.responses) == count
 
 
 def test_another_error_is_read_by_what_it_holds(tmp_path):
     error = {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529, "isRetryable": True}}
-    seen = exported(tmp_path, asked(), said(error=error))
+    seen = export(tmp_path, prompt(), reply(error=error))
     assert stops(seen) == ["error"]
     assert seen.responses[0].judgement.stop.detail == "retryable"
 
 
 def test_a_retry_is_a_failed_attempt_and_the_answer_follows_it(tmp_path):
     failed = {"type": "retry", "attempt": 1, "error": {"name": "APIError", "data": {"message": "fetch failed"}}}
-    seen = exported(tmp_path, asked(), said(START, failed, START, text(), ended()))
+    seen = export(tmp_path, prompt(), reply(START, failed, START, text(), end()))
     assert stops(seen) == ["error", "end_turn"]
     assert words(seen) == ["RETRIED"]
 
 
 def test_a_step_that_did_not_finish_before_the_next_was_asked_for_again(tmp_path):
-    seen = exported(tmp_path, asked(), said(START, text("The queue"), START, text("The queue is fine."), ended()))
+    seen = export(tmp_path, prompt(), reply(START, text("The queue"), START, text("The queue is fine."), end()))
     assert (words(seen), places(seen)) == (["RETRIED"], [["request", "retry"]])
-    seen = exported(tmp_path, asked(), said(START, text("a"), ended("tool-calls"), START, text("b"), ended()))
+    seen = export(tmp_path, prompt(), reply(START, text("a"), end("tool-calls"), START, text("b"), end()))
     assert "retry" not in places(seen)[0]
 
 
 def test_a_message_that_never_ended_has_no_word(tmp_path):
-    seen = exported(tmp_path, asked(), said(START, text("I will"), time={"created": 1}))
+    seen = export(tmp_path, prompt(), reply(START, text("I will"), time={"created": 1}))
     assert stops(seen) == ["unknown"]
     assert words(seen) == ["END NOT RECORDED"]
     assert "never completed" in notices(seen)
@@ -189,7 +189,7 @@ def test_a_message_that_never_ended_has_no_word(tmp_path):
 
 def test_a_message_of_the_user_is_no_end_of_a_message_that_never_ended(tmp_path):
     for time, stop in ({"created": 1}, "unknown"), ({"created": 1, "completed": 2}, "end_turn"):
-        seen = exported(tmp_path, asked(), said(START, text("I will"), time=time), asked("and the tests?", "msg_3"))
+        seen = export(tmp_path, prompt(), reply(START, text("I will"), time=time), prompt("and the tests?", "msg_3"))
         assert stops(seen) == [stop]
 
 
@@ -218,7 +218,7 @@ def test_the_newest_records_have_the_providers_word_too(base, tmp_path):
 
 
 def test_each_step_of_a_message_is_an_answer(tmp_path):
-    seen = exported(tmp_path, asked(), said(START, text("First"), tool(), ended("tool-calls"), START, text(), ended()))
+    seen = export(tmp_path, prompt(), reply(START, text("First"), tool(), end("tool-calls"), START, text(), end()))
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["COMPLETE"]
@@ -226,12 +226,12 @@ def test_each_step_of_a_message_is_an_answer(tmp_path):
 
 
 def test_so_is_each_in_older_records_without_their_beginnings(tmp_path):
-    seen = exported(tmp_path, asked(), said(tool(), ended("tool-calls"), text(), ended()))
+    seen = export(tmp_path, prompt(), reply(tool(), end("tool-calls"), text(), end()))
     assert stops(seen) == ["tool_call", "end_turn"]
 
 
 def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
-    seen = exported(tmp_path, asked(), said(tool(), ended("length")), said(text(), ended(), key="msg_3"))
+    seen = export(tmp_path, prompt(), reply(tool(), end("length")), reply(text(), end(), key="msg_3"))
     assert words(seen) == ["CUT CALL RUN"]
 
 
@@ -240,7 +240,7 @@ def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
     error = f"Invalid input for tool write: JSON parsing failed: Text: {quoted}.\nError message: x"
     call = tool(name="invalid", input={"tool": "write", "error": error},
                 output=f"The arguments provided to the tool are invalid: {error}")
-    seen = exported(tmp_path, asked(), said(call, ended("tool-calls")), said(text(), ended(), key="msg_3"))
+    seen = export(tmp_path, prompt(), reply(call, end("tool-calls")), reply(text(), end(), key="msg_3"))
     (made,) = seen.responses[0].exchange.response.tool_calls
     assert (made.name, made.arguments) == ("write", quoted)
     assert seen.responses[0].exchange.refusals == {"call_1": "the agent refused its arguments: it did not run"}
@@ -250,7 +250,7 @@ def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
 def test_a_call_of_no_tool_has_no_arguments(tmp_path):
     call = tool(name="invalid", input={"tool": "fly", "error": "Model tried to call unavailable tool 'fly'."},
                 output="The arguments provided to the tool are invalid: no tool")
-    (facts,) = exported(tmp_path, asked(), said(call, ended("tool-calls"))).responses
+    (facts,) = export(tmp_path, prompt(), reply(call, end("tool-calls"))).responses
     assert [(each.name, each.arguments) for each in facts.exchange.response.tool_calls] == [("fly", None)]
 
 
@@ -260,7 +260,7 @@ def test_a_call_of_no_tool_has_no_arguments(tmp_path):
     ("streaming", {"input": '{"pa'}, '{"pa'),
 ])
 def test_a_pending_call_is_not_whole(tmp_path, status, given, arguments):
-    (facts,) = exported(tmp_path, asked(), said(tool(status, **given), time={"created": 1})).responses
+    (facts,) = export(tmp_path, prompt(), reply(tool(status, **given), time={"created": 1})).responses
     (call,) = facts.exchange.response.tool_calls
     assert (call.arguments, call.closed) == (arguments, False)
 
@@ -275,7 +275,7 @@ LOST = {"input": {}, "error": "Tool execution aborted", "metadata": {"interrupte
     ({**LOST, "raw": "", "input": {"a": 1}, "time": {"start": 9, "end": 9}}, True),
 ])
 def test_a_call_that_was_pending_at_the_end_is_not_whole(tmp_path, state, whole):
-    (facts,) = exported(tmp_path, asked(), said(tool("error", **state), ended("tool-calls"))).responses
+    (facts,) = export(tmp_path, prompt(), reply(tool("error", **state), end("tool-calls"))).responses
     assert [call.closed for call in facts.exchange.response.tool_calls] == [whole]
     given = facts.exchange.response.tool_calls[0].arguments
     assert (json.loads(given) if whole else given) == (state["input"] if whole else None)
@@ -325,7 +325,7 @@ def test_only_a_compaction_that_was_completed_is_told(base, tmp_path, status, co
 
 def test_a_note_of_kilo_about_a_cut_answer_is_no_text_of_the_model(tmp_path):
     warning = {**text("The model hit its output limit, so this response may be incomplete."), "ignored": True}
-    seen = exported(tmp_path, asked(), said(text("Half"), ended("length"), warning, finish="length"))
+    seen = export(tmp_path, prompt(), reply(text("Half"), end("length"), warning, finish="length"))
     assert stops(seen) == ["max_tokens"]
     assert seen.responses[0].exchange.response.text == "Half"
     assert "notes of the agent itself" in notices(seen)
@@ -334,8 +334,8 @@ def test_a_note_of_kilo_about_a_cut_answer_is_no_text_of_the_model(tmp_path):
 def test_an_abort_behind_a_whole_answer_ends_the_turn(tmp_path):
     call = tool("error", error="Tool execution aborted")
     aborted = {"name": "MessageAbortedError", "data": {}}
-    seen = exported(tmp_path, asked(), said(call, ended("tool-calls"), error=aborted),
-                    asked("again", key="msg_3"), said(text(), ended(), key="msg_4"))
+    seen = export(tmp_path, prompt(), reply(call, end("tool-calls"), error=aborted),
+                  prompt("again", key="msg_3"), reply(text(), end(), key="msg_4"))
     assert stops(seen) == ["tool_call", "end_turn"]
     assert [turn.run.record.user_text for turn in seen.turns] == ["go", "again"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
@@ -345,7 +345,7 @@ def test_an_abort_behind_a_whole_answer_ends_the_turn(tmp_path):
 def test_reasoning_is_added_to_output_where_the_total_shows_that_it_stands_beside_it(tmp_path, total, output):
     tokens = {"total": total} if total else {}
     for provider, given in (("zai", 100), ("anthropic", 90)):
-        (facts,) = exported(tmp_path, asked(), said(text(), ended(**tokens), providerID=provider)).responses
+        (facts,) = export(tmp_path, prompt(), reply(text(), end(**tokens), providerID=provider)).responses
         assert facts.exchange.response.usage[:2] == (given, output)
         assert input_tokens(facts.exchange) == InputTokens(90, 7, 3)
 
@@ -355,16 +355,16 @@ def test_reasoning_is_added_to_output_where_the_total_shows_that_it_stands_besid
     ("amazon-bedrock", "bedrock_converse"), ("google-vertex-anthropic", "anthropic_messages"), ("zai", "openai_chat"),
 ])
 def test_the_wire_format_is_that_of_the_provider(tmp_path, provider, api):
-    (facts,) = exported(tmp_path, asked(), said(text(), ended(), providerID=provider)).responses
+    (facts,) = export(tmp_path, prompt(), reply(text(), end(), providerID=provider)).responses
     assert (facts.exchange.api, facts.exchange.model) == (api, "glm-5")
     assert facts.exchange.started == "2026-02-02T02:40:01.000+00:00"
 
 
 def test_what_the_agent_adds_opens_no_turn_and_compaction_is_told(tmp_path):
-    seen = exported(tmp_path, asked(), said(text(), ended("tool-calls")),
-                    asked("<system>", key="msg_3", synthetic=True), said(text(), ended(), key="msg_4"),
-                    [{"id": "msg_5", "role": "user"}, {"id": "prt_5", "messageID": "msg_5", "type": "compaction"}],
-                    said(text("Summary"), ended(), key="msg_6", summary=True))
+    seen = export(tmp_path, prompt(), reply(text(), end("tool-calls")),
+                  prompt("<system>", key="msg_3", synthetic=True), reply(text(), end(), key="msg_4"),
+                  [{"id": "msg_5", "role": "user"}, {"id": "prt_5", "messageID": "msg_5", "type": "compaction"}],
+                  reply(text("Summary"), end(), key="msg_6", summary=True))
     found = [noted.finding.message for noted in seen.findings if noted.finding.rule == "transcript.compacted"]
     assert [each.split(": ")[1] for each in found] == ["the history was compacted before this answer"]
     assert seen.turns[0].run.record.user_text == "go"
@@ -374,10 +374,10 @@ def test_what_the_agent_adds_opens_no_turn_and_compaction_is_told(tmp_path):
 
 
 def test_a_database_beside_a_running_agent_is_read_with_its_log_and_left_alone(base, tmp_path):
-    put_session(base, "ses_1", [*asked(), *said(text("Hello."), ended())])
+    put_session(base, "ses_1", [*prompt(), *reply(text("Hello."), end())])
     base.commit()
     base.execute("UPDATE session SET title = 'never committed'")
-    put_records(base, "ses_1", said(text("uncommitted"), key="msg_3"))
+    put_records(base, "ses_1", reply(text("uncommitted"), key="msg_3"))
     path = tmp_path / "opencode.db"
     before = {entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(tmp_path)}
     loaded = open_paths([str(path)])
@@ -389,9 +389,9 @@ def test_a_database_beside_a_running_agent_is_read_with_its_log_and_left_alone(b
 
 
 def test_each_turn_of_a_database_names_its_session(base, tmp_path):
-    put_session(base, "ses_b", [*asked("other"), *said(text(), ended())], title="Other", at=5)
-    put_session(base, "ses_a", [*asked("main"), *said(tool(name="task"), ended("tool-calls"))], title="Main", at=1)
-    put_session(base, "ses_c", [*asked("below"), *said(text(), ended())], title="Sub", parent="ses_a", at=9)
+    put_session(base, "ses_b", [*prompt("other"), *reply(text(), end())], title="Other", at=5)
+    put_session(base, "ses_a", [*prompt("main"), *reply(tool(name="task"), end("tool-calls"))], title="Main", at=1)
+    put_session(base, "ses_c", [*prompt("below"), *reply(text(), end())], title="Sub", parent="ses_a", at=9)
     seen = look(base, tmp_path)
     assert "  session: Main › Sub" in explain(seen)
     assert [(row.title, row.name) for row in rows_of(seen)] == [
@@ -401,13 +401,13 @@ def test_each_turn_of_a_database_names_its_session(base, tmp_path):
 
 
 def test_parents_that_name_each_other_are_read_once(base, tmp_path):
-    put_session(base, "ses_a", [*asked("a"), *said(text(), ended())], parent="ses_b")
-    put_session(base, "ses_b", [*asked("b"), *said(text(), ended())], parent="ses_a")
+    put_session(base, "ses_a", [*prompt("a"), *reply(text(), end())], parent="ses_b")
+    put_session(base, "ses_b", [*prompt("b"), *reply(text(), end())], parent="ses_a")
     assert len(look(base, tmp_path).turns) == 2
 
 
 def test_what_was_reverted_is_read_and_counted(base, tmp_path):
-    put_session(base, "ses_1", [*asked(), *said(text(), ended()), *asked("undone", key="msg_3")],
+    put_session(base, "ses_1", [*prompt(), *reply(text(), end()), *prompt("undone", key="msg_3")],
                 revert={"messageID": "ses_1msg_3"})
     assert "the user took back" in notices(look(base, tmp_path))
 
@@ -426,7 +426,7 @@ def test_the_second_version_is_read_where_the_first_has_no_rows(base, tmp_path):
         {"type": "idle", "outcome": "failed"},
     ]
     put_session(base, "ses_1", second)
-    put_session(base, "ses_2", [*asked(), *said(text(), ended()), *second], at=2)
+    put_session(base, "ses_2", [*prompt(), *reply(text(), end()), *second], at=2)
     seen = look(base, tmp_path)
     assert stops(seen) == ["tool_call", "error", "cancelled", "end_turn"]
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == '{"a": 1}'
@@ -459,12 +459,12 @@ def test_what_the_agent_adds_in_the_second_version_opens_no_turn(base, tmp_path,
     ("state", {"status": 1}, "state.status is a number, and text was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told(tmp_path, name, value, told):
-    assert told in notices(exported(tmp_path, asked(), said(text(), ended(), **{name: value})))
+    assert told in notices(export(tmp_path, prompt(), reply(text(), end(), **{name: value})))
 
 
 @pytest.mark.parametrize("data", ["", "{", "null", "[1]", "{}", "x" * 9])
 def test_a_row_that_holds_no_object_hides_no_other(base, tmp_path, data):
-    put_session(base, "ses_1", [*asked(), *said(text(), ended())])
+    put_session(base, "ses_1", [*prompt(), *reply(text(), end())])
     base.execute("INSERT INTO part VALUES ('a', 'ses_1msg_2', 'ses_1', 1, ?)", (data,))
     base.execute("INSERT INTO message VALUES ('zzz', 'ses_1', 99, 99, ?)", (data,))
     assert [each for each in stops(look(base, tmp_path)) if each == "end_turn"]
@@ -496,31 +496,31 @@ def tree(root: Path, session: str, records: list[Row], **more: Any) -> Path:
 
 
 def test_a_session_of_the_tree_gathers_its_messages_and_those_of_the_sessions_below(tmp_path):
-    records = [*asked(), *said(tool(), ended("tool-calls")), *said(text(), ended(), key="msg_3")]
+    records = [*prompt(), *reply(tool(), end("tool-calls")), *reply(text(), end(), key="msg_3")]
     records[0]["id"] = "msg_1"
     path = tree(tmp_path, "ses_1", records)
-    tree(tmp_path, "ses_2", [*asked("below", key="msg_8"), *said(text(), ended(), key="msg_9")], parentID="ses_1",
+    tree(tmp_path, "ses_2", [*prompt("below", key="msg_8"), *reply(text(), end(), key="msg_9")], parentID="ses_1",
          title="Sub")
-    tree(tmp_path, "ses_3", [*asked("beside", key="msg_6"), *said(text(), ended(), key="msg_7")])
+    tree(tmp_path, "ses_3", [*prompt("beside", key="msg_6"), *reply(text(), end(), key="msg_7")])
     loaded = open_paths([str(path)])
     assert [turn.user_text for turn in loaded.turns] == ["go", "below"]
     assert [each.session for each in loaded.exchanges] == ["A title", "A title", "A title › Sub"]
 
 
 def test_parts_of_the_first_releases_lie_in_one_folder(tmp_path):
-    path = tree(tmp_path, "ses_1", [*asked(), *said(text("Hello."), ended())])
+    path = tree(tmp_path, "ses_1", [*prompt(), *reply(text("Hello."), end())])
     for part in [*(tmp_path / "part").glob("*/*.json")]:
         part.rename(tmp_path / "part" / part.name)
     assert [each.response.text for each in open_paths([str(path)]).exchanges] == ["Hello."]
 
 
 def test_a_message_alone_has_its_parts(tmp_path):
-    tree(tmp_path, "ses_1", [*asked(), *said(text("Hello."), ended("length"))])
+    tree(tmp_path, "ses_1", [*prompt(), *reply(text("Hello."), end("length"))])
     message = open_paths([str(tmp_path / "message/ses_1/msg_2.json")])
     assert [each.response.text for each in message.exchanges] == ["Hello."]
 
 
-def alone(tmp_path, part):
+def lone_part(tmp_path, part):
     path = tmp_path / "opencode" / "part" / "msg_1" / "001.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"id": "p1", **part, "time": {"start": 1}}))
@@ -530,10 +530,10 @@ def alone(tmp_path, part):
 @pytest.mark.parametrize(("part", "notice"), [
     (text("Hello."), "a part of a message that is not read with it, text: Hello.; no answer of a model with it"),
     ({"messageID": "msg_1", **text("Hello.")}, "not read with it, text: Hello.; no answer"),
-    ({"messageID": "msg_1", **ended("length")}, "not read with it, step-finish; no answer"),
+    ({"messageID": "msg_1", **end("length")}, "not read with it, step-finish; no answer"),
 ])
 def test_a_part_alone_that_a_user_may_have_said_is_no_answer(tmp_path, part, notice):
-    loaded = alone(tmp_path, part)
+    loaded = lone_part(tmp_path, part)
     (given,) = loaded.inputs
     assert (loaded.exchanges, given.format, given.error) == ((), "opencode", None)
     assert any(notice in each for each in given.notices)
@@ -541,7 +541,7 @@ def test_a_part_alone_that_a_user_may_have_said_is_no_answer(tmp_path, part, not
 
 @pytest.mark.parametrize("part", [{"type": "reasoning", "text": "Hello."}, tool(), {"messageID": "msg_1", **tool()}])
 def test_a_part_alone_that_only_a_model_makes_is_an_answer_without_an_end_of_the_provider(tmp_path, part):
-    (exchange,) = alone(tmp_path, part).exchanges
+    (exchange,) = lone_part(tmp_path, part).exchanges
     assert (exchange.recorder, exchange.response.id) == ("opencode", "msg_1")
     assert exchange.response.raw_stop_reason is None
 
@@ -591,7 +591,7 @@ def test_an_export_of_the_second_version_is_read(tmp_path):
 
 
 def test_an_export_that_is_cut_is_read_as_far_as_it_goes(tmp_path):
-    exported(tmp_path, asked(), said(text("Hello."), ended()), said(text("cut here"), key="msg_3"))
+    export(tmp_path, prompt(), reply(text("Hello."), end()), reply(text("cut here"), key="msg_3"))
     data = (tmp_path / "export.json").read_text()
     seen = show(data[: data.index("cut here")], tmp_path, name="export.json")
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello.", None]
@@ -599,7 +599,7 @@ def test_an_export_that_is_cut_is_read_as_far_as_it_goes(tmp_path):
 
 
 def test_the_events_of_a_run_are_read(tmp_path):
-    parts = [START, text(), ended("length")]
+    parts = [START, text(), end("length")]
     lines = [{"type": part["type"].replace("-", "_"), "sessionID": "ses_1", "timestamp": 5,
               "part": {"messageID": "msg_2", "id": f"p{at}", **part}} for at, part in enumerate(parts)]
     seen = show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="run.jsonl")
@@ -624,7 +624,7 @@ def test_the_databases_of_both_are_found(tmp_path):
 
 
 def test_the_wire_view_shows_the_rows_of_a_database(base, tmp_path):
-    put_session(base, "ses_1", [*asked(), *said(START, text("Half"), ended("length"))])
+    put_session(base, "ses_1", [*prompt(), *reply(START, text("Half"), end("length"))])
     (facts,) = look(base, tmp_path).responses
     body = facts.exchange.body
     slices, what = BODY_FORMS["events"](facts.exchange)
@@ -632,10 +632,10 @@ def test_the_wire_view_shows_the_rows_of_a_database(base, tmp_path):
     rows = [json.loads(body[one.start : one.end]) for one in slices]
     assert [row.get("type") for row in rows if "messageID" in row] == ["text", "step-finish"]
     assert [one.label for one in slices] == [f"row {at} of {len(rows)}" for at in range(1, len(rows) + 1)]
-    assert any('"step-finish"' in line for line in drawn(facts))
+    assert any('"step-finish"' in line for line in sheet_lines(facts))
 
 
-def drawn(facts) -> list[str]:
+def sheet_lines(facts) -> list[str]:
     sheet = wire(facts, "events")
     return ["".join(span.text for span in sheet.line(index)) for index in range(len(sheet))]
 
@@ -648,7 +648,7 @@ def test_the_wire_view_shows_rows_of_several_lines_and_a_row_that_is_cut():
 
 
 def test_a_report_says_the_file_of_a_notice_once(base, tmp_path):
-    put_session(base, "ses_1", [*asked(), *said(text(), ended())])
+    put_session(base, "ses_1", [*prompt(), *reply(text(), end())])
     page = markdown(blocks(look(base, tmp_path)))
     notice = next(line for line in page.splitlines() if "the AI SDK's words" in line)
     assert notice.count("opencode.db") == 1
@@ -657,10 +657,10 @@ def test_a_report_says_the_file_of_a_notice_once(base, tmp_path):
 @pytest.mark.parametrize("mask", ["REDACTED", "[redacted]", "***", ""])
 def test_ids_that_were_masked_are_no_repeats(tmp_path, mask):
     first = [{**row, "id": mask, **({"messageID": mask} if "messageID" in row else {})}
-             for row in said(START, tool(key=mask), tool("error", key=mask, error="no such file"), ended("tool-calls"))]
+             for row in reply(START, tool(key=mask), tool("error", key=mask, error="no such file"), end("tool-calls"))]
     last = [{**row, "id": mask, **({"messageID": mask} if "messageID" in row else {})}
-            for row in said(START, text(), ended(), key="msg_3")]
-    seen = exported(tmp_path, asked(), first, last)
+            for row in reply(START, text(), end(), key="msg_3")]
+    seen = export(tmp_path, prompt(), first, last)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     calls = [verdict.call.id for verdict in seen.responses[0].verdicts]
@@ -672,22 +672,22 @@ def test_ids_that_were_masked_are_no_repeats(tmp_path, mask):
 
 
 @pytest.mark.parametrize(("parts", "finish"), [
-    ((START, text("Done."), ended()), "stop"),
-    ((START, {"type": "reasoning", "text": "hm"}, text("Done."), ended()), "stop"),
-    ((START, text("I write."), tool(), ended("tool-calls")), "tool-calls"),
+    ((START, text("Done."), end()), "stop"),
+    ((START, {"type": "reasoning", "text": "hm"}, text("Done."), end()), "stop"),
+    ((START, text("I write."), tool(), end("tool-calls")), "tool-calls"),
 ])
 def test_an_export_that_is_cut_within_a_message_shows_no_fault_of_the_model(tmp_path, parts, finish):
     """opencode writes the message with its end before the parts."""
-    (question, typed), (answer, *rest) = asked(), said(*parts, finish=finish, tokens=TOKENS)
+    (question, typed), (answer, *rest) = prompt(), reply(*parts, finish=finish, tokens=TOKENS)
     whole = json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                           {"info": answer, "parts": rest}]})
-    for end in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
-        seen = show(whole[:end], tmp_path, name="export.json")
-        assert not {"EMPTY ANSWER", "REASONING ONLY", "NO CALL"} & set(words(seen)), whole[end - 40 : end]
+    for at in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
+        seen = show(whole[:at], tmp_path, name="export.json")
+        assert not {"EMPTY ANSWER", "REASONING ONLY", "NO CALL"} & set(words(seen)), whole[at - 40 : at]
 
 
 def test_a_message_without_tokens_and_parts_is_empty(tmp_path):
-    (question, typed), (answer,) = asked(), said(finish="stop", tokens={**TOKENS, "output": 0})
+    (question, typed), (answer,) = prompt(), reply(finish="stop", tokens={**TOKENS, "output": 0})
     seen = show(json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                                {"info": answer, "parts": []}]}), tmp_path, name="e")
     assert words(seen) == ["EMPTY ANSWER"]
@@ -710,8 +710,8 @@ def run(*parts: Row, error: Row = FAILURE) -> str:
     ((), ["error"]),
     (({"type": "step-start"},), ["error"]),
     (({"type": "step-start"}, text("Half an")), ["error"]),
-    (({"type": "step-start"}, tool(), ended("tool-calls")), ["tool_call", "error"]),
-    (({"type": "step-start"}, tool(), text(), ended("stop")), ["tool_call", "error"]),
+    (({"type": "step-start"}, tool(), end("tool-calls")), ["tool_call", "error"]),
+    (({"type": "step-start"}, tool(), text(), end("stop")), ["tool_call", "error"]),
 ])
 def test_the_error_that_ended_a_run_is_the_end_of_its_last_request(tmp_path, parts, expected):
     seen = show(run(*parts), tmp_path)
@@ -723,6 +723,6 @@ def test_the_error_that_ended_a_run_is_the_end_of_its_last_request(tmp_path, par
 
 
 def test_a_run_that_was_aborted_after_its_answer_has_no_further_answer(tmp_path):
-    rows = run({"type": "step-start"}, tool(), ended("tool-calls"), error={"name": "MessageAbortedError", "data": {}})
+    rows = run({"type": "step-start"}, tool(), end("tool-calls"), error={"name": "MessageAbortedError", "data": {}})
     seen = show(rows, tmp_path)
     assert (stops(seen), words(seen)) == (["tool_call"], ["CANCELLED"])

@@ -22,7 +22,7 @@ def event(number: int, source: str = "agent", **more: Any) -> Row:
     return {"id": number, "timestamp": f"2026-02-01T00:00:{number:02}", "source": source, **more}
 
 
-def asked(number: int, said: str = "go") -> Row:
+def prompt(number: int, said: str = "go") -> Row:
     return event(number, "user", action="message", args={"content": said}, message=said)
 
 
@@ -36,12 +36,12 @@ def response(*calls: Row, word: str = "tool_calls", model: str = "gpt-4o") -> Ro
             "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
 
 
-def acted(number: int, key: str, given: Row | None, kind: str = "run", **more: Any) -> Row:
+def act(number: int, key: str, given: Row | None, kind: str = "run", **more: Any) -> Row:
     meta = {"function_name": "execute_bash", "tool_call_id": key, "model_response": given}
     return event(number, action=kind, args={"command": "ls", "thought": "Look."}, tool_call_metadata=meta, **more)
 
 
-def seen_of(number: int, cause: int, kind: str = "run", said: str = "a.py") -> Row:
+def observation(number: int, cause: int, kind: str = "run", said: str = "a.py") -> Row:
     return event(number, "environment", observation=kind, content=said, extras={}, cause=cause)
 
 
@@ -55,7 +55,7 @@ KEYS = ("call_a1b2c3d4", "call_e5f6a7b8")
 
 def test_the_actions_of_one_answer_are_one_answer(tmp_path):
     both = response(call(KEYS[0]), call(KEYS[1]))
-    rows = [asked(0), acted(1, KEYS[0], both), seen_of(2, 1), acted(3, KEYS[1], both), seen_of(4, 3),
+    rows = [prompt(0), act(1, KEYS[0], both), observation(2, 1), act(3, KEYS[1], both), observation(4, 3),
             event(5, action="message", args={"content": "Done."}), state(6, "awaiting_user_input")]
     seen = show(json.dumps(rows), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
@@ -71,21 +71,21 @@ def test_the_actions_of_one_answer_are_one_answer(tmp_path):
 def test_a_finished_loop_is_an_end_and_no_other_state_is(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
     for name, stop in (("finished", "end_turn"), ("awaiting_user_input", "end_turn"), ("running", "unknown")):
-        seen = show(json.dumps([asked(0), said, state(2, name)]), tmp_path)
+        seen = show(json.dumps([prompt(0), said, state(2, name)]), tmp_path)
         assert stops(seen) == [stop]
         assert ("records that hold no exchange: agent_state_changed (1)" in notices(seen)) is (name == "running")
 
 
 def test_the_user_stops_it_and_it_fails(tmp_path):
     said = event(1, action="message", args={"content": "Done."})
-    seen = show(json.dumps([asked(0), said, state(2, "stopped")]), tmp_path)
+    seen = show(json.dumps([prompt(0), said, state(2, "stopped")]), tmp_path)
     assert (stops(seen), words(seen)) == (["cancelled"], ["CANCELLED"])
-    failed = show(json.dumps([asked(0), said, state(2, "error", reason="LLM down")]), tmp_path)
+    failed = show(json.dumps([prompt(0), said, state(2, "error", reason="LLM down")]), tmp_path)
     assert [skip.why for skip in failed.inputs[0].skipped] == ["the agent failed: LLM down"]
 
 
 def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
-    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
+    rows = [prompt(0), act(1, KEYS[0], response(call(KEYS[0]))), observation(2, 1)]
     assert words(show(json.dumps(rows), tmp_path)) == ["COMPLETE SO FAR"]
     failed = show(json.dumps([*rows, state(3, "error", reason="LLM down")]), tmp_path)
     assert words(failed) == ["CANCELLED"]
@@ -104,20 +104,20 @@ def test_a_turn_that_a_failure_ended_is_not_complete(tmp_path):
 ])
 def test_a_message_of_the_user_that_got_an_error_is_a_turn_of_its_own(tmp_path, failed, told):
     said = event(1, action="message", args={"content": "Done."})
-    seen = show(json.dumps([asked(0), said, asked(2), failed, asked(4), {**said, "id": 5}]), tmp_path)
+    seen = show(json.dumps([prompt(0), said, prompt(2), failed, prompt(4), {**said, "id": 5}]), tmp_path)
     assert stops(seen) == ["end_turn", "error", "unknown"]
     assert words(seen)[1] == "ERROR"
     assert seen.responses[1].exchange.response.error.message == told
 
 
 def test_an_interrupt_of_version_1_cancels_the_turn(tmp_path):
-    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
+    rows = [prompt(0), act(1, KEYS[0], response(call(KEYS[0]))), observation(2, 1),
             {"id": "9", "timestamp": "t", "source": "user", "kind": "InterruptEvent"}]
     assert words(show(json.dumps(rows), tmp_path)) == ["CANCELLED"]
 
 
 def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
-    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
+    rows = [prompt(0), act(1, KEYS[0], response(call(KEYS[0]))), observation(2, 1)]
     runs = [{"instance_id": name, "history": rows, "error": error}
             for name, error in (("a", "RuntimeError: 50 iterations"), ("b", None), ("c", "RuntimeError: stuck"))]
     text = "\n".join(map(json.dumps, [{"instance_id": "none", "history": [], "error": "no room"}, *runs]))
@@ -131,8 +131,8 @@ def test_the_error_of_an_evaluation_ends_its_run(tmp_path):
 
 def test_an_evaluation_that_fails_after_the_agent_was_done_stops_no_turn(tmp_path):
     done = response({**call(KEYS[1]), "function": {"name": "finish", "arguments": "{}"}})
-    rows = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1),
-            acted(3, KEYS[1], {**done, "id": "chatcmpl-2"}, "finish")]
+    rows = [prompt(0), act(1, KEYS[0], response(call(KEYS[0]))), observation(2, 1),
+            act(3, KEYS[1], {**done, "id": "chatcmpl-2"}, "finish")]
     seen = show(json.dumps({"instance_id": "a", "history": rows, "error": "no grader"}), tmp_path)
     assert words(seen) == ["COMPLETE SO FAR"]
     assert "end a run whose agent was done before the evaluation failed: 1" in notices(seen)
@@ -141,8 +141,8 @@ def test_an_evaluation_that_fails_after_the_agent_was_done_stops_no_turn(tmp_pat
 
 
 def test_pairs_of_an_action_and_its_observation_are_events(tmp_path):
-    pairs = [[asked(0), {"observation": "null", "content": "", "extras": {}, "source": "environment"}],
-             [event(1, action="run", args={"command": "ls", "thought": "Look."}), seen_of(2, 1)],
+    pairs = [[prompt(0), {"observation": "null", "content": "", "extras": {}, "source": "environment"}],
+             [event(1, action="run", args={"command": "ls", "thought": "Look."}), observation(2, 1)],
              [event(3, action="finish", args={"outputs": {}, "thought": "All is done."})]]
     seen = show(json.dumps({"instance_id": "x", "history": pairs}), tmp_path)
     assert seen.inputs[0].format == "openhands"
@@ -188,28 +188,28 @@ def test_what_a_bare_action_does_is_its_call(name, tmp_path):
 
 
 def test_a_finish_without_words_stays_a_call(tmp_path):
-    seen = show(json.dumps([asked(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
+    seen = show(json.dumps([prompt(0), event(1, action="finish", args={"outputs": {}, "thought": ""})]), tmp_path)
     assert (stops(seen), [call.name for call in seen.responses[0].exchange.response.tool_calls]) == (
         ["unknown"], ["finish"])
 
 
 def test_an_evaluation_is_known_though_its_events_begin_late(tmp_path):
-    late = {"instance_id": "x", "test_result": {"git_patch": "+" * 70_000}, "history": [asked(0), event(
+    late = {"instance_id": "x", "test_result": {"git_patch": "+" * 70_000}, "history": [prompt(0), event(
         1, action="message", args={"content": "Done."})]}
     assert show(json.dumps(late) + "\n" + json.dumps(late), tmp_path).inputs[0].responses == 2
 
 
 def test_a_cut_call_is_held_and_its_error_is_no_run(tmp_path):
     cut = response(call(KEYS[0], '{"command": "ls'), word="length")
-    seen = show(json.dumps([asked(0), acted(1, KEYS[0], cut), seen_of(2, 1, "error", "bad JSON")]), tmp_path)
+    seen = show(json.dumps([prompt(0), act(1, KEYS[0], cut), observation(2, 1, "error", "bad JSON")]), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert words(seen) == ["CALL HELD"]
     assert not [noted for noted in seen.findings if noted.finding.rule == "agent.ran_held_call"]
 
 
 def test_an_action_without_its_answer_keeps_what_was_understood(tmp_path):
-    seen = show(json.dumps([asked(0), event(1, action="run", args={"command": "ls", "thought": "Look."}),
-                             seen_of(2, 1), acted(3, KEYS[0], None), seen_of(4, 3)]), tmp_path)
+    seen = show(json.dumps([prompt(0), event(1, action="run", args={"command": "ls", "thought": "Look."}),
+                            observation(2, 1), act(3, KEYS[0], None), observation(4, 3)]), tmp_path)
     assert stops(seen) == ["tool_call", "tool_call"]
     first = seen.responses[0].exchange.response
     assert (first.text, first.tool_calls[0].id, first.tool_calls[0].form.value) == ("Look.", "event 1", "object")
@@ -219,7 +219,7 @@ def test_an_action_without_its_answer_keeps_what_was_understood(tmp_path):
 @pytest.mark.parametrize("name", ["history", "trajectory", "events"])
 def test_the_events_may_stand_in_an_object(name, tmp_path):
     said = event(1, action="message", args={"content": "Done."})
-    assert stops(show(json.dumps({"instance_id": "x", name: [asked(0), said]}), tmp_path)) == ["unknown"]
+    assert stops(show(json.dumps({"instance_id": "x", name: [prompt(0), said]}), tmp_path)) == ["unknown"]
 
 
 def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
@@ -227,8 +227,8 @@ def test_each_line_of_an_evaluation_is_a_run_of_its_own(tmp_path):
         given = {"history": list(rows)} if name is None else {"instance_id": name, "history": list(rows)}
         return json.dumps(given)
 
-    first = [asked(0), acted(1, KEYS[0], response(call(KEYS[0]))), seen_of(2, 1)]
-    second = [asked(0, "again"), event(1, action="run", args={"command": "ls"}), seen_of(2, 1, said="b.py")]
+    first = [prompt(0), act(1, KEYS[0], response(call(KEYS[0]))), observation(2, 1)]
+    second = [prompt(0, "again"), event(1, action="run", args={"command": "ls"}), observation(2, 1, said="b.py")]
     text = "\n".join([run("repo-1", *first), run("repo-2"), run(None, *second)])
     seen = show(text, tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["repo-1", "line 3"]
@@ -262,10 +262,10 @@ def test_one_event_alone_is_shown(tmp_path):
 def test_events_without_an_exchange_are_counted(kind, tmp_path):
     old = kind[0].islower()
     row = event(1, "environment", action=kind, args={}) if old else event(1, "environment", kind=kind)
-    given = notices(show(json.dumps([asked(0), row]), tmp_path))
+    given = notices(show(json.dumps([prompt(0), row]), tmp_path))
     assert f"records that hold no exchange: {kind} (1)" in given
     unknown = event(1, "environment", kind="HologramEvent") if not old else event(1, observation="hologram", extras={})
-    assert "HologramEvent" in notices(show(json.dumps([asked(0), unknown]), tmp_path)) or old
+    assert "HologramEvent" in notices(show(json.dumps([prompt(0), unknown]), tmp_path)) or old
 
 
 # -- version 1 ---------------------------------------------------------------------------------------------------------
@@ -325,11 +325,11 @@ def test_a_call_takes_its_id_alone_from_its_event(tmp_path):
 
 
 def test_the_first_event_opens_a_conversation_without_its_state(tmp_path):
-    prompt = sdk("", system_prompt={"text": "p" * 70_000})
-    prompt["kind"] = prompt.pop("kind") or "SystemPromptEvent"  # behind the text, as the agent writes it
+    system = sdk("", system_prompt={"text": "p" * 70_000})
+    system["kind"] = system.pop("kind") or "SystemPromptEvent"  # behind the text, as the agent writes it
     result = sdk("ObservationEvent", "environment", tool_call_id=KEYS[0], observation={"content": "a.py"})
     names = [f"event-{number:05}-x.json" for number in range(4)]
-    for name, row in zip(names, (prompt, message("go"), action(KEYS[0]), result), strict=True):
+    for name, row in zip(names, (system, message("go"), action(KEYS[0]), result), strict=True):
         (tmp_path / name).write_text(json.dumps(row))
     loaded = open_paths([str(tmp_path / names[0])])
     assert [answer.result.text for answer in loaded.inputs[0].answers] == ["a.py"]

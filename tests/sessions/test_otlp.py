@@ -44,7 +44,7 @@ def traces(*spans: Row, resources: str = "resourceSpans", scopes: str = "scopeSp
     return json.dumps({resources: [{"resource": {}, scopes: [{"scope": {}, "spans": list(spans)}]}]})
 
 
-def said(*parts: Row, role: str = "assistant", **more: Any) -> Row:
+def message_of(*parts: Row, role: str = "assistant", **more: Any) -> Row:
     return {"role": role, "parts": list(parts), **more}
 
 
@@ -62,18 +62,19 @@ def chat(answer: list[Row], asked: list[Row] | None = None, word: str | None = "
     return held
 
 
-GO = said(text("go"), role="user")
+GO = message_of(text("go"), role="user")
 
 
 def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_path):
-    asked = [said(text("s"), role="system"), GO]
-    result = said({"type": "tool_call_response", "id": "call_a1b2c3d4", "response": "a.py"}, role="tool")
-    first = span(1, chat([said({"type": "reasoning", "content": "hm"}, text("Look."), CALL)], asked, "tool_calls", **{
+    asked = [message_of(text("s"), role="system"), GO]
+    result = message_of({"type": "tool_call_response", "id": "call_a1b2c3d4", "response": "a.py"}, role="tool")
+    first = span(1, chat([message_of({"type": "reasoning", "content": "hm"}, text("Look."), CALL)], asked,
+                         "tool_calls", **{
         "gen_ai.response.id": "r1", "gen_ai.response.model": "gpt-5-x", "gen_ai.request.max_tokens": 64,
         "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 7,
         "gen_ai.usage.cache_read.input_tokens": 40, "gen_ai.usage.reasoning.output_tokens": 3,
         "gen_ai.usage.cache_creation.input_tokens": 20}))
-    second = span(2, chat([said(text("Done."))], [*asked, said(CALL), result]))
+    second = span(2, chat([message_of(text("Done."))], [*asked, message_of(CALL), result]))
     agent = span(0, {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "x", "gen_ai.request.model": "m"})
     seen = show(traces(agent, second, first), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
@@ -97,7 +98,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
 ])
 def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     calls = [CALL] if stop == "tool_call" else []
-    seen = show(traces(span(1, chat([said(text("hi"), *calls)], [GO], word))), tmp_path)
+    seen = show(traces(span(1, chat([message_of(text("hi"), *calls)], [GO], word))), tmp_path)
     assert stops(seen) == [stop]
 
 
@@ -106,7 +107,7 @@ def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     ("stop", "hologram", "end_turn"), ("hologram", "stop", "unknown"), (None, "length", "max_tokens"),
 ])
 def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tmp_path):
-    answer = said(text("hi"), finish_reason=message_word)
+    answer = message_of(text("hi"), finish_reason=message_word)
     assert stops(show(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
 
 
@@ -117,14 +118,14 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
     ({"code": 1}, {"error.type": "timeout"}, None),
 ])
 def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, tmp_path):
-    seen = show(traces(span(1, chat([said(text("hi"))], [GO], **attributes), status=status)), tmp_path)
+    seen = show(traces(span(1, chat([message_of(text("hi"))], [GO], **attributes), status=status)), tmp_path)
     assert stops(seen) == ["end_turn"]
     told = [each.finding.message for each in seen.findings if each.finding.rule == "transcript.span_failed"]
     assert told == ([] if why is None else [f"the span of this answer failed all the same: {why}"])
 
 
 def test_messages_that_a_limit_on_attributes_cut_are_not_shown_as_text(tmp_path):
-    asked = chat([said(text("I look."), CALL)], [GO], "tool_calls")
+    asked = chat([message_of(text("I look."), CALL)], [GO], "tool_calls")
     asked["gen_ai.output.messages"] = asked["gen_ai.output.messages"][:40]
     seen = show(traces(span(1, asked)), tmp_path)
     assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
@@ -148,7 +149,7 @@ def test_the_names_of_the_ai_sdk(tmp_path):
 @pytest.mark.parametrize(("fact", "name"), [(fact, name) for fact, names in FACTS.items() for name in names])
 def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
     key = "call_a1b2c3d4"
-    answer = chat([said(text("hi"), CALL)], [GO], None)
+    answer = chat([message_of(text("hi"), CALL)], [GO], None)
     given: Any = {"cap": 64, "input": 9, "output": 7, "cached": 5, "reasoning": 3, "written": 2}.get(
         fact, "given")
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": key, "gen_ai.tool.call.result": "a.py"}
@@ -164,7 +165,7 @@ def test_every_name_of_a_fact_is_read(fact, name, tmp_path):
         answer[name] = "length"
     else:
         answer[name] = given
-    again = chat([said(text("more"))], None, None, **({name: given} if fact in ("conversation", "agent") else {}))
+    again = chat([message_of(text("more"))], None, None, **({name: given} if fact in ("conversation", "agent") else {}))
     other = {"agent": "t1", "conversation": "t2"}.get(fact, "t3")
     seen = show(traces(span(1, answer), span(2, tool), span(3, again, trace=other)), tmp_path)
     exchange = seen.responses[0].exchange
@@ -292,24 +293,25 @@ def test_messages_may_stand_in_events_or_be_values(asked, answered, tmp_path):
 def test_the_items_of_one_answer_are_read_as_one(tmp_path):
     """OpenLLMetry's spans of the Agents SDK: an output message for each item, and the words of the items."""
     other = {**CALL, "id": "call_b1b2c3d4", "name": "cat"}
-    items = [said(CALL, finish_reason="tool_call"), said(text("Look."), finish_reason="stop"),
-             said(other, finish_reason="tool_call")]
+    items = [message_of(CALL, finish_reason="tool_call"), message_of(text("Look."), finish_reason="stop"),
+             message_of(other, finish_reason="tool_call")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "stop"]})
     answer = show(traces(span(1, held)), tmp_path).responses[0].exchange.response
     assert (answer.text, [call.name for call in answer.tool_calls]) == ("Look.", ["ls", "cat"])
 
 
 def test_a_cut_item_is_not_hidden_behind_the_word_of_a_call(tmp_path):
-    items = [said(CALL, finish_reason="tool_call"), said(text("Loo"), finish_reason="incomplete")]
+    items = [message_of(CALL, finish_reason="tool_call"), message_of(text("Loo"), finish_reason="incomplete")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["tool_call", "incomplete"]})
     assert stops(show(traces(span(1, held)), tmp_path)) == ["interrupted"]
 
 
 def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
     """OpenTelemetry's own instrumentation of Responses: reasoning has a message, and no word in the span's list."""
-    items = [said(text("Look."), finish_reason="stop"),
-             said({"type": "reasoning", "content": "hm"}, finish_reason="incomplete")]
-    assert stops(show(traces(span(1, chat([said(text("Look.")), items[1]], [GO], None))), tmp_path)) == ["interrupted"]
+    items = [message_of(text("Look."), finish_reason="stop"),
+             message_of({"type": "reasoning", "content": "hm"}, finish_reason="incomplete")]
+    assert stops(show(traces(span(1, chat([message_of(text("Look.")), items[1]], [GO], None))),
+                      tmp_path)) == ["interrupted"]
     seen = show(traces(span(1, chat(items, [GO]))), tmp_path)
     assert stops(seen) == ["interrupted"]
     assert (seen.responses[0].exchange.response.text, seen.responses[0].exchange.response.reasoning_content) == (
@@ -319,7 +321,7 @@ def test_an_item_that_the_words_of_the_span_leave_out_is_cut(tmp_path):
 def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
     """Its instrumentations of the Agents SDK and of Gemini put them under `_raw`, and say `tool_call` all the same."""
     cut = {**CALL, "arguments": {"_raw": '{"path": "a.txt", "content": "ha'}}
-    seen = show(traces(span(1, chat([said(cut, finish_reason="tool_call")], [GO], "tool_call"))), tmp_path)
+    seen = show(traces(span(1, chat([message_of(cut, finish_reason="tool_call")], [GO], "tool_call"))), tmp_path)
     (verdict,) = seen.responses[0].verdicts
     assert (verdict.admission.value, verdict.rule) == ("held", "gate.incomplete")
     assert stops(seen) == ["max_tokens"]
@@ -330,7 +332,7 @@ def test_arguments_that_openllmetry_could_not_parse_are_held(tmp_path):
     {"llm.invocation_parameters": '{"candidate_count": 2}'},
 ])
 def test_several_choices_are_not_joined(more, tmp_path):
-    items = [said(text("one"), finish_reason="stop"), said(CALL, finish_reason="tool_call")]
+    items = [message_of(text("one"), finish_reason="stop"), message_of(CALL, finish_reason="tool_call")]
     held = chat(items, [GO], None, **{"gen_ai.response.finish_reasons": ["stop", "length"], **more})
     seen = show(traces(span(1, held)), tmp_path)
     answer = seen.responses[0].exchange.response
@@ -338,9 +340,9 @@ def test_several_choices_are_not_joined(more, tmp_path):
 
 
 def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
-    numbered = [said(text("one"), index=0), said(CALL, index=1)]
+    numbered = [message_of(text("one"), index=0), message_of(CALL, index=1)]
     assert show(traces(span(1, chat(numbered, [GO]))), tmp_path).responses[0].exchange.response.tool_calls == ()
-    texts = [said(text("one")), said(text("two"))]
+    texts = [message_of(text("one")), message_of(text("two"))]
     assert show(traces(span(1, chat(texts, [GO]))), tmp_path).responses[0].exchange.response.text == "one"
 
 
@@ -349,7 +351,7 @@ def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
     ("completed", "end_turn"), ("cancelled", "cancelled"), ("in_progress", "interrupted"),
 ])
 def test_words_of_cohere_and_of_responses_are_known(word, stop, tmp_path):
-    assert stops(show(traces(span(1, chat([said(text("Hi."))], [GO], word))), tmp_path)) == [stop]
+    assert stops(show(traces(span(1, chat([message_of(text("Hi."))], [GO], word))), tmp_path)) == [stop]
 
 
 def test_older_events_hold_one_message_each(tmp_path):
@@ -382,7 +384,7 @@ def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
     failed = span(2, {"gen_ai.operation.name": "chat", "error.type": "RateLimitError"},
                   status={"code": 2, "message": "429 slow down"})
     tool = span(3, {"openinference.span.kind": "TOOL", "tool_call.id": "call_a1b2c3d4", "output.value": "a.py"})
-    seen = show(traces(span(1, chat([said(CALL)], [GO], None)), failed, tool), tmp_path)
+    seen = show(traces(span(1, chat([message_of(CALL)], [GO], None)), failed, tool), tmp_path)
     assert stops(seen) == ["tool_call", "error"]
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
 
@@ -390,8 +392,8 @@ def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
 @pytest.mark.parametrize("scopes", ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"])
 @pytest.mark.parametrize("resources", ["resourceSpans", "resource_spans"])
 def test_lines_spellings_and_damage(resources, scopes, tmp_path):
-    one = traces(span(1, chat([said(text("one"))], [GO])), resources=resources, scopes=scopes)
-    two = traces(span(2, chat([said(text("two"))], [GO]), trace="t2"), resources=resources, scopes=scopes)
+    one = traces(span(1, chat([message_of(text("one"))], [GO])), resources=resources, scopes=scopes)
+    two = traces(span(2, chat([message_of(text("two"))], [GO]), trace="t2"), resources=resources, scopes=scopes)
     seen = show(f"{one}\n{two}\n{two[:80]}", tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["one", "two"]
     assert len(show(one, tmp_path).responses) == 1
@@ -401,7 +403,8 @@ def proto(*names: str) -> bytes:
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-    spans = [{"name": "chat", "startTimeUnixNano": str(number), "attributes": pairs(chat([said(text(name))], [GO]))}
+    spans = [{"name": "chat", "startTimeUnixNano": str(number),
+              "attributes": pairs(chat([message_of(text(name))], [GO]))}
              for number, name in enumerate(names, 1)]
     return ParseDict({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, TracesData()).SerializeToString()
 
@@ -441,7 +444,7 @@ def test_without_the_extra_one_line_says_so(tmp_path, monkeypatch):
 
 def test_a_key_in_a_span_is_masked_and_an_odd_member_told(tmp_path):
     key = "sk-ant-api03-" + "aB3" * 31 + "AA"
-    seen = show(traces(span(1, chat([said(text(f"key {key}"))], [GO]), status=1)), tmp_path)
+    seen = show(traces(span(1, chat([message_of(text(f"key {key}"))], [GO]), status=1)), tmp_path)
     assert key not in (seen.responses[0].exchange.response.text or "")
     assert seen.inputs[0].masked
     assert "span 1: status is a number, and an object was expected" in notices(seen)
@@ -495,7 +498,7 @@ def test_a_message_may_stand_in_names_of_its_own(names: str) -> None:
     assert (message.role, message.text) == ("user", "go")
 
 
-def printed(number: int, attributes: Row, **more: Any) -> Row:
+def console_span(number: int, attributes: Row, **more: Any) -> Row:
     return {"name": "chat", "context": {"trace_id": "0x01", "span_id": f"0x{number:02}", "trace_state": "[]"},
             "kind": "SpanKind.CLIENT", "parent_id": None, "start_time": f"2026-01-01T00:00:{number:02}.000000Z",
             "status": {"status_code": "UNSET"}, "attributes": attributes, "events": [], "links": [], **more}
@@ -503,10 +506,11 @@ def printed(number: int, attributes: Row, **more: Any) -> Row:
 
 @pytest.mark.parametrize("indent", [4, None])
 def test_spans_as_the_console_exporter_prints_them(tmp_path, indent):
-    tool = printed(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": CALL["id"],
-                       "gen_ai.tool.call.result": "a.md"}, parent_id="0x01")
-    rows = (printed(3, chat([said(text("Done."))], [said(text("go"), role="user"), said(CALL)], "length")), tool,
-            printed(1, chat([said(CALL)], [said(text("go"), role="user")], "tool_call")))
+    tool = console_span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": CALL["id"],
+                            "gen_ai.tool.call.result": "a.md"}, parent_id="0x01")
+    rows = (console_span(3, chat([message_of(text("Done."))], [message_of(text("go"), role="user"), message_of(CALL)],
+                                 "length")), tool,
+            console_span(1, chat([message_of(CALL)], [message_of(text("go"), role="user")], "tool_call")))
     seen = show("\n".join(json.dumps(row, indent=indent) for row in rows), tmp_path)
     assert seen.inputs[0].format == "otlp"
     assert (stops(seen), places(seen)) == (["tool_call", "max_tokens"], [["request", "tool_result"]])
@@ -515,21 +519,21 @@ def test_spans_as_the_console_exporter_prints_them(tmp_path, indent):
 
 
 def test_the_result_of_a_call_in_another_trace_with_the_same_id_is_another_one(tmp_path):
-    def ran(number: int, output: str, trace: str) -> Row:
+    def tool_span(number: int, output: str, trace: str) -> Row:
         return span(number, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": CALL["id"],
                              "gen_ai.tool.call.result": output}, trace=trace)
 
-    first, second = (span(number, chat([said(CALL)], [GO], "tool_call"), trace=trace)
+    first, second = (span(number, chat([message_of(CALL)], [GO], "tool_call"), trace=trace)
                      for number, trace in ((1, "t1"), (3, "t2")))
-    seen = show(traces(first, ran(2, "a.md", "t1"), second, ran(4, "b.md", "t2")), tmp_path)
+    seen = show(traces(first, tool_span(2, "a.md", "t1"), second, tool_span(4, "b.md", "t2")), tmp_path)
     assert [each.result.text for each in seen.inputs[0].answers] == ["a.md", "b.md"]
-    seen = show(traces(first, ran(2, "a.md", "t9")), tmp_path)
+    seen = show(traces(first, tool_span(2, "a.md", "t9")), tmp_path)
     assert [each.result.text for each in seen.inputs[0].answers] == ["a.md"], "no other call has this id"
-    assert not show(traces(first, ran(2, "a.md", "t8"), ran(4, "b.md", "t9")), tmp_path).inputs[0].answers
+    assert not show(traces(first, tool_span(2, "a.md", "t8"), tool_span(4, "b.md", "t9")), tmp_path).inputs[0].answers
 
 
 def test_a_printed_span_that_failed(tmp_path):
-    failed = printed(1, chat([], word=None), status={"status_code": "ERROR", "description": "Rate limit reached"})
+    failed = console_span(1, chat([], word=None), status={"status_code": "ERROR", "description": "Rate limit reached"})
     seen = show(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
     assert words(seen) == ["ERROR"]
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
@@ -642,7 +646,7 @@ def test_messages_in_one_attribute_as_older_pydantic_ai_writes_them(tmp_path):
     assert (facts.exchange.response.text, facts.exchange.request.messages[0].text) == ("Hi.", "go")
 
 
-def nested(outer: Row, *inner: Row, between: Row | None = None) -> str:
+def nest(outer: Row, *inner: Row, between: Row | None = None) -> str:
     spans = [span(1, outer)]
     spans += [span(2, between, "s1")] if between is not None else []
     spans += [span(3 + number, each, "s1" if between is None else "s2") for number, each in enumerate(inner)]
@@ -650,22 +654,22 @@ def nested(outer: Row, *inner: Row, between: Row | None = None) -> str:
 
 
 def test_two_spans_of_one_answer_are_one_answer(tmp_path):
-    whole, bare = chat([said(text("Hi."))]), chat([], word=None)
+    whole, bare = chat([message_of(text("Hi."))]), chat([], word=None)
     chain = {"openinference.span.kind": "CHAIN"}
-    for inner in (chat([said(text(" Hi.\n"))], word="length"), {**whole, "gen_ai.response.id": "r1"}):
-        seen = show(nested(whole, inner, between=chain), tmp_path)
+    for inner in (chat([message_of(text(" Hi.\n"))], word="length"), {**whole, "gen_ai.response.id": "r1"}):
+        seen = show(nest(whole, inner, between=chain), tmp_path)
         assert stops(seen) == ["max_tokens" if inner["gen_ai.response.finish_reasons"] == ["length"] else "end_turn"]
         assert "hold what another span holds, or a part of it: 1" in notices(seen)
-    seen = show(nested(whole, bare), tmp_path)
+    seen = show(nest(whole, bare), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi."], "the inner one has no answer"
-    seen = show(nested(whole, chat([said(text("Hm."))], word="stop"), whole), tmp_path)
+    seen = show(nest(whole, chat([message_of(text("Hm."))], word="stop"), whole), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hm.", "Hi."], "two attempts"
-    seen = show(nested(bare, whole, whole), tmp_path)
+    seen = show(nest(bare, whole, whole), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", "Hi."], "a loop around them"
 
 
 def test_three_spans_of_one_answer_are_one_answer_in_any_order(tmp_path):
-    whole, bare = chat([said(text("Hi."))]), chat([], word=None)
+    whole, bare = chat([message_of(text("Hi."))]), chat([], word=None)
     for three in itertools.product((whole, bare), repeat=3):
         spans = [span(1, three[0]), span(2, three[1], "s1"), span(3, three[2], "s2")]
         for order in itertools.permutations(spans):
@@ -674,7 +678,7 @@ def test_three_spans_of_one_answer_are_one_answer_in_any_order(tmp_path):
 
 
 def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_path):
-    whole, other = chat([said(text("Hi."))]), chat([said(text("Hm."))])
+    whole, other = chat([message_of(text("Hi."))]), chat([message_of(text("Hm."))])
     assert len(show(traces(span(1, whole, "s1")), tmp_path).responses) == 1
     assert len(show(traces(span(1, whole, "s2"), span(2, whole, "s1")), tmp_path).responses) == 2
     seen = show(traces(span(2, whole, "s1"), span(1, whole, trace="t2"), span(3, other, trace="t2")), tmp_path)
@@ -687,7 +691,7 @@ def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_p
     {"openinference.span.kind": "TOOL"}, None, {"gen_ai.operation.name": ["chat"], "openinference.span.kind": "AGENT"}])
 def test_another_answer_within_the_span_of_an_answer_is_an_answer(tmp_path, between):
     other = "Hm." if between is None else "Hi."
-    seen = show(nested(chat([said(text("Hi."))]), chat([said(text(other))]), between=between), tmp_path)
+    seen = show(nest(chat([message_of(text("Hi."))]), chat([message_of(text(other))]), between=between), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hi.", other]
 
 
@@ -696,11 +700,11 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
     """Two agents work at the same time in one trace, or in one conversation; nothing names them."""
     spans = []
     for agent in (0, 1):
-        ask = said(text(f"task {agent}"), role="user")
-        look = said({"type": "tool_call", "id": f"call_{agent}", "name": "look", "arguments": {"path": "a"}})
-        result = said({"type": "tool_call_response", "id": f"call_{agent}", "response": "a.py"}, role="tool")
-        half, rest = said(text(f"The half of {agent}")), said(text("and its rest."))
-        more_of_it = said(text("Continue."), role="user")
+        ask = message_of(text(f"task {agent}"), role="user")
+        look = message_of({"type": "tool_call", "id": f"call_{agent}", "name": "look", "arguments": {"path": "a"}})
+        result = message_of({"type": "tool_call_response", "id": f"call_{agent}", "response": "a.py"}, role="tool")
+        half, rest = message_of(text(f"The half of {agent}")), message_of(text("and its rest."))
+        more_of_it = message_of(text("Continue."), role="user")
         spans += [span(10 + agent, chat([look], [ask], "tool_calls", **more)),
                   span(20 + agent, chat([half], [ask, look, result], "length", **more)),
                   span(30 + agent, chat([rest], [ask, look, result, half, more_of_it], **more))]
@@ -712,8 +716,8 @@ def test_an_answer_follows_the_one_that_its_history_ends_with(tmp_path, more):
 
 def test_a_request_that_is_sent_again_for_a_cut_call_stays_in_its_conversation(tmp_path):
     more = {"gen_ai.conversation.id": "c1"}
-    seen = show(traces(span(1, chat([said(CALL)], [GO], "length", **more)),
-                        span(2, chat([said(text("Done."))], [GO], **more))), tmp_path)
+    seen = show(traces(span(1, chat([message_of(CALL)], [GO], "length", **more)),
+                       span(2, chat([message_of(text("Done."))], [GO], **more))), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from loop_core.values import At, ExchangePart
 from tests.scenes.transcripts import places, rules, show, stops, words
-from tests.sessions.test_otlp import Row, chat, notices, pairs, said, span, text, value
+from tests.sessions.test_otlp import Row, chat, message_of, notices, pairs, span, text, value
 
 CHOICE, DETAILS = "gen_ai.choice", "gen_ai.client.inference.operation.details"
 USER, TOOL = "gen_ai.user.message", "gen_ai.tool.message"
@@ -28,7 +28,7 @@ def logs(*records: Row, resources: str = "resourceLogs", scopes: str = "scopeLog
     return json.dumps({resources: [{"resource": {}, scopes: [{"scope": {}, name: list(records)}]}]})
 
 
-def traced(attributes: Row, *events: Row) -> str:
+def trace_of(attributes: Row, *events: Row) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span(1, attributes, events=list(events))]}]}]})
 
 
@@ -54,7 +54,7 @@ def texts(seen: Any) -> list[str | None]:
     return [facts.exchange.response.text for facts in seen.responses]
 
 
-def quoted(seen: Any, at: At, number: int = 0) -> str:
+def quote(seen: Any, at: At, number: int = 0) -> str:
     body = seen.responses[number].exchange.body
     assert (at.part, type(body)) == (ExchangePart.BODY, bytes)
     return body[at.start : at.end].decode()
@@ -62,7 +62,7 @@ def quoted(seen: Any, at: At, number: int = 0) -> str:
 
 def stop_at(seen: Any) -> str:
     (evidence,) = (each for each in seen.responses[0].judgement.stop.evidence if each.rule.startswith("otlp"))
-    return quoted(seen, evidence.at)
+    return quote(seen, evidence.at)
 
 
 def test_the_records_of_each_request_and_its_choice_are_an_answer(tmp_path):
@@ -81,7 +81,7 @@ def test_the_records_of_each_request_and_its_choice_are_an_answer(tmp_path):
     assert [(each.name, each.arguments) for each in first.response.parts] == [("ls", '{"path": "."}')]
     assert second.request.messages[0].parts[0].text == "a.py"
     assert first.started.startswith("2026-02-02T02:40:00")
-    assert quoted(seen, seen.responses[0].verdicts[0].call.at) == json.dumps(
+    assert quote(seen, seen.responses[0].verdicts[0].call.at) == json.dumps(
         record(CHOICE, choice(None, "tool_calls", 0, call()), 3))
     assert '"tool_calls"' in stop_at(seen)
     assert "is not an answer" not in notices(seen)
@@ -108,7 +108,7 @@ def test_an_answer_in_a_span_and_in_log_records_is_counted_once(tmp_path):
     assert (texts(seen), stops(seen), words(seen)) == (["One, two"], ["max_tokens"], ["TRUNCATED"])
     assert seen.responses[0].exchange.request.messages[0].text == "go"
     assert '"gen_ai.response.finish_reasons"' in stop_at(seen), "the span has a word of its own"
-    whole = chat([said(text("From the span."))], [said(text("go"), role="user")])
+    whole = chat([message_of(text("From the span."))], [message_of(text("go"), role="user")])
     assert texts(show(both([span(1, whole)], *records), tmp_path)) == ["From the span."]
     wordless = {key: held for key, held in bare.items() if key != "gen_ai.response.finish_reasons"}
     assert stop_at(show(both([span(1, wordless)], *records), tmp_path)) == json.dumps(records[1])
@@ -116,14 +116,15 @@ def test_an_answer_in_a_span_and_in_log_records_is_counted_once(tmp_path):
 
 
 def test_a_record_with_the_attributes_of_a_span_is_an_answer(tmp_path):
-    held = chat([said(text("Half"))], [said(text("go"), role="user")], "length", **{
+    held = chat([message_of(text("Half"))], [message_of(text("go"), role="user")], "length", **{
         "gen_ai.request.max_tokens": 64, "gen_ai.usage.output_tokens": 64})
     seen = show(logs(record(DETAILS, None, **held)), tmp_path)
     exchange = seen.responses[0].exchange
     assert (texts(seen), stops(seen), exchange.request.max_tokens) == (["Half"], ["max_tokens"], 64)
     assert (exchange.response.usage.output_tokens, exchange.response.model) == (64, "gpt-5")
-    seen = show(logs(record(DETAILS, {"gen_ai.output.messages": [said(text("In the body."), finish_reason="stop")]})),
-                 tmp_path)
+    seen = show(logs(record(DETAILS, {"gen_ai.output.messages": [message_of(text("In the body."),
+                                                                            finish_reason="stop")]})),
+                tmp_path)
     assert (texts(seen), stops(seen)) == (["In the body."], ["end_turn"])
     failed = record(DETAILS, None, **{"gen_ai.operation.name": "chat", "error.type": "timeout"})
     assert words(show(logs(failed), tmp_path)) == ["ERROR"]
@@ -177,7 +178,7 @@ def test_the_pieces_of_a_stream_that_google_genai_writes_as_choices_are_one_answ
     assert (texts(seen), stops(seen)) == (["Hello."], ["max_tokens"])
     assert [verdict.call.name for verdict in seen.responses[0].verdicts] == ["ls"]
     assert '"MAX_TOKENS"' in stop_at(seen)
-    assert '"Hel"' in quoted(seen, seen.responses[0].verdicts[0].call.at)
+    assert '"Hel"' in quote(seen, seen.responses[0].verdicts[0].call.at)
     two = logs(piece(0, hello), piece(1, use, word="STOP"), piece(2, use, word="STOP"))
     assert show(two, tmp_path).responses[0].verdicts == (), "two words: two answers, never joined"
     hidden = record(CHOICE, {"index": 0, "content": "<elided>", "finish_reason": "STOP"})
@@ -205,7 +206,7 @@ def test_the_calls_beside_a_message_are_read(tmp_path):
 
 def test_a_record_of_an_agents_span_is_no_answer_of_a_model(tmp_path):
     hi, wordless = record(CHOICE, choice("Hi."), at="s0"), {"gen_ai.operation.name": "invoke_agent"}
-    model = span(1, chat([said(text("Hi."))]), "s0")
+    model = span(1, chat([message_of(text("Hi."))]), "s0")
     assert texts(show(both([span(0, wordless), model], hi), tmp_path)) == ["Hi."]
     assert texts(show(both([span(0, {"openinference.span.kind": "CHAIN"}), model], hi), tmp_path)) == ["Hi."]
     seen = show(both([span(0, {"http.route": "/ask"})], hi), tmp_path)
@@ -213,14 +214,14 @@ def test_a_record_of_an_agents_span_is_no_answer_of_a_model(tmp_path):
 
 
 def test_the_record_of_a_span_with_the_same_response_is_not_counted_again(tmp_path):
-    whole = chat([said(text("Hi."))], **{"gen_ai.response.id": "r1"})
+    whole = chat([message_of(text("Hi."))], **{"gen_ai.response.id": "r1"})
     details = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r1", "gen_ai.response.finish_reasons": ["stop"]}
     assert texts(show(both([span(1, whole)], record(DETAILS, None, at="", **details)), tmp_path)) == ["Hi."]
     other = {**details, "gen_ai.response.id": "r2"}
     assert texts(show(both([span(1, whole)], record(DETAILS, None, at="", **other)), tmp_path)) == ["Hi.", None]
     again = (record(DETAILS, None, 1, at="", **details), record(DETAILS, None, 2, at="", **details))
     assert texts(show(both([span(1, whole)], *again), tmp_path)) == ["Hi."]
-    held = {"gen_ai.output.messages": json.dumps([said(text("Hi."))]), **details}
+    held = {"gen_ai.output.messages": json.dumps([message_of(text("Hi."))]), **details}
     for two in ((details, held), (held, details)):
         records = (record(DETAILS, None, number, at=f"s{number}", **each) for number, each in enumerate(two))
         assert texts(show(logs(*records), tmp_path)) == ["Hi."], "a framework and the client below it"
@@ -244,7 +245,7 @@ def test_protobuf_with_log_records(tmp_path):
 # -- As SDKs print them ------------------------------------------------------------------------------------------------
 
 
-def printed(name: str, body: Any, **attributes: Any) -> Row:
+def console_row(name: str, body: Any, **attributes: Any) -> Row:
     """A log record as the console exporter of Python's SDK prints it."""
     return {"body": body, "severity_number": None, "severity_text": None, "attributes": attributes,
             "dropped_attributes": 0, "timestamp": None, "observed_timestamp": "2026-02-02T02:40:00.000001Z",
@@ -253,7 +254,7 @@ def printed(name: str, body: Any, **attributes: Any) -> Row:
 
 
 def test_log_records_that_pythons_console_exporter_printed(tmp_path):
-    records = printed(USER, {"content": "go"}), printed(CHOICE, choice("Hi.", "length"))
+    records = console_row(USER, {"content": "go"}), console_row(CHOICE, choice("Hi.", "length"))
     alone = "\n".join(json.dumps(each, indent=4) for each in records)
     seen = show(alone, tmp_path)
     assert (texts(seen), stops(seen)) == (["Hi."], ["max_tokens"])
@@ -263,7 +264,7 @@ def test_log_records_that_pythons_console_exporter_printed(tmp_path):
             "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}}
     seen = show(f"{alone}\n{json.dumps(bare, indent=4)}", tmp_path)
     assert (texts(seen), seen.responses[0].exchange.response.model) == (["Hi."], "m")
-    other = json.dumps(printed("", "GET / 200"), indent=4)
+    other = json.dumps(console_row("", "GET / 200"), indent=4)
     assert "it has no mark" in str(show(other, tmp_path).inputs[0].error), "a program's log, which names no model"
 
 
@@ -283,8 +284,8 @@ def js_span(key: str, parent: str, attributes: Row, **more: Any) -> Row:
 
 
 def test_the_file_of_copilot_chat_has_spans_records_and_metrics_in_one(tmp_path):
-    asked = [said(text("go"), role="user")]
-    held = chat([said(text("Hi."))], asked, **{"gen_ai.response.id": "r1", "gen_ai.conversation.id": "c1"})
+    asked = [message_of(text("go"), role="user")]
+    held = chat([message_of(text("Hi."))], asked, **{"gen_ai.response.id": "r1", "gen_ai.conversation.id": "c1"})
     details = {key: held[key] for key in ("gen_ai.operation.name", "gen_ai.response.id",
                                           "gen_ai.response.finish_reasons")}
     rows = [{"resource": {}, "scopeMetrics": [{"metrics": []}]}, of_js("copilot_chat.session.start"),
@@ -306,9 +307,10 @@ def test_the_file_of_copilot_chat_has_spans_records_and_metrics_in_one(tmp_path)
 def test_an_agent_around_the_spans_of_a_javascript_file_names_their_conversation(tmp_path):
     agent = js_span("b0", "", {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "c1"})
     other = {"traceId": "a2", "spanId": "b3"}
-    rows = [agent, js_span("b1", "b0", chat([said(text("One."))], [said(text("one?"), role="user")])),
-            js_span("b3", "", chat([said(text("Two."))], [said(text("one?"), role="user"), said(text("One.")),
-                                                          said(text("two?"), role="user")],
+    rows = [agent, js_span("b1", "b0", chat([message_of(text("One."))], [message_of(text("one?"), role="user")])),
+            js_span("b3", "", chat([message_of(text("Two."))],
+                                   [message_of(text("one?"), role="user"), message_of(text("One.")),
+                                    message_of(text("two?"), role="user")],
                                    **{"gen_ai.conversation.id": "c1"}), _spanContext=other)]
     seen = show("\n".join(map(json.dumps, rows)), tmp_path)
     assert seen.responses[1].exchange.request.messages[-1].text == "two?"
@@ -321,17 +323,18 @@ def test_the_file_of_gemini_cli_has_an_output_message_for_each_piece_of_a_stream
             "session.id": "g1", "gen_ai.provider.name": "gcp.vertex_ai", **attributes})
 
     use = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path":"."}'}
-    answer = [said(text("Hel"), role="system", finish_reason="stop"), said(text("lo."), use, role="system",
-                                                                          finish_reason="length")]
+    answer = [message_of(text("Hel"), role="system", finish_reason="stop"), message_of(text("lo."), use, role="system",
+                                                                                       finish_reason="length")]
     done = {"type": "tool_call_response", "id": "c1", "response": "a.py"}
-    history = [said(text("go"), role="user"), said(text("Hello."), use, role="system"), said(done, role="user")]
+    history = [message_of(text("go"), role="user"), message_of(text("Hello."), use, role="system"),
+               message_of(done, role="user")]
     rows = [of_js("gemini_cli.config"), details("request details"),
             details("details", **{"gen_ai.input.messages": json.dumps(history[:1]), "gen_ai.response.id": "r1",
                                   "gen_ai.response.finish_reasons": ["stop", "length"],
                                   "gen_ai.output.messages": json.dumps(answer)}),
             details("details", **{"gen_ai.input.messages": json.dumps(history), "gen_ai.response.id": "r2",
-                                  "gen_ai.output.messages": json.dumps([said(text("One file."), role="system",
-                                                                            finish_reason="stop")])})]
+                                  "gen_ai.output.messages": json.dumps([message_of(text("One file."), role="system",
+                                                                                   finish_reason="stop")])})]
     seen = show("\n".join(json.dumps(row, indent=2) for row in rows), tmp_path)
     assert (texts(seen), stops(seen)) == (["Hello.", "One file."], ["max_tokens", "end_turn"])
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
@@ -373,7 +376,7 @@ def test_the_traces_that_jaeger_exports(tmp_path):
 
 
 def test_the_trace_that_tempo_exports_and_a_list_of_spans(tmp_path):
-    one = span(1, chat([said(text("Hi."))]))
+    one = span(1, chat([message_of(text("Hi."))]))
     assert texts(show(json.dumps({"batches": [{"resource": {}, "scopeSpans": [{"spans": [one]}]}]}), tmp_path)) == [
         "Hi."]
     other = '{"batches": [{"id": "gen_ai.x"}]}'
@@ -399,7 +402,7 @@ def test_the_operations_words_and_counts_of_semantic_kernel(operation, tmp_path)
             "gen_ai.response.completion_tokens": 28}
     event = {"name": "gen_ai.content.completion",
              "attributes": pairs({"gen_ai.completion": json.dumps([{"role": "assistant", "content": "The sky"}])})}
-    seen = show(traced(held, event), tmp_path)
+    seen = show(trace_of(held, event), tmp_path)
     assert (texts(seen), stops(seen)) == (["The sky"], ["max_tokens"])
     usage = seen.responses[0].exchange.response.usage
     assert (usage.input_tokens, usage.output_tokens) == (16, 28)
@@ -412,7 +415,7 @@ def test_the_events_of_a_span_whose_body_is_the_json_of_one_attribute(tmp_path):
 
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "az.ai.inference", "gen_ai.request.model": "m"}
     events = [event(USER, {"role": "user", "content": "go"}), event(CHOICE, choice(None, "length", 0, call('{"pa')))]
-    seen = show(traced(held, *events), tmp_path)
+    seen = show(trace_of(held, *events), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
     assert seen.responses[0].exchange.request.messages[0].text == "go"
 
@@ -420,7 +423,7 @@ def test_the_events_of_a_span_whose_body_is_the_json_of_one_attribute(tmp_path):
 def test_a_thought_of_gemini_is_no_text(tmp_path):
     parts = [{"text": "Let me think.", "thought": True}, {"text": "Hi."}]
     held = chat([{"role": "model", "content": {"parts": parts}}])
-    seen = show(traced(held), tmp_path)
+    seen = show(trace_of(held), tmp_path)
     (facts,) = seen.responses
     assert (facts.exchange.response.text, facts.exchange.response.reasoning_content) == ("Hi.", "Let me think.")
 

@@ -11,7 +11,7 @@ from inspector.sessions.importers.span_answers import with_messages
 from inspector.sessions.importers.span_names import inputs_of, outputs_of
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import show, stops, words
-from tests.sessions.test_otlp import CALL, GO, Row, chat, logfire, notices, said, span, text, traces
+from tests.sessions.test_otlp import CALL, GO, Row, chat, logfire, message_of, notices, span, text, traces
 from tests.sessions.test_otlp_logs import USER, both, record
 
 NATIVE: Row = {"gen_ai.provider.name": "anthropic", "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
@@ -36,18 +36,18 @@ def test_the_stop_word_of_anthropics_sdk(word, stop, tmp_path):
 
 @pytest.mark.parametrize("trace", ["t1", "t2"])
 def test_two_spans_beside_one_another_that_name_one_response_are_one_answer(tmp_path, trace):
-    held = chat([said(text("Hi."))], [GO], "length", **{"gen_ai.response.id": NATIVE["gen_ai.response.id"]})
+    held = chat([message_of(text("Hi."))], [GO], "length", **{"gen_ai.response.id": NATIVE["gen_ai.response.id"]})
     seen = show(traces(span(1, NATIVE), span(2, held, trace=trace)), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
     assert "hold what another span holds, or a part of it: 1" in notices(seen)
 
 
 @pytest.mark.parametrize(("key", "first"), [
-    ("chatcmpl-123", {}), ("msg_0123456789abcdef", chat([said(text("Hm."))])), ("", {})])
+    ("chatcmpl-123", {}), ("msg_0123456789abcdef", chat([message_of(text("Hm."))])), ("", {})])
 def test_spans_that_show_no_common_response_stay(tmp_path, key, first):
     """Ollama gives an id to many responses, and a cache gives a response to many requests."""
     about = {"gen_ai.response.id": key}
-    held = chat([said(text("Hi."))], [GO], **about)
+    held = chat([message_of(text("Hi."))], [GO], **about)
     assert len(show(traces(span(1, {**NATIVE, **first, **about}), span(2, held)), tmp_path).responses) == 2
 
 
@@ -56,14 +56,14 @@ def test_two_spans_without_content_stay(tmp_path):
 
 
 def test_the_inner_span_without_a_message_does_not_hide_the_reasoning_of_the_outer_one(tmp_path):
-    outer = chat([said({"type": "reasoning", "content": "hm"})], [GO])
+    outer = chat([message_of({"type": "reasoning", "content": "hm"})], [GO])
     inner = {**NATIVE, "anthropic.message.stop_reason": "end_turn"}
     (facts,) = show(traces(span(1, outer), span(2, inner, "s1")), tmp_path).responses
     assert thought(facts.exchange.response) == "hm"
 
 
 def test_a_streamed_answer_of_logfire_without_a_span_around_it_has_a_trace_of_its_own(tmp_path):
-    log = {"gen_ai.output.messages": json.dumps([said(text("Hi."), finish_reason="length")])}
+    log = {"gen_ai.output.messages": json.dumps([message_of(text("Hi."), finish_reason="length")])}
     seen = show(traces(logfire(1, "span", {}), logfire(2, "log", log, trace="t2")), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
 
@@ -137,15 +137,16 @@ def test_a_run_of_a_tool_that_names_no_call_is_that_of_the_call_before_it(tmp_pa
     """smolagents puts the result into a text of the user, and OpenLLMetry's spans of the Agents SDK have no ids."""
     def answer(number: int, key: str, arguments: str, *asked: Row) -> Row:
         call = {"type": "tool_call", "id": key, "name": "ls", "arguments": arguments}
-        return span(number, chat([said(call)], [GO, *asked], None), "s9")
+        return span(number, chat([message_of(call)], [GO, *asked], None), "s9")
 
-    def ran(number: int, output: str, parent: str = "s9") -> Row:
+    def tool_span(number: int, output: str, parent: str = "s9") -> Row:
         return span(number, {"openinference.span.kind": "TOOL", name: "ls", "output.value": output}, parent)
 
     step = span(9, {"openinference.span.kind": "CHAIN"})
     seen = show(traces(
-        ran(6, "b.py"), ran(3, "a.py"), ran(1, "early"), ran(4, "elsewhere", "s8"), step, answer(2, "c1", '{"path": "'),
-        answer(5, "c2", '{"path": "."}', said(text("Observation: a.py"), role="user"))), tmp_path)
+        tool_span(6, "b.py"), tool_span(3, "a.py"), tool_span(1, "early"), tool_span(4, "elsewhere", "s8"), step,
+        answer(2, "c1", '{"path": "'),
+        answer(5, "c2", '{"path": "."}', message_of(text("Observation: a.py"), role="user"))), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
     (part,) = seen.responses[1].exchange.request.messages[0].parts
     assert (part.call_id, part.text) == ("c1", "a.py")
@@ -218,7 +219,7 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
     use = {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}, **more}
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}
     hm = {"type": "thinking", "thinking": "hm", "index": 0}
-    held = said(text(json.dumps(hm)), text("Look."), text(json.dumps(use)), call)
+    held = message_of(text(json.dumps(hm)), text("Look."), text(json.dumps(use)), call)
     (facts,) = show(traces(span(1, chat([held], [GO], "tool_use"))), tmp_path).responses
     assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", "Look.")
     assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", arguments)]
@@ -228,14 +229,14 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
                                   '{"type": "function", "id": "c2", "name": "ls"}'])
 def test_a_text_that_looks_like_a_block_and_is_none_stays_a_text(tmp_path, held):
     call = {"type": "tool_call", "id": "c2", "name": "ls", "arguments": {}}
-    assert texts(show(traces(span(1, chat([said(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
+    assert texts(show(traces(span(1, chat([message_of(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
 
 
 AT = 1770000000000000000
 """The start of the span 0."""
 
 
-def timed(number: int, ends: int, attributes: Row, **more: Any) -> Row:
+def timed_span(number: int, ends: int, attributes: Row, **more: Any) -> Row:
     return span(number, attributes, endTimeUnixNano=str(AT + ends), **more)
 
 
@@ -245,26 +246,26 @@ BARE: Row = {**NATIVE, "gen_ai.request.model": "gpt-5", "gen_ai.usage.output_tok
 
 def test_a_span_of_the_client_alone_is_the_answer_of_the_one_span_around_its_time(tmp_path):
     """LangChain's message of a streamed answer names no response, and a client's span has no parent."""
-    outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
-    seen = show(traces(outer, timed(2, 8, BARE, trace="t2")), tmp_path)
+    outer = timed_span(1, 9, chat([message_of(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
+    seen = show(traces(outer, timed_span(2, 8, BARE, trace="t2")), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
     assert "hold what another span holds, or a part of it: 1" in notices(seen)
 
 
 @pytest.mark.parametrize(("ends", "more", "others"), [
     (10, {}, []), (8, {"gen_ai.usage.output_tokens": 4}, []), (8, {"gen_ai.request.model": "o9"}, []),
-    (8, {}, [timed(0, 20, chat([said(text("Ho."))], [GO], None), trace="t3")]),
-    (8, {}, [timed(3, 7, BARE, trace="t3")]), (8, {"gen_ai.output.messages": "[]"}, []),
+    (8, {}, [timed_span(0, 20, chat([message_of(text("Ho."))], [GO], None), trace="t3")]),
+    (8, {}, [timed_span(3, 7, BARE, trace="t3")]), (8, {"gen_ai.output.messages": "[]"}, []),
 ])
 def test_a_span_that_may_be_of_another_answer_stays(tmp_path, ends, more, others):
-    outer = timed(1, 9, chat([said(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
-    seen = show(traces(outer, timed(2, ends, {**BARE, **more}, trace="t2"), *others), tmp_path)
+    outer = timed_span(1, 9, chat([message_of(text("Hi."))], [GO], None, **{"gen_ai.usage.output_tokens": 3}))
+    seen = show(traces(outer, timed_span(2, ends, {**BARE, **more}, trace="t2"), *others), tmp_path)
     assert len(seen.responses) == 2 + len(others)
 
 
 def test_a_span_of_a_client_is_not_joined_to_an_answer_that_names_another_response(tmp_path):
-    held = chat([said(text("Hi."))], [GO], None, **{"gen_ai.response.id": "msg_other_0123456789"})
-    assert len(show(traces(timed(1, 9, held), timed(2, 8, BARE, trace="t2")), tmp_path).responses) == 2
+    held = chat([message_of(text("Hi."))], [GO], None, **{"gen_ai.response.id": "msg_other_0123456789"})
+    assert len(show(traces(timed_span(1, 9, held), timed_span(2, 8, BARE, trace="t2")), tmp_path).responses) == 2
 
 
 def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
@@ -277,7 +278,8 @@ def test_a_call_in_the_content_and_beside_it_is_one_call(tmp_path):
 
 @pytest.mark.parametrize("parent", ["", "s2"])
 def test_the_stop_word_of_the_clients_span_is_not_lost_with_it(tmp_path, parent):
-    outer = chat([said(text("Hi."), finish_reason="")], [GO], None, **{"gen_ai.response.id": "msg_0123456789abcdef"})
+    outer = chat([message_of(text("Hi."), finish_reason="")], [GO], None,
+                 **{"gen_ai.response.id": "msg_0123456789abcdef"})
     inner = {**NATIVE, "anthropic.message.stop_reason": "max_tokens"}
     seen = show(traces(span(1, inner, parent), span(2, outer)), tmp_path)
     assert (stops(seen), texts(seen)) == (["max_tokens"], ["Hi."])
@@ -311,16 +313,16 @@ def test_a_tool_whose_span_failed_may_not_have_run(tmp_path, more):
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
     ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
                    "gen_ai.tool.call.result": "That did not work."}, **more)
-    seen = show(traces(span(1, chat([said(call)], [GO], "length")), ran), tmp_path)
+    seen = show(traces(span(1, chat([message_of(call)], [GO], "length")), ran), tmp_path)
     assert words(seen) == (["CALL HELD"] if more["status"]["code"] == 2 else ["CUT CALL RUN"])
 
 
 def test_the_words_of_the_agents_sdk_for_arguments_that_it_could_not_read_do_not_say_that_the_call_ran(tmp_path):
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
-    told = said({"type": "tool_call_response", "id": "c1",
-                 "response": "An error occurred while running the tool. Please try again."}, role="tool")
-    seen = show(traces(span(1, chat([said(call)], [GO], "length")),
-                        span(2, chat([said(text("So."))], [GO, said(call), told]))), tmp_path)
+    told = message_of({"type": "tool_call_response", "id": "c1",
+                       "response": "An error occurred while running the tool. Please try again."}, role="tool")
+    seen = show(traces(span(1, chat([message_of(call)], [GO], "length")),
+                       span(2, chat([message_of(text("So."))], [GO, message_of(call), told]))), tmp_path)
     assert [each.finding.rule for each in seen.findings if each.finding.rule.startswith("agent.")] == [
         "agent.failed_held_call"]
 
@@ -351,7 +353,7 @@ def test_the_counts_show_that_an_answer_is_empty(tmp_path, counts, word):
 
 def test_arguments_that_were_left_out_are_not_called_broken(tmp_path):
     """Pydantic AI leaves out the arguments of calls with the other contents."""
-    held = chat([said({"type": "text"}, {"type": "tool_call", "id": "c1", "name": "ls"})], [GO], "tool_call")
+    held = chat([message_of({"type": "text"}, {"type": "tool_call", "id": "c1", "name": "ls"})], [GO], "tool_call")
     seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), seen.responses[0].verdicts[0].admission.value) == (["END NOT RECORDED"], "held")
 
@@ -460,13 +462,14 @@ def test_the_last_result_is_in_the_span_of_the_ai_sdks_tool(tmp_path):
 
 
 def test_the_messages_of_a_stream_of_which_the_last_has_the_word_are_one_answer(tmp_path):
-    pieces = [said(text("Hi"), finish_reason=""), said(text(" you."), finish_reason=""), said(finish_reason="length")]
+    pieces = [message_of(text("Hi"), finish_reason=""), message_of(text(" you."), finish_reason=""),
+              message_of(finish_reason="length")]
     assert texts(show(traces(span(1, chat(pieces, [GO], "length"))), tmp_path)) == ["Hi you."]
 
 
 @pytest.mark.parametrize("words_of_messages", [("stop", "length"), ("stop", ""), ("", "")])
 def test_other_messages_with_texts_are_not_joined(words_of_messages):
-    held = [said(text("Hi"), finish_reason=word) for word in words_of_messages]
+    held = [message_of(text("Hi"), finish_reason=word) for word in words_of_messages]
     assert len(outputs_of({"gen_ai.output.messages": json.dumps(held)})) == 2
 
 
@@ -477,9 +480,9 @@ def adk(kind: str, key: str, name: str = "") -> Row:
 
 @pytest.mark.parametrize("key", ["ls_1", "adk-857c5f7a-1f4e-4be5"])
 def test_a_result_with_an_id_made_of_its_place_answers_the_call_of_its_name(tmp_path, key):
-    first = chat([said(text("Look."), adk("call", key, "ls"), finish_reason="stop")], [GO], "stop")
-    asked = [GO, said(text("Look."), adk("call", "ls_1", "ls")), said(adk("result", "ls_0"), role="user")]
-    seen = show(traces(span(1, first), span(2, chat([said(text("Done."))], asked))), tmp_path)
+    first = chat([message_of(text("Look."), adk("call", key, "ls"), finish_reason="stop")], [GO], "stop")
+    asked = [GO, message_of(text("Look."), adk("call", "ls_1", "ls")), message_of(adk("result", "ls_0"), role="user")]
+    seen = show(traces(span(1, first), span(2, chat([message_of(text("Done."))], asked))), tmp_path)
     assert (words(seen), len(seen.turns)) == (["COMPLETE"], 1)
     assert "no result" not in notices(seen)
     (part,) = seen.responses[1].exchange.request.messages[0].parts
@@ -487,19 +490,21 @@ def test_a_result_with_an_id_made_of_its_place_answers_the_call_of_its_name(tmp_
 
 
 def test_made_ids_keep_the_order_of_calls_and_other_ids_stay():
-    asked = [said(text("Look."), adk("call", "ls_1", "ls"), adk("call", "cat_2", "cat"), adk("call", "ls_3", "ls")),
-             said(adk("result", "ls_0"), adk("result", "cat_1"), adk("result", "ls_2"), role="user"),
-             said(adk("call", "call_7", "ls"), adk("call", "ls_x", "ls")), said(adk("result", "call_7"), role="user")]
+    asked = [message_of(text("Look."), adk("call", "ls_1", "ls"), adk("call", "cat_2", "cat"),
+                        adk("call", "ls_3", "ls")),
+             message_of(adk("result", "ls_0"), adk("result", "cat_1"), adk("result", "ls_2"), role="user"),
+             message_of(adk("call", "call_7", "ls"), adk("call", "ls_x", "ls")),
+             message_of(adk("result", "call_7"), role="user")]
     found = inputs_of({"gen_ai.input.messages": json.dumps(asked)})
     assert [[key for key, _, _ in each.calls] or [part.call_id for part in each.results] for each in found] == [
         ["ls_0", "cat_0", "ls_1"], ["ls_0", "cat_0", "ls_1"], ["call_7", "ls_x"], ["call_7"]]
-    (plain,) = outputs_of({"gen_ai.output.messages": json.dumps([said(CALL)])})
+    (plain,) = outputs_of({"gen_ai.output.messages": json.dumps([message_of(CALL)])})
     assert plain.calls[0][0] == CALL["id"]
 
 
 def test_the_answer_and_the_result_in_adks_own_attributes_are_read(tmp_path):
     """Its spans `call_llm` and `execute_tool`."""
-    def asked(number: int, contents: list[Row], content: Row, word: str) -> Row:
+    def adk_span(number: int, contents: list[Row], content: Row, word: str) -> Row:
         names = {"llm_request": {"contents": contents}, "llm_response": {"content": content, "finish_reason": word},
                  "session_id": "h"}
         return span(number, {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "gemini-2.5-pro", **{
@@ -510,7 +515,7 @@ def test_the_answer_and_the_result_in_adks_own_attributes_are_read(tmp_path):
         {"functionCall": {"id": "c1", "name": "ls", "args": {}}}]}
     ran = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1",
                    "gcp.vertex.agent.tool_response": json.dumps({"result": "a.py"})}, trace="t1")
-    seen = show(traces(asked(1, [go], call, "STOP"), ran, asked(
+    seen = show(traces(adk_span(1, [go], call, "STOP"), ran, adk_span(
         3, [go, call], {"role": "model", "parts": [{"text": "Half"}]}, "MAX_TOKENS")), tmp_path)
     assert (stops(seen), texts(seen)) == (["tool_call", "max_tokens"], [None, "Half"])
     (part,) = seen.responses[1].exchange.request.messages[0].parts
@@ -526,8 +531,9 @@ def of_two_traces(first: Row, second: Row, parent: str = "") -> str:
 
 def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_whole(tmp_path):
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
-    told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
-    first, second = chat([said(call)], [GO], "length"), chat([said(text("Done."))], [GO, said(call), told])
+    told = message_of({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
+    first = chat([message_of(call)], [GO], "length")
+    second = chat([message_of(text("Done."))], [GO, message_of(call), told])
     seen = show(of_two_traces(first, second), tmp_path)
     assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
     # Where a span stands around the requests, the traces keep them apart.
@@ -535,10 +541,10 @@ def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_wh
 
 
 @pytest.mark.parametrize("asked", [
-    [], [said(text("other"), role="user"), said(text("Hi."))], [GO, said(text("Ho."))], [GO]])
+    [], [message_of(text("other"), role="user"), message_of(text("Hi."))], [GO, message_of(text("Ho."))], [GO]])
 def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
-    more = said(text("and now?"), role="user")
-    first, second = chat([said(text("Hi."))], [GO]), chat([said(text("So."))], [*asked, more])
+    more = message_of(text("and now?"), role="user")
+    first, second = chat([message_of(text("Hi."))], [GO]), chat([message_of(text("So."))], [*asked, more])
     assert len({turn.conversation for turn in show(of_two_traces(first, second), tmp_path).turns}) == 2
 
 
@@ -547,7 +553,7 @@ def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
 
 def test_the_word_error_does_not_show_that_the_provider_failed(tmp_path):
     """openai-v2 writes it where no reason came, OpenLLMetry for Gemini's `OTHER`, Pydantic AI for a malformed call."""
-    held = chat([said(text("Half"))], [GO], "error")
+    held = chat([message_of(text("Half"))], [GO], "error")
     seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), texts(seen)) == (["END NOT RECORDED"], ["Half"])
     stop = seen.responses[0].judgement.stop
@@ -555,7 +561,7 @@ def test_the_word_error_does_not_show_that_the_provider_failed(tmp_path):
 
 
 def test_a_span_that_failed_says_more_than_the_word_error(tmp_path):
-    failed = span(1, {**chat([said(text("Half"))], [GO], "error"), "error.type": "RemoteProtocolError"},
+    failed = span(1, {**chat([message_of(text("Half"))], [GO], "error"), "error.type": "RemoteProtocolError"},
                   status={"code": 2, "message": "peer closed connection"})
     seen = show(traces(failed), tmp_path)
     assert (stops(seen), texts(seen)) == (["error"], ["Half"])
@@ -569,7 +575,7 @@ def test_the_word_error_of_the_ai_sdk_is_an_error(tmp_path):
 
 def test_each_call_has_the_next_run_of_its_tool_also_where_runs_began_at_one_time(tmp_path):
     call = {"type": "tool_call", "name": "ls", "arguments": {}}
-    made = said({**call, "id": "c1"}, {**call, "id": "c2"})
+    made = message_of({**call, "id": "c1"}, {**call, "id": "c2"})
     ran = [span(number, {"openinference.span.kind": "TOOL", "tool.name": "ls", "output.value": output}, "s9",
                 startTimeUnixNano=str(AT + at)) for number, at, output in ((4, 7, "late"), (2, 5, "a"), (3, 5, "b"))]
     seen = show(traces(span(1, chat([made], [GO], "tool_calls"), "s9"), *ran), tmp_path)
@@ -582,9 +588,9 @@ def test_each_call_has_the_next_run_of_its_tool_also_where_runs_began_at_one_tim
 def test_a_conversation_called_after_a_response_continues_that_response(tmp_path):
     """With Responses, the Agent Framework sends the results alone."""
     call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": '{"path": "'}
-    told = said({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
-    first = span(1, chat([said(call)], [GO], "length", **{"gen_ai.response.id": "resp_1"}), "s9")
-    second = span(2, chat([said(text("Done."))], [told], **{"gen_ai.conversation.id": "resp_1"}), "s9")
+    told = message_of({"type": "tool_call_response", "id": "c1", "response": "a.py"}, role="tool")
+    first = span(1, chat([message_of(call)], [GO], "length", **{"gen_ai.response.id": "resp_1"}), "s9")
+    second = span(2, chat([message_of(text("Done."))], [told], **{"gen_ai.conversation.id": "resp_1"}), "s9")
     seen = show(traces(first, second), tmp_path)
     assert (words(seen), len(seen.turns)) == (["CUT CALL RUN"], 1)
 
@@ -594,7 +600,7 @@ def test_the_calls_of_litellm_stand_beside_the_message(tmp_path, asked):
     """Under the number of the call, also for a second call."""
     calls = {f"gen_ai.completion.{number}.function_call.{name}": held for number, arguments in enumerate(
         ('{"path": "."}', '{"path": "')) for name, held in (("name", "ls"), ("arguments", arguments))}
-    held = chat([said(text("Look."), finish_reason="tool_calls")], [GO], "tool_calls", **calls, **asked)
+    held = chat([message_of(text("Look."), finish_reason="tool_calls")], [GO], "tool_calls", **calls, **asked)
     (facts,) = show(traces(span(1, held)), tmp_path).responses
     assert facts.exchange.response.text == "Look."
     assert [(each.call.name, each.call.arguments) for each in facts.verdicts] == [

@@ -42,7 +42,7 @@ def notices(seen) -> str:
     return "\n".join(seen.inputs[0].notices)
 
 
-def said(seen, rule: str) -> list[str]:
+def messages(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
@@ -66,7 +66,7 @@ def test_the_words_are_the_recorders_and_the_providers_is_absent(tmp_path, word,
     assert facts.judgement.stop.evidence[0].note == word
     at = facts.judgement.stop.evidence[0].at
     assert facts.exchange.body[at.start : at.end] == facts.exchange.body
-    (message,) = said(seen, "transcript.normalized")
+    (message,) = messages(seen, "transcript.normalized")
     assert f"the recorder says {word!r}" in message
 
 
@@ -104,7 +104,7 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["CUT CALL RUN"]
     assert "whose arguments were recorded already parsed and so look whole" in seen.turns[0].verdict.sentence
-    (message,) = said(seen, "agent.ran_held_call")
+    (message,) = messages(seen, "agent.ran_held_call")
     assert "which this engine holds: the request of response 2 has its result 'wrote 0 bytes'" in message
 
 
@@ -112,14 +112,14 @@ def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
     cut = pi_reply(pi_call(path="a.md"), stop="length")
     seen = show(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
-    assert "which this engine holds: the recording has its result" in said(seen, "agent.ran_held_call")[0]
+    assert "which this engine holds: the recording has its result" in messages(seen, "agent.ran_held_call")[0]
 
 
 def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
     seen = show(pi(pi_user("write"), pi_reply(pi_call(path="a.md"), stop="length"),
                     pi_result('Validation failed for tool "write":\n  - content: is missing', error=True)), tmp_path)
-    assert said(seen, "agent.ran_held_call") == []
-    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert messages(seen, "agent.ran_held_call") == []
+    assert len(messages(seen, "agent.refused_held_call")) == 1
     assert words(seen) == ["CALL HELD"]
 
 
@@ -152,7 +152,7 @@ def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
     ), tmp_path)
     assert [turn.run.record.user_text for turn in seen.turns] == ["one", "two"]
     assert {turn.conversation for turn in seen.turns} == {"c1"}
-    assert said(seen, "transcript.compacted") == [
+    assert messages(seen, "transcript.compacted") == [
         "line 8: the history was compacted before this answer (1,900 tokens before)"]
     assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [1]
     assert "the user's labels: good place" in notices(seen)
@@ -337,7 +337,7 @@ def event(kind: str, row: Row, **more: Any) -> Row:
     return {"type": kind, "message": row["message"], **more}
 
 
-def streamed(*answers: Row, header_line: bool = True) -> str:
+def stream(*answers: Row, header_line: bool = True) -> str:
     """Events as pi prints them: each message begins, grows and ends, and the end of a turn repeats it."""
     events: list[Row] = [header()] if header_line else []
     events.append({"type": "agent_start"})
@@ -359,7 +359,7 @@ ASKED_AND_SAID = (
 
 @pytest.mark.parametrize("header_line", [True, False])
 def test_the_events_that_pi_prints_hold_each_message_once(tmp_path, header_line):
-    seen = show(streamed(*ASKED_AND_SAID, header_line=header_line), tmp_path)
+    seen = show(stream(*ASKED_AND_SAID, header_line=header_line), tmp_path)
     assert (seen.inputs[0].format, stops(seen)) == ("pi", ["tool_call", "max_tokens"])
     first, last = (facts.exchange for facts in seen.responses)
     (call,) = first.response.tool_calls
@@ -370,7 +370,7 @@ def test_the_events_that_pi_prints_hold_each_message_once(tmp_path, header_line)
 
 
 def test_an_answer_that_has_no_end_in_the_stream_is_no_answer_and_is_named(tmp_path):
-    rows = streamed(*ASKED_AND_SAID).splitlines()
+    rows = stream(*ASKED_AND_SAID).splitlines()
     last = max(number for number, row in enumerate(rows) if "message_update" in row)
     seen = show("\n".join(rows[: last + 1]) + "\n", tmp_path)
     assert stops(seen) == ["tool_call"]
@@ -380,11 +380,11 @@ def test_an_answer_that_has_no_end_in_the_stream_is_no_answer_and_is_named(tmp_p
 
 @pytest.mark.parametrize("kind", ["compaction_end", "auto_compaction_end"])
 def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
-    rows = streamed(*ASKED_AND_SAID).splitlines()
+    rows = stream(*ASKED_AND_SAID).splitlines()
     ended = {"type": kind, "result": {"tokensBefore": 5400}, "aborted": False, "willRetry": False}
     at = max(number for number, row in enumerate(rows) if "message_start" in row)
     seen = show("\n".join([*rows[:at], json.dumps(ended), *rows[at:]]) + "\n", tmp_path)
-    (said_of_it,) = said(seen, "transcript.compacted")
+    (said_of_it,) = messages(seen, "transcript.compacted")
     assert said_of_it == f"line {at + 1}: the history was compacted before this answer (5,400 tokens before)"
 
 
@@ -393,7 +393,7 @@ def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
     "auto_retry_end", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
 ])
 def test_an_event_about_the_session_is_no_record_of_unknown_type(kind, tmp_path):
-    seen = show(streamed(*ASKED_AND_SAID) + json.dumps({"type": kind}) + "\n", tmp_path)
+    seen = show(stream(*ASKED_AND_SAID) + json.dumps({"type": kind}) + "\n", tmp_path)
     assert stops(seen) == ["tool_call", "max_tokens"]
     assert "unknown type" not in notices(seen)
     assert f"{kind} (1)" in notices(seen)
@@ -426,7 +426,7 @@ def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
     seen = show(pi(pi_user("go"), pi_reply(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
                     pi_result("ok"), pi_reply(text("Done."), api=api)), tmp_path)
     assert stops(seen) == ["interrupted", "end_turn"]
-    assert said(seen, "agent.ran_unsure_call")
+    assert messages(seen, "agent.ran_unsure_call")
     assert words(seen) == ["CALL HELD"]
 
 

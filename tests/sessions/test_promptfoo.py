@@ -15,7 +15,7 @@ CLAUDE = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"
 USED = {"prompt": 4, "completion": 16, "total": 20}
 
 
-def answered(output="Hi.", word="stop", provider="openai:chat:gpt-5", **more):
+def answer(output="Hi.", word="stop", provider="openai:chat:gpt-5", **more):
     said = {"output": output, "tokenUsage": USED, **({} if word is None else {"finishReason": word}), **more}
     return result(said, provider)
 
@@ -45,7 +45,7 @@ def call(arguments):
     ("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "safety_blocked"), ("pause_turn", "paused"),
     (None, "unknown")])
 def test_the_word_of_promptfoo_says_how_an_answer_ended(tmp_path, word, stop):
-    seen = read(tmp_path, answered(word=word))
+    seen = read(tmp_path, answer(word=word))
     assert (stops(seen), response(seen).text, response(seen).usage[:2]) == ([stop], "Hi.", (4, 16))
 
 
@@ -53,14 +53,14 @@ def test_the_word_of_promptfoo_says_how_an_answer_ended(tmp_path, word, stop):
     ("openai:chat:m", "openai_chat"), ("openai:responses:m", "openai_responses"),
     ("anthropic:messages:m", "anthropic_messages")])
 def test_the_provider_names_the_wire_format_and_the_model(tmp_path, provider, api):
-    seen = read(tmp_path, answered(provider=provider))
+    seen = read(tmp_path, answer(provider=provider))
     assert (named_api(seen.responses[0].exchange), response(seen).model) == (api, "m")
 
 
 def test_the_object_of_responses_has_the_providers_word(tmp_path):
     raw = {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
            "output": [{"type": "function_call", "call_id": "c1", "name": "write_file", "arguments": CUT}]}
-    seen = read(tmp_path, answered("{…}", None, "openai:responses:gpt-5", raw=raw))
+    seen = read(tmp_path, answer("{…}", None, "openai:responses:gpt-5", raw=raw))
     assert (words(seen), response(seen).stop_reason.raw) == (["CALL HELD"], "incomplete:max_output_tokens")
 
 
@@ -68,12 +68,12 @@ def test_the_object_of_responses_has_the_providers_word(tmp_path):
     ({"role": "assistant", "content": "x", "tool_calls": [call(CUT)]}, "CALL HELD"), ([call(CUT)], "CALL HELD"),
     ({"name": "write_file", "arguments": CUT}, "CALL HELD"), ("I write it.", "NO CALL")])
 def test_a_call_that_was_cut_is_held_in_each_form_of_an_output(tmp_path, output, verdict):
-    assert words(read(tmp_path, answered(output, "tool_calls"))) == [verdict]
+    assert words(read(tmp_path, answer(output, "tool_calls"))) == [verdict]
 
 
 @pytest.mark.parametrize(("word", "verdict"), [("length", "CALL HELD"), ("tool_calls", "COMPLETE SO FAR")])
 def test_the_calls_of_claude_stand_in_the_text(tmp_path, word, verdict):
-    seen = read(tmp_path, answered(f"One.\n\nTwo.\n\n{json.dumps(CLAUDE)}", word, "anthropic:messages:claude"))
+    seen = read(tmp_path, answer(f"One.\n\nTwo.\n\n{json.dumps(CLAUDE)}", word, "anthropic:messages:claude"))
     assert (words(seen), response(seen).text) == ([verdict], "One.\n\nTwo.")
     (found,) = response(seen).tool_calls
     assert (found.name, json.loads(found.arguments)) == ("write_file", {"path": "a.md"})
@@ -85,13 +85,13 @@ def test_the_calls_of_claude_stand_in_the_text(tmp_path, word, verdict):
     ("Thinking: hm\n\n", {**USED, "completionDetails": {"reasoning": 3}}, "hm", None),
     ("Thinking: hm", USED, "", "Thinking: hm")])
 def test_reasoning_that_promptfoo_puts_before_the_text_is_no_text(tmp_path, output, counts, thought, said):
-    found = response(read(tmp_path, answered(output, tokenUsage=counts)))
+    found = response(read(tmp_path, answer(output, tokenUsage=counts)))
     assert "".join(part.text for part in found.parts if isinstance(part, ReasoningPart)) == thought
     assert found.text == said
 
 
 def test_a_filtered_answer_has_no_text_of_promptfoos_own(tmp_path):
-    seen = read(tmp_path, answered("Content filtered by provider", "content_filter"))
+    seen = read(tmp_path, answer("Content filtered by provider", "content_filter"))
     assert (words(seen), response(seen).text) == (["BLOCKED"], None)
 
 
@@ -102,27 +102,27 @@ def test_an_answer_without_output_is_empty_whatever_promptfoo_calls_it(tmp_path)
 
 
 def test_an_answer_that_is_an_object_is_its_json(tmp_path):
-    assert response(read(tmp_path, answered({"city": "Oslo"}))).text == '{"city": "Oslo"}'
+    assert response(read(tmp_path, answer({"city": "Oslo"}))).text == '{"city": "Oslo"}'
 
 
 def test_a_request_that_failed_and_an_assertion_that_failed_are_two_things(tmp_path):
     http = {"http": {"status": 500}}
     seen = read(tmp_path, result({"error": "API error: 500", "metadata": http}), result(None, error="timed out"),
-                {**answered(), "error": "Expected output to contain x", "success": False})
+                {**answer(), "error": "Expected output to contain x", "success": False})
     assert words(seen) == ["ERROR", "ERROR", "COMPLETE"]
     assert [response(seen, at).http_status for at in (0, 1)] == [500, None]
 
 
 def test_equal_requests_of_an_evaluation_are_no_retries(tmp_path):
     """A cut answer would be hidden behind the answer of another provider, or of another round."""
-    assert words(read(tmp_path, answered(word="length"), answered())) == ["TRUNCATED", "COMPLETE"]
+    assert words(read(tmp_path, answer(word="length"), answer())) == ["TRUNCATED", "COMPLETE"]
 
 
 def test_the_cap_is_that_of_the_providers_settings_unless_it_has_several(tmp_path):
     def caps(*values):
         config = {"providers": [{"id": "openai:chat:gpt-5", "label": "mine", "config": {"max_tokens": value}}
                                 for value in values]}
-        return read(tmp_path, answered(word="length"), config=config).responses[0].exchange.cap
+        return read(tmp_path, answer(word="length"), config=config).responses[0].exchange.cap
 
     assert (caps(16), caps(16, 32), caps()) == (16, None, None)
 
@@ -130,7 +130,7 @@ def test_the_cap_is_that_of_the_providers_settings_unless_it_has_several(tmp_pat
 @pytest.mark.parametrize("raw", [
     "go", json.dumps([{"role": "system", "content": "s"}, {"role": "user", "content": "go"}])])
 def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
-    rows = [{**answered(word="length"), "prompt": {"raw": raw}}, answered()]
+    rows = [{**answer(word="length"), "prompt": {"raw": raw}}, answer()]
     seen = show("\n".join(map(json.dumps, rows)) + "\n", tmp_path, name="out.jsonl")
     assert words(seen) == ["TRUNCATED", "COMPLETE"]
     assert seen.responses[0].exchange.request.messages[-1].parts[-1].text == "go"
@@ -138,5 +138,5 @@ def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
 
 @pytest.mark.parametrize(("member", "value"), [("provider", 5), ("prompt", "go"), ("response", []), ("error", {})])
 def test_a_member_of_an_unexpected_type_is_reported(tmp_path, member, value):
-    seen = read(tmp_path, {**answered(), member: value})
+    seen = read(tmp_path, {**answer(), member: value})
     assert f"result 1: {member} is " in "\n".join(seen.inputs[0].notices)

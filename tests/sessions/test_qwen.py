@@ -296,21 +296,21 @@ def test_a_result_without_an_id_behind_a_lost_answer_makes_no_earlier_call_ready
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
 
 
-def told(key, parent, name="qwen-code.api_response", **more):
+def telemetry(key, parent, name="qwen-code.api_response", **more):
     return row(key, parent, "system", subtype="ui_telemetry", systemPayload={"uiEvent": {"event.name": name, **more}})
 
 
 def test_messages_of_the_model_with_a_response_between_them_are_answers_of_their_own(tmp_path):
     # Qwen Code 0.15.10 asks for the rest of a cut answer, and writes nothing of what it asks
     counts = {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13}
-    rows = [row("1", None, "user", text("go")), told("2", "1"),
-            row("3", "2", "assistant", text("Half of"), usageMetadata=counts), told("4", "3"),
+    rows = [row("1", None, "user", text("go")), telemetry("2", "1"),
+            row("3", "2", "assistant", text("Half of"), usageMetadata=counts), telemetry("4", "3"),
             row("5", "4", "assistant", text("the rest"), usageMetadata=counts)]
     seen = show(file(*rows), tmp_path)
     assert [facts.exchange.response.text for facts in seen.responses] == ["Half of", "the rest"]
     assert [facts.exchange.response.usage.output_tokens for facts in seen.responses] == [4, 4]
     assert len(seen.turns) == 1
-    other = show(file(*rows[:3], told("4", "3", "qwen-code.tool_call"), rows[4]), tmp_path)
+    other = show(file(*rows[:3], telemetry("4", "3", "qwen-code.tool_call"), rows[4]), tmp_path)
     assert len(other.responses) == 1
     rows[2].pop("usageMetadata")  # the counts come with the last piece of a message
     assert len(show(file(*rows), tmp_path).responses) == 1
@@ -319,6 +319,6 @@ def test_messages_of_the_model_with_a_response_between_them_are_answers_of_their
 @pytest.mark.parametrize(("kind", "stop"), [
     ("APIUserAbortError", "cancelled"), ("AbortError", "cancelled"), ("APIConnectionError", "error")])
 def test_a_request_that_the_client_stopped_was_cancelled(tmp_path, kind, stop):
-    seen = show(file(row("1", None, "user", text("go")), told(
+    seen = show(file(row("1", None, "user", text("go")), telemetry(
         "2", "1", "qwen-code.api_error", error_message="Request was aborted.", error_type=kind)), tmp_path)
     assert stops(seen) == [stop]

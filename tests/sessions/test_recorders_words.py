@@ -11,8 +11,8 @@ from inspector.sessions.importers.inspect_ai import reasoning_of
 from inspector.sessions.wordings import why_refused
 from loop_core.values import ReasoningPart, ToolResultPart
 from tests.scenes.transcripts import show, words
-from tests.sessions.test_otlp import GO, chat, said, span, text, traces
-from tests.sessions.test_promptfoo import CLAUDE, answered, evaluation
+from tests.sessions.test_otlp import GO, chat, message_of, span, text, traces
+from tests.sessions.test_promptfoo import CLAUDE, answer, evaluation
 
 MIDDLE, END = "The queue was saturated for nineteen minutes, an", "The queue was saturated for nineteen minutes."
 
@@ -20,9 +20,9 @@ MIDDLE, END = "The queue was saturated for nineteen minutes, an", "The queue was
 @pytest.mark.parametrize(("said_text", "verdict"), [(MIDDLE, "TEXT UNFINISHED"), (END, "COMPLETE")])
 def test_a_clean_word_of_a_recorder_does_not_make_a_text_whole_that_stops_in_the_middle(tmp_path, said_text, verdict):
     """Pydantic AI, LiteLLM and others write `stop` where the provider sent no reason."""
-    spans = traces(span(1, chat([said(text(said_text))], [GO], "stop")))
+    spans = traces(span(1, chat([message_of(text(said_text))], [GO], "stop")))
     assert words(show(spans, tmp_path)) == [verdict]
-    assert words(show(evaluation(answered(said_text)), tmp_path, name="out.json")) == [verdict]
+    assert words(show(evaluation(answer(said_text)), tmp_path, name="out.json")) == [verdict]
 
 
 @pytest.mark.parametrize(("provider", "calls"), [
@@ -31,7 +31,7 @@ def test_a_clean_word_of_a_recorder_does_not_make_a_text_whole_that_stops_in_the
     ("openai:chat:gpt-5", 0), ("openrouter:anthropic/claude-opus", 0), ("vertex:gemini-pro", 0), ("http://claude", 0)])
 def test_a_call_as_json_in_a_text_is_one_only_where_promptfoo_writes_calls_there(tmp_path, provider, calls):
     shown = f"So looks a call:\n\n{json.dumps(CLAUDE)}"
-    response = show(evaluation(answered(shown, "stop", provider)), tmp_path, name="out.json").responses[0]
+    response = show(evaluation(answer(shown, "stop", provider)), tmp_path, name="out.json").responses[0]
     assert len(response.exchange.response.tool_calls) == calls
     assert response.exchange.response.text == (shown if not calls else "So looks a call:")
 

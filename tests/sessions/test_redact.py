@@ -135,13 +135,13 @@ def example(template, rng):
                "h": "0123456789abcdef", "H": "0123456789ABCDEF", "l": string.ascii_lowercase + string.digits,
                "m": "MNO", "p": ALNUM + "%/+=_-", "U": string.ascii_uppercase + string.digits}
 
-    def drawn(piece):
+    def draw(piece):
         least = int(piece[2])
         count = rng.randint(least, least + 9) if piece[3] else rng.randint(least, int(piece[4] or least))
         made = "".join(rng.choice(letters[piece[1]]) for _ in range(count))
         return made if made[-1].isalnum() else f"{made[:-1]}7"
 
-    return re.sub(r"\{(\w)(\d+)(?:(\+)|-(\d+))?\}", drawn, template)
+    return re.sub(r"\{(\w)(\d+)(?:(\+)|-(\d+))?\}", draw, template)
 
 
 AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"),

@@ -16,7 +16,7 @@ CALL = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": {}}
 REJECTED = "Invalid tool call for 'apply_diff': missing nativeArgs. This usually means the model streamed invalid"
 
 
-def said(text):
+def part(text):
     return {"type": "text", "text": text}
 
 
@@ -36,7 +36,7 @@ def request(ts=900, **given):
     return {"ts": ts, "type": "say", "say": "api_req_started", "text": json.dumps(given)}
 
 
-ASKED = user(said("<task>\ngo\n</task>"), said("<environment_details><model>m-1</model></environment_details>"))
+ASKED = user(part("<task>\ngo\n</task>"), part("<environment_details><model>m-1</model></environment_details>"))
 DONE = {"tokensIn": 9, "tokensOut": 4, "cacheReads": 5, "cacheWrites": 7, "cost": 0.1}
 
 
@@ -54,7 +54,7 @@ def notices(seen):
 
 
 def test_history_usage_model_and_result(tmp_path):
-    seen = task(tmp_path, [ASKED, model(said("hm"), CALL), user(result("done"), ts=3000), model(said("ok"), ts=4000)],
+    seen = task(tmp_path, [ASKED, model(part("hm"), CALL), user(result("done"), ts=3000), model(part("ok"), ts=4000)],
                 [request(**DONE, apiProtocol="anthropic"), request(3100, tokensIn=1, tokensOut=2, cost=0)],
                 history_item={"task": "go on"})
     first, last = (view.exchange for view in seen.responses)
@@ -68,14 +68,14 @@ def test_history_usage_model_and_result(tmp_path):
 
 
 def test_either_file_opens_the_task(tmp_path):
-    task(tmp_path, [ASKED, model(said("ok"))], [request(**DONE)])
+    task(tmp_path, [ASKED, model(part("ok"))], [request(**DONE)])
     by_screen = view_file(tmp_path / "task-1" / SCREEN)
     assert by_screen.responses[0].exchange.response.text == "ok"
     assert by_screen.responses[0].exchange.response.usage.output_tokens == 4
 
 
 def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):
-    seen = task(tmp_path, [ASKED, model(CALL), user(result(REJECTED, error=True), ts=3000), model(said("ok"), ts=4000)])
+    seen = task(tmp_path, [ASKED, model(CALL), user(result(REJECTED, error=True), ts=3000), model(part("ok"), ts=4000)])
     assert stops(seen)[0] == "malformed_tool_call"
     assert "transcript.inferred.call_rejected" in rules(seen)
     assert not seen.responses[0].exchange.response.tool_calls[0].closed
@@ -86,7 +86,7 @@ def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):
     ({"cancelReason": "retries_exhausted"}, "interrupted"), ({"cancelReason": "odd"}, "unknown"),
 ])
 def test_cancel_reasons(tmp_path, given, stop):
-    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**given)])) == [stop]
+    assert stops(task(tmp_path, [ASKED, model(part("o"))], [request(**given)])) == [stop]
 
 
 @pytest.mark.parametrize(("note", "stop"), [
@@ -96,7 +96,7 @@ def test_cancel_reasons(tmp_path, given, stop):
     ("Failure: I did not provide a response.", "unknown"),
 ])
 def test_notes_of_the_agent_are_no_words_of_the_model(tmp_path, note, stop):
-    seen = task(tmp_path, [ASKED, model(said(f"half\n\n{note}")), user(said("<feedback>go</feedback>"), ts=3000)])
+    seen = task(tmp_path, [ASKED, model(part(f"half\n\n{note}")), user(part("<feedback>go</feedback>"), ts=3000)])
     assert stops(seen) == [stop]
     assert seen.responses[0].exchange.response.text == "half"
 
@@ -107,32 +107,32 @@ def test_notes_of_the_agent_are_no_words_of_the_model(tmp_path, note, stop):
     ("Failure: I did not provide a response.", "unknown"),
 ])
 def test_a_note_of_zoo_in_place_of_an_answer_is_no_text_of_the_model(tmp_path, note, stop):
-    seen = task(tmp_path, [ASKED, model(said(note)), user(said("<user_message>thanks</user_message>"), ts=3000)])
+    seen = task(tmp_path, [ASKED, model(part(note)), user(part("<user_message>thanks</user_message>"), ts=3000)])
     assert stops(seen) == [stop]
     assert not seen.responses[0].exchange.response.text
-    quoted = model(said(f"The log says: {note}\n\nI look into it."))
-    seen = task(tmp_path, [ASKED, quoted, user(said("<user_message>thanks</user_message>"), ts=3000)])
+    quoted = model(part(f"The log says: {note}\n\nI look into it."))
+    seen = task(tmp_path, [ASKED, quoted, user(part("<user_message>thanks</user_message>"), ts=3000)])
     assert (stops(seen), note in seen.responses[0].exchange.response.text) == (["end_turn"], True)
 
 
 @pytest.mark.parametrize("text", ["[apply_diff for 'a'] Result:\nThe user denied this operation.", None])
 def test_a_call_that_the_user_refused_did_not_run(tmp_path, text):
-    denied = said(text) if text else result('{"status":"denied","message":"The user denied this operation."}')
-    seen = task(tmp_path, [ASKED, model(CALL), user(denied, ts=3000), model(said("ok"), ts=4000)])
+    denied = part(text) if text else result('{"status":"denied","message":"The user denied this operation."}')
+    seen = task(tmp_path, [ASKED, model(CALL), user(denied, ts=3000), model(part("ok"), ts=4000)])
     assert seen.responses[0].exchange.refusals == {"c1": "the user refused it: it did not run"}
 
 
 def test_a_partial_row_without_a_cost_is_a_stream_that_died(tmp_path):
     growing = {"ts": 950, "type": "say", "say": "text", "text": "o", "partial": True}
-    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(tokensIn=1), growing])) == ["interrupted"]
-    assert stops(task(tmp_path, [ASKED, model(said("o"))], [request(**DONE), growing])) == ["unknown"]
+    assert stops(task(tmp_path, [ASKED, model(part("o"))], [request(tokensIn=1), growing])) == ["interrupted"]
+    assert stops(task(tmp_path, [ASKED, model(part("o"))], [request(**DONE), growing])) == ["unknown"]
 
 
 def test_reasoning_is_no_text_of_the_answer(tmp_path):
     thought = {"type": "reasoning", "text": "let me see", "summary": []}
-    response = task(tmp_path, [ASKED, model(thought, said("ok"))]).responses[0].exchange.response
+    response = task(tmp_path, [ASKED, model(thought, part("ok"))]).responses[0].exchange.response
     assert response.text == "ok"
-    assert [part.text for part in response.parts] == ["let me see", "ok"]
+    assert [each.text for each in response.parts] == ["let me see", "ok"]
 
 
 DONE_CALL = {"type": "tool_use", "id": "c9", "name": "attempt_completion", "input": {"result": "all done"}}
@@ -162,22 +162,22 @@ def test_what_does_not_show_that_the_task_was_completed(tmp_path, blocks, row):
 
 def test_a_failed_request_is_an_exchange_of_its_own(tmp_path):
     failed = {"ts": 905, "type": "ask", "ask": "api_req_failed", "text": "overloaded"}
-    seen = task(tmp_path, [ASKED, model(said("ok"))], [request(), failed, request(950, **DONE)])
+    seen = task(tmp_path, [ASKED, model(part("ok"))], [request(), failed, request(950, **DONE)])
     assert len(seen.responses) == 2
     assert seen.responses[0].exchange.response.error.message == "overloaded"
     seen = task(tmp_path, [ASKED], [request(cancelReason="streaming_failed", streamingFailedMessage="terminated")])
     assert seen.responses[0].exchange.response.error.message == "terminated"
-    seen = task(tmp_path, [ASKED, user(said("again"), ts=3000)], [request(cancelReason="streaming_failed")])
+    seen = task(tmp_path, [ASKED, user(part("again"), ts=3000)], [request(cancelReason="streaming_failed")])
     assert (stops(seen), words(seen)) == (["error"], ["ERROR"])
 
 
 def test_requests_without_answer_are_counted(tmp_path):
-    seen = task(tmp_path, [ASKED, model(said("ok"))], [request(**DONE), request(950, **DONE)])
+    seen = task(tmp_path, [ASKED, model(part("ok"))], [request(**DONE), request(950, **DONE)])
     assert "requests without an answer" in notices(seen)
 
 
 def test_requests_by_order_where_messages_have_no_times(tmp_path):
-    bare = [{key: value for key, value in row.items() if key != "ts"} for row in (ASKED, model(said("ok")))]
+    bare = [{key: value for key, value in row.items() if key != "ts"} for row in (ASKED, model(part("ok")))]
     seen = task(tmp_path, bare, [request(**DONE)], name="claude_messages.json")
     assert seen.responses[0].exchange.response.usage.output_tokens == 4
     seen = task(tmp_path, bare, [request(**DONE), request(950, **DONE)], name="claude_messages.json")
@@ -187,8 +187,8 @@ def test_requests_by_order_where_messages_have_no_times(tmp_path):
 
 def test_models_and_counts_of_cline(tmp_path):
     tokens = {"tokens": {"prompt": 7, "completion": 3, "cached": 1}}
-    seen = task(tmp_path, [ASKED, model(said("a"), modelInfo={"modelId": "m-2"}, metrics=tokens),
-                           user(said("[read_file for 'a'] Result:"), ts=3000), model(said("b"), ts=4000)],
+    seen = task(tmp_path, [ASKED, model(part("a"), modelInfo={"modelId": "m-2"}, metrics=tokens),
+                           user(part("[read_file for 'a'] Result:"), ts=3000), model(part("b"), ts=4000)],
                 task_metadata={"model_usage": [{"ts": 3500, "model_id": "m-3"}]})
     assert [view.exchange.response.model for view in seen.responses] == ["m-2", "m-3"]
     assert seen.responses[0].exchange.response.usage == (7, 3, None, 1, None)
@@ -199,26 +199,26 @@ def test_a_file_beside_a_task_is_read_as_far_as_it_goes(tmp_path):
     folder = tmp_path / "task-1"
     folder.mkdir()
     (folder / "task_metadata.json").write_text('{"model_usage": [{"ts": 3500, "model_id": "m-3"}], "files": [{"pa')
-    seen = task(tmp_path, [ASKED, model(said("a")), user(said("[x] Result:"), ts=3000), model(said("b"), ts=4000)])
+    seen = task(tmp_path, [ASKED, model(part("a")), user(part("[x] Result:"), ts=3000), model(part("b"), ts=4000)])
     assert [view.exchange.response.model for view in seen.responses] == ["m-1", "m-3"]
 
 
 def test_the_user_went_on(tmp_path):
-    seen = task(tmp_path, [ASKED, model(said("ok")), user(said("[x] Result:\n<feedback>more</feedback>"), ts=3000),
-                           model(said("b"), ts=4000)])
+    seen = task(tmp_path, [ASKED, model(part("ok")), user(part("[x] Result:\n<feedback>more</feedback>"), ts=3000),
+                           model(part("b"), ts=4000)])
     assert stops(seen) == ["end_turn", "unknown"]
     assert "transcript.inferred.user_went_on" in rules(seen)
 
 
 def test_a_result_without_its_call_is_no_message_of_the_user(tmp_path):
-    lost = user(said("Tool result:\nok"), ts=3000)
-    seen = task(tmp_path, [ASKED, model(said("I look.")), lost, model(said("b"), ts=4000)])
+    lost = user(part("Tool result:\nok"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(part("I look.")), lost, model(part("b"), ts=4000)])
     assert stops(seen) == ["unknown", "unknown"]
 
 
 def test_summaries_and_hidden_messages(tmp_path):
-    hidden = model(said("old"), ts=500, condenseParent="x")
-    seen = task(tmp_path, [ASKED, hidden, model(said("summary"), isSummary=True), model(said("new"), ts=4000)])
+    hidden = model(part("old"), ts=500, condenseParent="x")
+    seen = task(tmp_path, [ASKED, hidden, model(part("summary"), isSummary=True), model(part("new"), ts=4000)])
     assert [view.exchange.response.text for view in seen.responses] == ["old", "new"]
     assert "hidden from the model" in notices(seen)
 
@@ -239,7 +239,7 @@ def test_the_screen_alone_is_text(tmp_path):
 def test_damage(tmp_path):
     folder = tmp_path / "task-1"
     folder.mkdir()
-    whole = json.dumps([ASKED, model(said("ok")), model(said("cut"))])
+    whole = json.dumps([ASKED, model(part("ok")), model(part("cut"))])
     (folder / HISTORY).write_text(whole[:-12])
     (folder / SCREEN).write_text('[{"ts": 1, "type": "say", "say": "api_req_started", "text": 3}, 7, nul')
     seen = view_file(folder / HISTORY)
@@ -257,9 +257,9 @@ def test_recognised_by_name_or_rows():
 
 
 def test_results_as_text(tmp_path):
-    seen = task(tmp_path, [ASKED, model(CALL), user(said("[apply_diff for 'a'] Result:\nok"), ts=3000),
-                           model(said("<read_file>a</read_file>"), ts=4000),
-                           user(said("[read_file for 'a'] Result:\nok"), ts=5000), model(said("b"), ts=6000)])
+    seen = task(tmp_path, [ASKED, model(CALL), user(part("[apply_diff for 'a'] Result:\nok"), ts=3000),
+                           model(part("<read_file>a</read_file>"), ts=4000),
+                           user(part("[read_file for 'a'] Result:\nok"), ts=5000), model(part("b"), ts=6000)])
     assert stops(seen) == ["tool_call", "unknown", "unknown"]
     assert len(seen.turns) == 1
     assert not seen.responses[1].exchange.response.tool_calls
@@ -277,8 +277,8 @@ def test_discovery(tmp_path):
 def test_a_session_of_clines_sdk(tmp_path):
     path = tmp_path / "s1.messages.json"
     whole = {"version": 1, "agent": "lead", "sessionId": "s1", "messages": [
-        user(said("go")), model(said("hm"), CALL, modelInfo={"id": "m-4"}), user(result("done"), ts=3000),
-        model(said("ok"), ts=4000, metrics={"inputTokens": 9, "outputTokens": 4})]}
+        user(part("go")), model(part("hm"), CALL, modelInfo={"id": "m-4"}), user(result("done"), ts=3000),
+        model(part("ok"), ts=4000, metrics={"inputTokens": 9, "outputTokens": 4})]}
     path.write_text(json.dumps(whole))
     seen = view_file(path)
     assert stops(seen) == ["tool_call", "unknown"]
@@ -289,14 +289,14 @@ def test_a_session_of_clines_sdk(tmp_path):
 @pytest.mark.parametrize("written", ["Task was interrupted before this tool call could be completed.",
                                      "Tool execution was interrupted before completion."])
 def test_a_result_that_roo_puts_in_for_a_missing_one_proves_no_whole_call(tmp_path, written):
-    resumed = user(result(written), said("[TASK RESUMPTION] go on"), ts=3000)
-    seen = task(tmp_path, [ASKED, model(CALL), resumed, model(said("ok"), ts=4000)])
+    resumed = user(result(written), part("[TASK RESUMPTION] go on"), ts=3000)
+    seen = task(tmp_path, [ASKED, model(CALL), resumed, model(part("ok"), ts=4000)])
     assert stops(seen) == ["unknown", "unknown"]
     read = user(result(f"The log says: {written}"), ts=3000)
     assert stops(task(tmp_path, [ASKED, model(CALL), read]))[0] == "tool_call"
 
 
-def stored(tmp_path, *messages, status=None):
+def store(tmp_path, *messages, status=None):
     path = tmp_path / "s1.messages.json"
     path.write_text(json.dumps({"version": 1, "agent": "lead", "sessionId": "s1", "messages": messages}))
     if status is not None:
@@ -304,22 +304,22 @@ def stored(tmp_path, *messages, status=None):
     return view_file(path)
 
 
-def unread(text, name="apply_diff", key="c1"):
+def invalid_call(text, name="apply_diff", key="c1"):
     return {"invalidToolCalls": [{"toolCallId": key, "toolName": name, "reason": "invalid_arguments",
                                   "input": {"rawInputText": text, "parseError": "Unexpected end of JSON input"}}]}
 
 
 def test_clines_sdk_keeps_the_text_of_a_call_that_it_could_not_read(tmp_path):
     refused = result('{"error": "Tool call apply_diff emitted invalid JSON arguments: Unexpected end"}', error=True)
-    seen = stored(tmp_path, user(said("go")), model(CALL, metadata=unread('{"path":"a')), user(refused, ts=3000),
-                  model(said("ok"), ts=4000))
+    seen = store(tmp_path, user(part("go")), model(CALL, metadata=invalid_call('{"path":"a')), user(refused, ts=3000),
+                 model(part("ok"), ts=4000))
     assert stops(seen) == ["max_tokens", "unknown"]
     assert "transcript.inferred.call_cut" in rules(seen)
     assert [call.arguments for call in seen.responses[0].exchange.response.tool_calls] == ['{"path":"a']
 
 
 def test_a_call_without_a_name_is_not_lost(tmp_path):
-    seen = stored(tmp_path, user(said("go")), model(said("hm"), metadata=unread('{"a":', name=None, key="c9")))
+    seen = store(tmp_path, user(part("go")), model(part("hm"), metadata=invalid_call('{"a":', name=None, key="c9")))
     assert stops(seen) == ["max_tokens"]
     (call,) = seen.responses[0].exchange.response.tool_calls
     assert (call.id, call.name, call.arguments) == ("c9", "", '{"a":')
@@ -330,15 +330,15 @@ def test_a_call_without_a_name_is_not_lost(tmp_path):
 @pytest.mark.parametrize("form", ["{}", '{{"error":"{}"}}'])
 def test_clines_sdk_refuses_a_call_of_which_it_kept_a_stub(tmp_path, said_of_it, form):
     refused = result(form.format(f"Tool call apply_diff {said_of_it}"), error=True)
-    seen = stored(tmp_path, user(said("go")), model(CALL), user(refused, ts=3000), model(said("ok"), ts=4000))
+    seen = store(tmp_path, user(part("go")), model(CALL), user(refused, ts=3000), model(part("ok"), ts=4000))
     assert stops(seen) == ["malformed_tool_call", "unknown"]
 
 
 @pytest.mark.parametrize("metadata", [{"userRunSpan": 0}, {"displayRole": "system"}, {"displayRole": "status"},
                                       {"displayRole": "error"}])
 def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
-    seen = stored(tmp_path, user(said("go")), model(said("hm")), user(said("Submit it."), ts=3000, metadata=metadata),
-                  model(said("ok"), ts=4000), user(said("more"), ts=5000, metadata={"userRunSpan": 1}))
+    seen = store(tmp_path, user(part("go")), model(part("hm")), user(part("Submit it."), ts=3000, metadata=metadata),
+                 model(part("ok"), ts=4000), user(part("more"), ts=5000, metadata={"userRunSpan": 1}))
     assert stops(seen) == ["unknown", "end_turn"]
 
 
@@ -348,15 +348,15 @@ CUT_OFF = ("Your previous response was cut off because it reached the model's ou
 
 @pytest.mark.parametrize(("span", "ends"), [(0, ["max_tokens", "unknown"]), (1, ["unknown", "unknown"])])
 def test_what_clines_sdk_tells_the_model_of_the_output_limit_shows_a_cut(tmp_path, span, ends):
-    seen = stored(tmp_path, user(said("go")), model(said("The queue was")),
-                  user(said(CUT_OFF), ts=3000, metadata={"userRunSpan": span}), model(said(" full."), ts=4000))
+    seen = store(tmp_path, user(part("go")), model(part("The queue was")),
+                 user(part(CUT_OFF), ts=3000, metadata={"userRunSpan": span}), model(part(" full."), ts=4000))
     assert stops(seen) == ends
     assert ("transcript.inferred.resumed" in rules(seen)) is (span == 0)
 
 
 def failure(text, **more):
     """The row that Cline writes in the model's name where a run fails."""
-    return model(said(text), metadata={"displayOnly": True, "displayRole": "error"}, **more)
+    return model(part(text), metadata={"displayOnly": True, "displayRole": "error"}, **more)
 
 
 LOST = "The socket connection was closed unexpectedly. For more information, pass `verbose: true`"
@@ -364,8 +364,8 @@ NO_COUNTS = {"inputTokens": 0, "outputTokens": 0, "cacheReadTokens": 0, "cacheWr
 
 
 def test_an_error_that_clines_sdk_writes_in_the_models_name_ends_the_answer_before_it(tmp_path):
-    seen = stored(tmp_path, user(said("go")), model(said("The queue was sat"), metrics=NO_COUNTS),
-                  failure(LOST, ts=4000))
+    seen = store(tmp_path, user(part("go")), model(part("The queue was sat"), metrics=NO_COUNTS),
+                 failure(LOST, ts=4000))
     (facts,) = seen.responses
     response = facts.exchange.response
     assert (response.text, response.error.message, response.usage) == ("The queue was sat", LOST, None)
@@ -374,9 +374,9 @@ def test_an_error_that_clines_sdk_writes_in_the_models_name_ends_the_answer_befo
 
 
 def test_an_error_of_clines_sdk_without_an_answer_is_a_request_that_failed(tmp_path):
-    seen = stored(tmp_path, user(said("go")), model(CALL), user(result("done"), ts=3000),
-                  failure("429 Too Many Requests", ts=4000, modelInfo={"id": "m-4"}), user(said("again"), ts=5000),
-                  model(said("ok"), ts=6000))
+    seen = store(tmp_path, user(part("go")), model(CALL), user(result("done"), ts=3000),
+                 failure("429 Too Many Requests", ts=4000, modelInfo={"id": "m-4"}), user(part("again"), ts=5000),
+                 model(part("ok"), ts=6000))
     assert [facts.exchange.response.text for facts in seen.responses] == [None, None, "ok"]
     failed = seen.responses[1].exchange
     assert (failed.response.error.message, failed.model) == ("429 Too Many Requests", "m-4")
@@ -386,14 +386,14 @@ def test_an_error_of_clines_sdk_without_an_answer_is_a_request_that_failed(tmp_p
 
 def test_the_error_of_clines_sdk_about_the_output_limit_shows_a_cut(tmp_path):
     limit = "Model reached the maximum output token limit before completing the turn"
-    seen = stored(tmp_path, user(said("go")), model(said("The queue was")), failure(limit, ts=4000))
+    seen = store(tmp_path, user(part("go")), model(part("The queue was")), failure(limit, ts=4000))
     assert stops(seen) == ["max_tokens"]
     assert "transcript.inferred.error_row" in rules(seen)
     assert [facts.exchange.response.text for facts in seen.responses] == ["The queue was"]
 
 
 def test_an_error_of_clines_sdk_behind_a_call_says_nothing_of_its_answer(tmp_path):
-    seen = stored(tmp_path, user(said("go")), model(CALL), failure("ENOSPC: no space left on device", ts=4000))
+    seen = store(tmp_path, user(part("go")), model(CALL), failure("ENOSPC: no space left on device", ts=4000))
     assert stops(seen) == ["unknown"]
     assert [call.name for call in seen.responses[0].exchange.response.tool_calls] == ["apply_diff"]
 
@@ -401,9 +401,9 @@ def test_an_error_of_clines_sdk_behind_a_call_says_nothing_of_its_answer(tmp_pat
 def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
     first = {"inputTokens": 5, "outputTokens": 2, "cacheReadTokens": 1, "cacheWriteTokens": 3}
     last = {"inputTokens": 9, "outputTokens": 4}
-    seen = stored(tmp_path, user(said("go")), model(CALL, metrics=first), user(result("done"), ts=3000),
-                  model(said("ok"), ts=4000, metrics=last), user(said("more"), ts=5000),
-                  model(said("b"), ts=6000, metrics=last))
+    seen = store(tmp_path, user(part("go")), model(CALL, metrics=first), user(result("done"), ts=3000),
+                 model(part("ok"), ts=4000, metrics=last), user(part("more"), ts=5000),
+                 model(part("b"), ts=6000, metrics=last))
     assert [view.exchange.response.usage for view in seen.responses] == [
         (5, 2, None, 1, 3), (9, 4, None, None, None), (9, 4, None, None, None)]
 
@@ -411,7 +411,7 @@ def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
 @pytest.mark.parametrize(("status", "told"), [("failed", True), ("cancelled", True), ("running", True),
                                               ("completed", False), ("idle", False), (3, False)])
 def test_the_state_of_a_session_of_clines_sdk(tmp_path, status, told):
-    seen = stored(tmp_path, user(said("go")), model(said("ok")), status=status)
+    seen = store(tmp_path, user(part("go")), model(part("ok")), status=status)
     assert (f"left in the state {status!r}" in notices(seen)) is told
 
 

@@ -24,7 +24,7 @@ CREATE TABLE session_history (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id T
   is_history INTEGER NOT NULL DEFAULT 0);"""
 
 
-def built(path, schema, table, *rows):
+def database(path, schema, table, *rows):
     with closing(sqlite3.connect(path)) as base, base:
         base.executescript(schema)
         for row in rows:
@@ -39,7 +39,7 @@ def notices(seen):
     return "\n".join(seen.inputs[0].notices)
 
 
-def said(role, content, **more):
+def message(role, content, **more):
     return {"session_key": "k", "role": role, "content": content if isinstance(content, str) else json.dumps(content),
             **more}
 
@@ -53,10 +53,12 @@ RESULT = {"tool_call_id": "c1", "content": "done"}
 
 
 def test_zeroclaw_calls_and_results(tmp_path):
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("system", "s"), said("user", "go"),
-                        said("assistant", call('{"a": 1}'), created_at="2026-01-01T00:00:00Z"), said("tool", RESULT),
-                        said("assistant", "Done."),
-                        {"table": "session_metadata", "session_key": "k", "state": "running"}))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("system", "s"),
+                              message("user", "go"),
+                              message("assistant", call('{"a": 1}'), created_at="2026-01-01T00:00:00Z"),
+                              message("tool", RESULT),
+                              message("assistant", "Done."),
+                              {"table": "session_metadata", "session_key": "k", "state": "running"}))
     assert stops(seen) == ["tool_call", "unknown"]
     first = seen.responses[0].exchange
     assert first.response.tool_calls[0].arguments == '{"a": 1}'
@@ -72,9 +74,9 @@ def test_zeroclaw_calls_and_results(tmp_path):
 ])
 def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, word):
     closed = f"[{begins} — not continuing this request]"
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                           said("assistant", closed),
-                        said("user", "again"), said("assistant", f"It says {closed}")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", closed),
+                              message("user", "again"), message("assistant", f"It says {closed}")))
     assert stops(seen) == [stop, "unknown"]
     assert words(seen)[0] == word
     assert not seen.responses[0].exchange.response.text
@@ -91,8 +93,9 @@ def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, wor
 @pytest.mark.parametrize("part", ["", "Half of"])
 def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, part):
     text = f"{part}\n\n{mark}" if part else mark
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
-                        said("user", "again"), said("assistant", f"It says {mark}")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", text),
+                              message("user", "again"), message("assistant", f"It says {mark}")))
     assert stops(seen) == [stop, "unknown"]
     assert (seen.responses[0].exchange.response.text or "") == part
     assert seen.responses[1].exchange.response.text == f"It says {mark}"
@@ -100,23 +103,24 @@ def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, par
 
 def test_zeroclaw_tells_results_of_calls_in_a_text_itself(tmp_path):
     told = '[Tool results]\n<tool_result name="ls">a</tool_result>'
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                        said("assistant", "<tool_call>…</tool_call>"), said("user", told), said("assistant", "Done.")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", "<tool_call>…</tool_call>"), message("user", told),
+                              message("assistant", "Done.")))
     assert stops(seen) == ["unknown", "unknown"]  # no user went on
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
 
 
 def test_zeroclaw_shows_a_cut_call(tmp_path):
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                        said("assistant", call('{"path":"a'))))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", call('{"path":"a'))))
     assert stops(seen) == ["max_tokens"]
     assert "transcript.inferred.call_cut" in rules(seen)
 
 
 def test_zeroclaw_writes_a_result_for_an_interrupted_call(tmp_path):
     told = {"tool_call_id": "c1", "content": "[interrupted by user before this tool produced a result]"}
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                        said("assistant", call("{}")), said("tool", told), said("user", "again")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", call("{}")), message("tool", told), message("user", "again")))
     assert stops(seen) == ["unknown"]
 
 
@@ -151,8 +155,8 @@ def test_zeroclaw_lines(tmp_path):
     "我生成了内部工具调用格式错误，无法完成此请求。请重试。",
 ])
 def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, said_instead):
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                        said("assistant", said_instead), said("user", "again")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", said_instead), message("user", "again")))
     assert stops(seen) == ["malformed_tool_call"]
     assert words(seen) != ["COMPLETE"]
     assert not seen.responses[0].exchange.response.text
@@ -165,9 +169,9 @@ def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, sai
     "⚡ `gemini` 不可用 — 已由 **openai**（`gpt-5`）响应\n切换模型：/models",
 ])
 def test_zeroclaws_footer_about_another_model_is_no_text_of_the_model(tmp_path, footer):
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"),
-                        said("assistant", f"Done.\n\n---\n{footer}"), said("user", "what did it say?"),
-                        said("assistant", f"It said:\n\n---\n{footer}\nas I read it.")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", f"Done.\n\n---\n{footer}"), message("user", "what did it say?"),
+                              message("assistant", f"It said:\n\n---\n{footer}\nas I read it.")))
     first, second = (each.exchange for each in seen.responses)
     assert (first.response.text, first.model) == ("Done.", "gpt-5")
     assert second.response.text.endswith("as I read it.")
@@ -178,8 +182,9 @@ def test_zeroclaws_footer_about_another_model_is_no_text_of_the_model(tmp_path, 
 @pytest.mark.parametrize("part", ["", "I read two files.\n\n"])
 def test_zeroclaw_names_the_limit_that_ended_a_turn(tmp_path, part):
     text = f"{part}*Turn stopped: reached maximum tool iterations (10).*"
-    seen = view_file(built(tmp_path / "sessions.db", ZEROCLAW, "sessions", said("user", "go"), said("assistant", text),
-                        said("user", "again"), said("assistant", f"{text} Indeed.")))
+    seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
+                              message("assistant", text),
+                              message("user", "again"), message("assistant", f"{text} Indeed.")))
     first, second = (each.exchange.response for each in seen.responses)
     assert first.text == (part.strip() or None)
     assert "reached maximum tool iterations (10)" in str(first.findings)
@@ -200,21 +205,21 @@ def row(table, **columns):
 
 
 def test_zeroclaw_sessions_of_an_editor(tmp_path):
-    def called(message, key, kind, payload, **more):
-        return row("acp_tool_calls", message_id=message, tool_call_id=key, tool_name="write", event_kind=kind,
+    def call_row(owner, key, kind, payload, **more):
+        return row("acp_tool_calls", message_id=owner, tool_call_id=key, tool_name="write", event_kind=kind,
                    payload=payload, **more)
 
-    path = built(
+    path = database(
         tmp_path / "acp-sessions.db", EDITORS, "acp_messages",
         row("acp_sessions", id=1, session_uuid="one"), row("acp_sessions", id=2, session_uuid="two"),
         {"id": 1, "session_id": 1, "role": "user", "content": "go"},
         {"id": 2, "session_id": 2, "role": "user", "content": "do"},
         {"id": 3, "session_id": 1, "role": "assistant", "content": "", "reasoning_content": "hm",
          "created_at": "2026-01-01T00:00:00Z"},
-        called(3, "c1", "in", '{"a": 1}'), called(3, "c1", "out", "done"), called(3, "c2", "in", '{"a": 2}'),
-        called(3, "c2", "out", "no", outcome="failure"), called(3, "c2", "odd", ""),
+        call_row(3, "c1", "in", '{"a": 1}'), call_row(3, "c1", "out", "done"), call_row(3, "c2", "in", '{"a": 2}'),
+        call_row(3, "c2", "out", "no", outcome="failure"), call_row(3, "c2", "odd", ""),
         {"id": 4, "session_id": 2, "role": "assistant", "content": "I write"},
-        called(4, "c3", "in", '{"path":"a'),
+        call_row(4, "c3", "in", '{"path":"a'),
         {"id": 5, "session_id": 1, "role": "assistant", "content": "Done."},
     )
     assert choose(path.read_bytes()[:4096], str(path)) == "zeroclaw"
@@ -241,7 +246,7 @@ END = entry("tool", "done", tool_name="write", tool_call_id="c1", tool_is_error=
 
 
 def botnexus(tmp_path, *rows):
-    return view_file(built(tmp_path / "sessions.sqlite", BOTNEXUS, "session_history", *rows))
+    return view_file(database(tmp_path / "sessions.sqlite", BOTNEXUS, "session_history", *rows))
 
 
 def test_botnexus_two_rows_of_a_call(tmp_path):
@@ -291,7 +296,7 @@ def test_botnexus_crash_summary_and_folded_rows(tmp_path):
 
 def test_botnexus_rows_of_its_own_are_no_message_of_the_user(tmp_path):
     newer = BOTNEXUS.replace("is_history", "is_replay_banner INTEGER, message_kind TEXT, is_history")
-    seen = view_file(built(
+    seen = view_file(database(
         tmp_path / "sessions.sqlite", newer, "session_history", entry("user", "go"), entry("assistant", "a"),
         entry("user", "replayed", is_replay_banner=1), entry("assistant", "b"),
         entry("user", "it is done", message_kind="subagent-completion"), entry("assistant", "c"), entry("user", "b"),
@@ -353,8 +358,8 @@ def test_botnexus_rows_that_say_whether_they_are_results(tmp_path, start, expect
     seen = botnexus_lines(tmp_path, {"role": "user", "content": "go"}, *start,
                           TOOL | {"content": "done", "kind": "tool-result"}, {"role": "assistant", "content": "Done."})
     assert stops(seen) == expected
-    assert [part.text for facts in seen.responses for message in facts.exchange.request.messages
-            for part in message.results] == ["done"]
+    assert [part.text for facts in seen.responses for each in facts.exchange.request.messages
+            for part in each.results] == ["done"]
 
 
 @pytest.mark.parametrize(("kind", "stop"), [("subagent-completion", "unknown"), ("canvas-submission", "end_turn"),
@@ -399,6 +404,6 @@ def test_recognised():
 def test_discovery(tmp_path):
     (tmp_path / ".zeroclaw/workspace/sessions").mkdir(parents=True)
     (tmp_path / ".botnexus").mkdir()
-    built(tmp_path / ".zeroclaw/workspace/sessions/sessions.db", ZEROCLAW, "sessions", said("user", "go"))
-    built(tmp_path / ".botnexus/sessions.sqlite", BOTNEXUS, "session_history", entry("user", "go"))
+    database(tmp_path / ".zeroclaw/workspace/sessions/sessions.db", ZEROCLAW, "sessions", message("user", "go"))
+    database(tmp_path / ".botnexus/sessions.sqlite", BOTNEXUS, "session_history", entry("user", "go"))
     assert {each.agent for each in transcripts({"HOME": str(tmp_path)})} == {"ZeroClaw", "BotNexus"}

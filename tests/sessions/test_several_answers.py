@@ -214,11 +214,11 @@ def test_streams_without_end_marks_are_told_apart_by_their_ids_if_each_has_a_sto
 
 
 def test_a_cut_call_of_the_second_stream_is_not_that_of_the_first(tmp_path):
-    def begun(arguments: str) -> list[Row]:
+    def call_start(arguments: str) -> list[Row]:
         return [{"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": arguments}}]
 
-    seen = show(chat_stream("one", "tool_calls", begun('{"a": 1}')) + chat_stream("two", "length", begun('{"a": ')),
-                 tmp_path, name="a.sse")
+    seen = show(chat_stream("one", "tool_calls", call_start('{"a": 1}'))
+                + chat_stream("two", "length", call_start('{"a": ')), tmp_path, name="a.sse")
     assert [[verdict.call.arguments for verdict in facts.verdicts] for facts in seen.responses] == [
         ['{"a": 1}'], ['{"a": ']]
     assert [facts.verdicts[0].admission.value for facts in seen.responses] == ["ready", "held"]

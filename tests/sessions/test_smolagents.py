@@ -51,7 +51,7 @@ def results(seen):
     return [(each.result.text, each.result.is_error) for each in seen.inputs[0].answers]
 
 
-def said(seen, rule):
+def messages(seen, rule):
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
@@ -121,7 +121,7 @@ def test_a_tool_that_was_given_cut_arguments_ran_on_them(tmp_path):
 def test_a_call_that_smolagents_refused_did_not_run(tmp_path, why):
     seen = read(tmp_path, step(message(None, "length", [call(CUT)]), error=why), step(message()))
     assert words(seen) == ["CALL HELD"]
-    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert len(messages(seen, "agent.refused_held_call")) == 1
 
 
 def test_a_tool_that_failed_may_have_run(tmp_path):
@@ -129,7 +129,7 @@ def test_a_tool_that_failed_may_have_run(tmp_path):
     seen = read(tmp_path, step(message(None, "tool_calls", [call()]), error=why))
     assert [failed for _, failed in results(seen)] == [True]
     seen = read(tmp_path, step(message(None, "length", [call(CUT)]), error=why), step(message()))
-    assert len(said(seen, "agent.failed_held_call")) == 1
+    assert len(messages(seen, "agent.failed_held_call")) == 1
 
 
 def test_the_results_of_several_calls_are_one_text(tmp_path):
@@ -155,7 +155,7 @@ def test_code_that_could_not_be_parsed_did_not_run(tmp_path):
     code = {"code_action": "print('", "tool_calls": [call("print('", "call_2")], "observations": "of the step before"}
     seen = read(tmp_path, step(message("x", "length"), error=why, **code), step(message()))
     assert words(seen) == ["CALL HELD"]
-    assert len(said(seen, "agent.refused_held_call")) == 1
+    assert len(messages(seen, "agent.refused_held_call")) == 1
 
 
 def test_an_answer_that_smolagents_could_not_use_is_asked_for_again(tmp_path):

@@ -24,11 +24,11 @@ URL = "wss://api.openai.com/v1/responses"
 API = "openai_responses"
 
 
-def sent(when=1.0, **event):
+def request(when=1.0, **event):
     return {"type": "send", "time": when, "opcode": 1, "data": json.dumps({"type": "response.create", **event})}
 
 
-def came(when=2.0, opcode=1, **event):
+def receive(when=2.0, opcode=1, **event):
     data = json.dumps(event)
     return {"type": "receive", "time": when, "opcode": opcode,
             "data": base64.b64encode(data.encode()).decode() if opcode == 2 else data}
@@ -39,13 +39,13 @@ def socket(*messages, url=URL, **more):
     return {**source, "_resourceType": "websocket", "_webSocketMessages": list(messages), **more}
 
 
-def ended(text, key="resp_1", status="completed", **more):
+def answer(text, key="resp_1", status="completed", **more):
     """The events of one answer: its beginning, a piece of text, its end."""
     output = [{"type": "message", "id": "msg_1", "role": "assistant", "status": status,
                "content": [{"type": "output_text", "text": text}]}]
     response = {"id": key, "object": "response", "model": "m", "output": []}
-    return (came(type="response.created", response={**response, "status": "in_progress"}),
-            came(3.5, type=f"response.{status}", response={**response, "status": status, "output": output, **more}))
+    return (receive(type="response.created", response={**response, "status": "in_progress"}),
+            receive(3.5, type=f"response.{status}", response={**response, "status": status, "output": output, **more}))
 
 
 ASK = {"model": "m", "input": [{"role": "user", "content": "hi"}], "max_output_tokens": 40}
@@ -114,7 +114,7 @@ def test_texts_of_a_sequence_have_places_whatever_the_chunks():
 
 
 def test_facts_point_into_frames(load):
-    (read,) = load(har(socket(sent(**ASK), *ended("hello")))).exchanges
+    (read,) = load(har(socket(request(**ASK), *answer("hello")))).exchanges
     found = provenance(read.api, read.body, read.response)
     (text,) = {read.body[piece.start : piece.end] for piece in found.of("text")}
     assert text == b'"hello"'
@@ -128,8 +128,8 @@ def test_facts_point_into_frames(load):
 @pytest.mark.parametrize("opcode", [1, 2])
 def test_one_response_for_each_that_was_asked_for(load, opcode):
     messages = [
-        sent(1.0, **ASK), came(1.5, opcode, type="codex.rate_limits", limits={}),
-        *ended("one"), sent(4.0, previous_response_id="resp_1", **{**ASK, "input": []}), *ended("two", "resp_2"),
+        request(1.0, **ASK), receive(1.5, opcode, type="codex.rate_limits", limits={}),
+        *answer("one"), request(4.0, previous_response_id="resp_1", **{**ASK, "input": []}), *answer("two", "resp_2"),
     ]
     loaded = load(har(entry(None, "x", url="https://example.com/", method="GET"), socket(*messages)))
     first, second = loaded.exchanges
@@ -149,37 +149,37 @@ def test_one_response_for_each_that_was_asked_for(load, opcode):
 
 
 def test_answers_that_are_asked_for_at_once_go_by_their_order_or_their_lane(load):
-    (one, two), (three, four) = ended("a", "r1"), ended("b", "r2")
-    piped = load(har(socket(sent(**ASK), sent(**ASK), one, two, three, four))).exchanges
+    (one, two), (three, four) = answer("a", "r1"), answer("b", "r2")
+    piped = load(har(socket(request(**ASK), request(**ASK), one, two, three, four))).exchanges
     assert [each.response.text for each in piped] == ["a", "b"]
     lanes = [{**message, "data": json.dumps({**json.loads(message["data"]), "stream_id": lane})}
              for message, lane in ((one, "x"), (three, "y"), (four, "y"), (two, "x"))]
-    asked = [sent(stream_id="x", **ASK), sent(stream_id="y", **ASK)]
+    asked = [request(stream_id="x", **ASK), request(stream_id="y", **ASK)]
     assert [each.response.text for each in load(har(socket(*asked, *lanes))).exchanges] == ["a", "b"]
 
 
 @pytest.mark.parametrize("end", [
-    came(type="response.failed", response={"id": "r1", "status": "failed", "error": {"code": "server_error"}}),
-    came(type="response.cancelled", response={"id": "r1", "status": "cancelled"}),
-    came(type="error", error={"code": "slow_down", "message": "Later."}),
+    receive(type="response.failed", response={"id": "r1", "status": "failed", "error": {"code": "server_error"}}),
+    receive(type="response.cancelled", response={"id": "r1", "status": "cancelled"}),
+    receive(type="error", error={"code": "slow_down", "message": "Later."}),
 ])
 def test_whatever_ends_an_answer_the_next_event_is_of_the_next_one(load, end):
-    first, second = load(har(socket(sent(**ASK), sent(**ASK), end, ended("b", "r2")[1]))).exchanges
+    first, second = load(har(socket(request(**ASK), request(**ASK), end, answer("b", "r2")[1]))).exchanges
     assert (first.messages, second.messages) == ((2,), (3,))
     assert second.response.text == "b"
 
 
 def test_a_successor_that_the_server_begins_by_itself_is_an_answer_without_a_request(load):
-    steered = ended("a", "r1", "incomplete", incomplete_details={"reason": "steered"})
-    note = came(type="response.steer.accepted", steer={"id": "s"}, sequence_number=3)
-    first, second = load(har(socket(sent(**ASK), note, *steered, *ended("b", "r2")))).exchanges
+    steered = answer("a", "r1", "incomplete", incomplete_details={"reason": "steered"})
+    note = receive(type="response.steer.accepted", steer={"id": "s"}, sequence_number=3)
+    first, second = load(har(socket(request(**ASK), note, *steered, *answer("b", "r2")))).exchanges
     assert (first.response.stop_reason.normalized, first.response.stop_reason.detail) == (Stop.PAUSED, "server")
     assert (second.response.text, second.request) == ("b", None)
 
 
 def test_what_follows_an_end_stays_with_its_answer(load):
-    late = came(type="response.steer.pending", reason="waiting_for_required_input", steer={}, sequence_number=9)
-    (read,) = load(har(socket(sent(**ASK), *ended("a"), late))).exchanges
+    late = receive(type="response.steer.pending", reason="waiting_for_required_input", steer={}, sequence_number=9)
+    (read,) = load(har(socket(request(**ASK), *answer("a"), late))).exchanges
     assert read.messages == (1, 2, 3)
 
 
@@ -187,20 +187,20 @@ def test_what_follows_an_end_stays_with_its_answer(load):
     lambda event: event, lambda event: {"response": event},
 ])
 def test_a_request_is_read_in_either_shape(load, shape):
-    (read,) = load(har(socket(sent(**shape(ASK)), *ended("a")))).exchanges
+    (read,) = load(har(socket(request(**shape(ASK)), *answer("a")))).exchanges
     assert (read.request.model, read.request.max_tokens) == ("m", 40)
 
 
 def test_a_warm_up_asks_for_no_answer(load):
-    warm = sent(generate=False, **ASK)
-    loaded = load(har(socket(warm, *ended("", "r0"), sent(**ASK), *ended("a"))))
+    warm = request(generate=False, **ASK)
+    loaded = load(har(socket(warm, *answer("", "r0"), request(**ASK), *answer("a"))))
     assert [each.response.text for each in loaded.exchanges] == ["a"]
     assert "warms up" in loaded.inputs[0].skipped[0].why
 
 
 def test_other_sockets_are_no_llm_traffic(load):
     loaded = load(har(socket({"type": "send", "time": 1, "opcode": 1, "data": "hello"}, url="wss://chat.example/ws"),
-                        socket(sent(**ASK), url="wss://api.openai.com/v1/realtime?model=x")))
+                      socket(request(**ASK), url="wss://api.openai.com/v1/realtime?model=x")))
     assert loaded.exchanges == ()
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 1]
 
@@ -211,7 +211,7 @@ def test_other_sockets_are_no_llm_traffic(load):
     {"type": "receive", "opcode": 8, "data": ""},
 ])
 def test_odd_messages_are_passed_over(load, odd):
-    (read,) = load(har(socket(sent(**ASK), odd, *ended("a"), odd))).exchanges
+    (read,) = load(har(socket(request(**ASK), odd, *answer("a"), odd))).exchanges
     assert (read.response.text, read.response.stop_reason.normalized) == ("a", Stop.END_TURN)
 
 
@@ -219,20 +219,20 @@ def test_odd_messages_are_passed_over(load, odd):
 
 
 def test_an_error_event_is_an_error_with_the_status_that_it_states(load):
-    error = came(type="error", status=429, error={"type": "too_many", "message": "Slow."})
-    (read,) = load(har(socket(sent(**ASK), error))).exchanges
+    error = receive(type="error", status=429, error={"type": "too_many", "message": "Slow."})
+    (read,) = load(har(socket(request(**ASK), error))).exchanges
     assert read.response.stop_reason.normalized is Stop.ERROR
     assert read.response.error.message == "Slow."
     assert read.response.error.retryable
 
 
 def test_a_connection_that_broke_and_one_that_was_not_recorded_further(load):
-    begun = ended("a")[0]
+    begun = answer("a")[0]
     broken = {"type": "error", "time": 3, "opcode": -1, "data": "net::ERR"}
-    (read,) = load(har(socket(sent(**ASK), begun, broken))).exchanges
+    (read,) = load(har(socket(request(**ASK), begun, broken))).exchanges
     assert (read.response.stop_reason.normalized, read.response.transport_end) == (
         Stop.INTERRUPTED, TransportEnd.RESET)
-    whole = har(socket(sent(**ASK), begun, *ended("later")[1:]))
+    whole = har(socket(request(**ASK), begun, *answer("later")[1:]))
     cut = whole[: whole.index("later") + 2]
     (read,) = load(cut, "cut.har").exchanges
     assert read.response.stop_reason.detail == "recording_cut"
@@ -241,7 +241,7 @@ def test_a_connection_that_broke_and_one_that_was_not_recorded_further(load):
 
 def test_an_answer_cut_by_its_budget_is_judged_and_shown_with_its_frames():
     output = {"incomplete_details": {"reason": "max_output_tokens"}}
-    source = har(socket(sent(**ASK), *ended("a", status="incomplete", **output))).encode()
+    source = har(socket(request(**ASK), *answer("a", status="incomplete", **output))).encode()
     found = show(data=source)
     assert only(found).verdict.id == "truncated"
     facts = found.responses[0]
@@ -259,7 +259,7 @@ def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, load):
     from inspector.export.exchange_files import records
     from inspector.sessions.native import session_bytes
 
-    (read,) = load(har(socket(sent(**ASK), *ended("a")))).exchanges
+    (read,) = load(har(socket(request(**ASK), *answer("a")))).exchanges
     path = tmp_path / "s.jsonl"
     path.write_bytes(session_bytes(records([read])))
     (again,) = open_paths([str(path)]).exchanges
@@ -269,8 +269,9 @@ def test_a_session_file_of_such_an_answer_reads_alike(tmp_path, load):
 @pytest.mark.parametrize("end", ["response.completed", "response.done"])
 def test_what_follows_an_end_belongs_to_the_next_answer(load, end):
     """Two answers are asked for at once, so that only the end of the first tells where the second begins."""
-    first, last = ended("one")
+    first, last = answer("one")
     event = {**json.loads(last["data"]), "type": end}
-    seen = load(har(socket(sent(**ASK), sent(**ASK), first, came(**event), *ended("two", "resp_2")))).exchanges
+    seen = load(har(socket(request(**ASK), request(**ASK), first, receive(**event),
+                           *answer("two", "resp_2")))).exchanges
     assert [each.response.text for each in seen] == ["one", "two"]
     assert [each.response.stop_reason.normalized for each in seen] == [Stop.END_TURN, Stop.END_TURN]

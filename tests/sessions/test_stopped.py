@@ -48,7 +48,7 @@ STOPPED = "[Request interrupted by user]"
 STOPPED_AT_TOOL = "[Request interrupted by user for tool use]"
 
 
-def told(seen, rule: str) -> list[str]:
+def messages(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
@@ -56,7 +56,7 @@ def admissions(seen, index: int = 0) -> list[tuple[str, str]]:
     return [(verdict.admission.value, verdict.why) for verdict in seen.responses[index].verdicts]
 
 
-def asked(seen) -> list[str]:
+def prompts(seen) -> list[str]:
     return [turn.run.record.user_text for turn in seen.turns]
 
 
@@ -73,9 +73,9 @@ def test_a_refused_call_did_not_run_and_the_interruption_ends_the_turn(tmp_path,
     assert stops(seen) == ["tool_call", "end_turn"]
     assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
-    assert asked(seen) == ["rename", "leave it"]
+    assert prompts(seen) == ["rename", "leave it"]
     assert {turn.conversation for turn in seen.turns} == {"c1"}
-    assert told(seen, "transcript.stopped") == ["line 4: the user interrupted the turn"]
+    assert messages(seen, "transcript.stopped") == ["line 4: the user interrupted the turn"]
     assert seen.responses[0].recorded_next == "refused the call, and went on to a new turn"
     assert seen.turns[0].terminal == "cancelled"
     assert not [noted for noted in seen.findings if noted.finding.rule.startswith("agent.")]
@@ -87,7 +87,7 @@ def test_a_refusal_that_tells_the_agent_to_wait_ends_the_turn_without_a_mark(tmp
         seen = show(claude(*rows, *after), tmp_path)
         assert words(seen) == ["CANCELLED", "COMPLETE"][: len(seen.turns)]
         assert seen.turns[0].terminal == "cancelled"
-        assert told(seen, "transcript.stopped") == [
+        assert messages(seen, "transcript.stopped") == [
             "line 3: the user refused a call, and the agent was told to stop and wait"]
 
 
@@ -98,7 +98,7 @@ def test_an_agent_that_goes_on_after_a_refusal_is_in_the_same_turn(tmp_path, sai
     assert places(seen) == [["request", "tool_result"]]
     assert admissions(seen) == [("rejected", "the user refused it: it did not run")]
     assert words(seen) == ["COMPLETE"]
-    assert told(seen, "transcript.stopped") == []
+    assert messages(seen, "transcript.stopped") == []
 
 
 def test_a_row_that_names_the_users_refusal_needs_no_known_wording(tmp_path):
@@ -302,7 +302,7 @@ def test_the_mark_of_an_interruption_ends_the_turn_however_it_is_written(tmp_pat
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
     assert stops(seen) == ["cancelled", "end_turn"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
-    assert asked(seen) == ["hi", "never mind"]
+    assert prompts(seen) == ["hi", "never mind"]
 
 
 @pytest.mark.parametrize("content", [
@@ -311,14 +311,14 @@ def test_the_mark_of_an_interruption_ends_the_turn_however_it_is_written(tmp_pat
 def test_words_behind_the_mark_are_the_next_message(tmp_path, content):
     seen = show(claude(prompt("hi"), block(text("Well")), prompt(content),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
-    assert asked(seen) == ["hi", "never mind"]
+    assert prompts(seen) == ["hi", "never mind"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
 
 
 def test_continue_after_an_interruption_is_another_turn(tmp_path):
     seen = show(claude(prompt("hi"), block(text("Well")), prompt([text(STOPPED)]), prompt("continue"),
                         block(text("Fine."), "msg_02", "end_turn")), tmp_path)
-    assert asked(seen) == ["hi", "continue"]
+    assert prompts(seen) == ["hi", "continue"]
 
 
 def test_an_interruption_after_results_that_came_leaves_the_answer_whole(tmp_path):
@@ -328,7 +328,7 @@ def test_an_interruption_after_results_that_came_leaves_the_answer_whole(tmp_pat
     assert (stops(seen)[0], rules(seen)) == ("tool_call", ["transcript.absent", "transcript.inferred.calls_answered"])
     assert admissions(seen) == [("ready", "closed and complete; no usable schema is known")]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
-    assert asked(seen) == ["write", "enough"]
+    assert prompts(seen) == ["write", "enough"]
     assert not [noted for noted in seen.findings if noted.finding.rule.startswith("agent.")]
 
 
@@ -339,7 +339,7 @@ def test_a_result_that_only_stands_for_the_interruption_shows_nothing_of_the_cal
     assert stops(seen) == ["cancelled"]
     assert [admission for admission, _ in admissions(seen)] == ["held"]
     assert words(seen) == ["CANCELLED"]
-    assert told(seen, "agent.ran_held_call") == []
+    assert messages(seen, "agent.ran_held_call") == []
 
 
 @pytest.mark.parametrize("rows", [
@@ -356,8 +356,8 @@ def test_an_interruption_that_follows_the_users_next_words_is_of_their_request(t
     seen = show(claude(prompt("hi"), block(text("Hello."), stop="end_turn"), prompt("next"), prompt([text(STOPPED)]),
                         prompt("other"), block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert words(seen) == ["COMPLETE", "COMPLETE"]
-    assert told(seen, "transcript.stopped") == []
-    assert asked(seen) == ["hi", "other"]
+    assert messages(seen, "transcript.stopped") == []
+    assert prompts(seen) == ["hi", "other"]
     assert any("stop a request of the user before any answer: 1" in note for note in seen.inputs[0].notices)
 
 
@@ -391,7 +391,7 @@ def test_an_aborted_answer_of_pi_is_cancelled_and_the_next_message_another_turn(
     seen = show(pi(pi_user("tell"), half, pi_user("continue"), pi_reply(text("Done."))), tmp_path)
     assert stops(seen) == ["cancelled", "end_turn"]
     assert words(seen) == ["CANCELLED", "COMPLETE"]
-    assert asked(seen) == ["tell", "continue"]
+    assert prompts(seen) == ["tell", "continue"]
     assert [admission for admission, _ in admissions(seen)] == ["held"]
 
 
@@ -413,8 +413,8 @@ def test_a_call_whose_row_is_missing_is_not_recorded(tmp_path):
     assert (stops(seen), rules(seen)[-1]) == (["unknown"], "transcript.no_row")
     assert seen.responses[0].exchange.response.raw_stop_reason == "tool_use"
     assert words(seen) == ["END NOT RECORDED"]
-    assert told(seen, "stop.unknown_word") == []
-    assert told(seen, "transcript.not_recorded") == [
+    assert messages(seen, "stop.unknown_word") == []
+    assert messages(seen, "transcript.not_recorded") == [
         "the stop reason is 'tool_use', and the row of the call is not in the file"]
     more = show(claude(*rows, block(text("Found."), "msg_02", "end_turn")), tmp_path)
     assert words(more) == ["COMPLETE"]
@@ -430,7 +430,7 @@ def test_a_hook_that_stops_the_turn_is_told(tmp_path):
                         {"type": "attachment", "attachment": note}, prompt("and now"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
     assert words(seen) == ["CANCELLED", "COMPLETE"]
-    assert told(seen, "transcript.stopped") == ["line 4: the hook PostToolUse:Write stopped the turn"]
+    assert messages(seen, "transcript.stopped") == ["line 4: the hook PostToolUse:Write stopped the turn"]
 
 
 @pytest.mark.parametrize("note", [{"hookEvent": "Stop"}, {"hookName": "Stop"}, {"hookName": "SubagentStop"}])
@@ -457,7 +457,7 @@ def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_pa
 def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
     seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt("a task for security too"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
-    assert asked(seen) == ["write", "a task for security too"]
+    assert prompts(seen) == ["write", "a task for security too"]
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "File created"
 
 
@@ -467,7 +467,7 @@ def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
 ])
 def test_what_the_agent_puts_beside_results_opens_none(tmp_path, row):
     rows = [prompt("write"), block(use(**WHOLE)), result("File created"), row]
-    assert asked(show(claude(*rows, block(text("Yes."), "msg_02", "end_turn")), tmp_path)) == ["write"]
+    assert prompts(show(claude(*rows, block(text("Yes."), "msg_02", "end_turn")), tmp_path)) == ["write"]
 
 
 @pytest.mark.parametrize("said", [
@@ -554,7 +554,7 @@ def test_an_answer_that_a_parents_result_quotes_whole_is_recorded(tmp_path, behi
     assert stops(seen) == ["tool_call", "end_turn", "end_turn"]
     assert rules(seen, 2) == ["transcript.absent", "transcript.inferred.quoted"]
     assert words(seen) == ["COMPLETE", "END INFERRED"]
-    assert told(seen, "transcript.not_recorded") == []
+    assert messages(seen, "transcript.not_recorded") == []
 
 
 @pytest.mark.parametrize(("quoted", "said", "name"), [

@@ -76,11 +76,11 @@ def test_what_an_answer_was_made_of_is_freed_when_its_exchange_is_made(tmp_path,
     gc.collect()
     others = sum(type(each) is TranscriptAnswer for each in gc.get_objects())  # those that other tests left
 
-    def counted(*given):
+    def count(*given):
         give(*given)
         alive.append(sum(type(each) is TranscriptAnswer for each in gc.get_objects()) - others)
 
-    monkeypatch.setattr(TranscriptReader, "give", counted)
+    monkeypatch.setattr(TranscriptReader, "give", count)
     assert len(exchanges(path)) == 50
     assert alive == [50, *range(50, 1, -1)], "the one above is freed too, with the last answer below it"
 

@@ -32,7 +32,7 @@ CUT = "The report covers three regions. In the first, the queue was satur"
 REST = "ated for nineteen minutes. In the second, nothing happened."
 
 
-def threaded(load, *entries):
+def thread_of(load, *entries):
     return shape(load(har(*entries)))
 
 
@@ -50,7 +50,7 @@ def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(load):
     first = [user("what is here?")]
     second = [*first, assistant(None, look), result("a tree")]
     third = [*second, assistant("A tree."), user("and there?")]
-    assert threaded(
+    assert thread_of(
         load,
         entry(first, chat_body(None, "tool_calls", look)),
         entry(second, chat_body("A tree.")),
@@ -93,7 +93,7 @@ def test_the_order_of_the_entries_changes_nothing(load):
 def test_harmless_differences_do_not_part_a_conversation(load, alter):
     first = [user("tell me all")]
     second = [*map(alter, first), alter(assistant("All is well.")), user("more")]
-    assert threaded(load, entry(first, chat_body("All is well.")), entry(second, chat_body("No."))) == [
+    assert thread_of(load, entry(first, chat_body("All is well.")), entry(second, chat_body("No."))) == [
         [("tell me all", [(0, "request", 1)]), ("more", [(1, "request", 1)])]
     ]
 
@@ -102,7 +102,7 @@ def test_arguments_are_compared_as_values(load):
     asked = [user("look")]
     sent = call(arguments='{"b":1,"a":2}')
     repeated = call(arguments='{"a": 2, "b": 1}')
-    loaded = threaded(
+    loaded = thread_of(
         load,
         entry(asked, chat_body(None, "tool_calls", sent)),
         entry([*asked, assistant("", repeated), result("x")], chat_body("ok")),
@@ -115,7 +115,7 @@ def test_dropped_ids_are_forgiven_and_other_ids_are_not(load):
     sent = call(key="call_Zx9Yw8Vu7Ts6")
     for key, together in (("0", True), ("resp_1:call_Zx9Yw8Vu7Ts6", True), ("call_Aa1Bb2Cc3Dd4", False)):
         repeated = call(key=key)
-        loaded = threaded(
+        loaded = thread_of(
             load,
             entry(asked, chat_body(None, "tool_calls", sent)),
             entry([*asked, assistant(None, repeated), result("x", key)], chat_body("ok")),
@@ -148,7 +148,7 @@ def test_a_history_that_was_edited_is_followed_by_the_id_of_its_call(load):
 def test_a_changed_system_message_does_not_part_a_conversation(load):
     first = [{"role": "system", "content": "It is ten."}, user("hi")]
     second = [{"role": "system", "content": "It is eleven."}, user("hi"), assistant("Hello."), user("bye")]
-    assert len(threaded(load, entry(first, chat_body("Hello.")), entry(second, chat_body("Bye.")))) == 1
+    assert len(thread_of(load, entry(first, chat_body("Hello.")), entry(second, chat_body("Bye.")))) == 1
 
 
 def test_a_steering_message_after_tool_results_stays_in_the_turn(load):
@@ -174,7 +174,7 @@ def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(load)
     look, again = call(key="call_11111111aa"), call(key="call_22222222bb")
     second = [*start, assistant("One."), user("two"), assistant(None, look), result("x", look["id"])]
     third = [*second, assistant(None, again), result("y", again["id"])]
-    loaded = threaded(
+    loaded = thread_of(
         load,
         entry(start, chat_body("One.")),
         entry(second, chat_body(None, "tool_calls", again)),
@@ -184,7 +184,7 @@ def test_turns_whose_first_exchange_is_missing_are_joined_by_their_opening(load)
 
 
 def test_exchanges_without_a_request_are_turns_of_their_own(load):
-    assert threaded(load, entry(None, chat_body("a")), entry(None, chat_body("a"))) == [
+    assert thread_of(load, entry(None, chat_body("a")), entry(None, chat_body("a"))) == [
         [("", [(0, "request", 1)])],
         [("", [(1, "request", 1)])],
     ]
@@ -216,7 +216,7 @@ HINTS = [
 def test_a_known_hint_after_a_cut_is_a_continuation(load, hint):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(hint)]
-    assert threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))) == [
+    assert thread_of(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST))) == [
         [("write the report", [(0, "request", 1), (1, "continuation", 1)])]
     ]
 
@@ -247,7 +247,7 @@ def test_a_spent_budget_is_a_cut_whatever_the_provider_says(load, cap, places):
 def test_any_other_user_message_after_a_cut_is_a_new_turn(load, text):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(text)]
-    assert threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body("ok"))) == [
+    assert thread_of(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body("ok"))) == [
         [("write the report", [(0, "request", 1)]), (text, [(1, "request", 1)])]
     ]
 
@@ -263,7 +263,7 @@ def test_a_message_that_repeats_the_cut_text_is_a_continuation(load):
 def test_a_known_hint_after_a_clean_end_is_a_new_turn(load):
     first = [user("write the report")]
     second = [*first, assistant("Done."), user("Continue")]
-    assert threaded(load, entry(first, chat_body("Done.", "stop")), entry(second, chat_body("More."))) == [
+    assert thread_of(load, entry(first, chat_body("Done.", "stop")), entry(second, chat_body("More."))) == [
         [("write the report", [(0, "request", 1)]), ("Continue", [(1, "request", 1)])]
     ]
 
@@ -271,7 +271,7 @@ def test_a_known_hint_after_a_clean_end_is_a_new_turn(load):
 def test_a_system_hint_after_a_cut_is_a_continuation(load):
     first = [user("write the report")]
     second = [*first, assistant(CUT), {"role": "system", "content": "Go on from the cut."}]
-    loaded = threaded(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST)))
+    loaded = thread_of(load, entry(first, chat_body(CUT, "length")), entry(second, chat_body(REST)))
     assert loaded == [[("write the report", [(0, "request", 1), (1, "continuation", 1)])]]
 
 
@@ -280,7 +280,7 @@ def test_prefills_are_continuations_one_after_the_other(load):
     second = [*first, assistant(CUT)]
     third = [*first, assistant(CUT + REST)]
     after = [*first, assistant(CUT + REST + " The end."), user("thanks")]
-    assert threaded(
+    assert thread_of(
         load,
         entry(first, chat_body(CUT, "length")),
         entry(second, chat_body(REST, "length")),
@@ -300,7 +300,7 @@ def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed
     second = [*first, assistant(CUT), hint]
     tail = "was saturated for nineteen minutes, so that nothing else could be served at all that morn"
     third = [*first, assistant(CUT[:-9] + tail), hint]  # "was satur" stood twice and was removed once
-    assert threaded(
+    assert thread_of(
         load,
         entry(first, chat_body(CUT, "length")),
         entry(second, chat_body(tail, "length")),
@@ -310,7 +310,7 @@ def test_segments_that_the_client_joined_with_their_overlap_removed_are_followed
 
 def test_a_prefill_of_the_users_own_is_a_request(load):
     asked = [user("as JSON"), assistant("{")]
-    assert threaded(load, entry(asked, chat_body('"a": 1}'))) == [[("as JSON", [(0, "request", 1)])]]
+    assert thread_of(load, entry(asked, chat_body('"a": 1}'))) == [[("as JSON", [(0, "request", 1)])]]
 
 
 def test_a_hint_where_the_cut_answer_was_left_out(load):
@@ -391,7 +391,7 @@ CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3
 def test_a_cut_call_is_repaired_or_was_run(load, history, place):
     first = [user("write it")]
     text = "I will write it." if history[0].get("content") == "I will write it." else None
-    loaded = threaded(
+    loaded = thread_of(
         load, entry(first, chat_body(text, "length", CUT_CALL)), entry([*first, *history], chat_body("ok"))
     )
     assert loaded == [[("write it", [(0, "request", 1), (1, place, 1)])]]
@@ -400,14 +400,14 @@ def test_a_cut_call_is_repaired_or_was_run(load, history, place):
 def test_a_masked_cut_counts_as_a_cut(load):
     first = [user("write it")]
     second = [*first, assistant(None, CUT_CALL), result("the call was truncated and not executed", "call_0a1b2c3d4e")]
-    loaded = threaded(load, entry(first, chat_body(None, "tool_calls", CUT_CALL)), entry(second, chat_body("ok")))
+    loaded = thread_of(load, entry(first, chat_body(None, "tool_calls", CUT_CALL)), entry(second, chat_body("ok")))
     assert loaded[0][0][1][1] == (1, "repair", 1)
 
 
 def test_an_error_result_of_a_complete_call_is_no_repair(load):
     look = call()
     second = [user("look"), assistant(None, look), result("Error: invalid input, truncated file")]
-    loaded = threaded(
+    loaded = thread_of(
         load, entry([user("look")], chat_body(None, "tool_calls", look)), entry(second, chat_body("ok"))
     )
     assert loaded[0][0][1][1] == (1, "tool_result", 1)
@@ -426,14 +426,14 @@ def test_an_error_result_of_a_complete_call_is_no_repair(load):
 def test_the_same_request_after_a_failure_is_a_retry(load, body, status):
     asked = [user("hi")]
     failed = entry(asked, body, status=status)
-    assert threaded(load, failed, failed, entry(asked, chat_body("hello"))) == [
+    assert thread_of(load, failed, failed, entry(asked, chat_body("hello"))) == [
         [("hi", [(0, "request", 1), (1, "retry", 1), (2, "retry", 2)])]
     ]
 
 
 def test_the_same_request_after_an_answer_is_another_conversation(load):
     asked = [user("hi")]
-    loaded = threaded(load, entry(asked, chat_body("hello")), entry(asked, chat_body("hello again")))
+    loaded = thread_of(load, entry(asked, chat_body("hello")), entry(asked, chat_body("hello again")))
     assert loaded == [[("hi", [(0, "request", 1)])], [("hi", [(1, "request", 1)])]]
 
 
@@ -458,7 +458,7 @@ def test_the_same_request_to_another_model_is_no_retry(load):
     asked = [user("hi")]
     error = entry(asked, '{"error": {"message": "x"}}', status=500)
     assert (
-        len(threaded(load, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked})))
+        len(thread_of(load, error, entry(asked, chat_body("hello"), request={"model": "other", "messages": asked})))
         == 2
     )
 
@@ -470,7 +470,7 @@ def test_the_same_request_to_another_model_is_no_retry(load):
 def test_the_same_request_to_another_server_is_no_retry(load, first, second, turns):
     asked, path = [user("hi")], "/v1/chat/completions"
     error = entry(asked, '{"error": {"message": "x"}}', status=500, url=first + path)
-    assert len(threaded(load, error, entry(asked, chat_body("hello"), url=second + path))) == turns
+    assert len(thread_of(load, error, entry(asked, chat_body("hello"), url=second + path))) == turns
 
 
 def test_an_entry_that_is_no_llm_traffic_is_named_by_its_whole_server(load):
@@ -482,10 +482,10 @@ def test_a_larger_cap_after_a_cut_call_is_a_repair_where_the_order_is_known(load
     asked = [user("write it")]
     first = entry(asked, chat_body(None, "length", CUT_CALL), max_tokens=64, started="2026-03-01T10:00:00Z")
     second = entry(asked, chat_body(None, "tool_calls", call()), max_tokens=128, started="2026-03-01T10:00:05Z")
-    assert threaded(load, first, second) == [[("write it", [(0, "request", 1), (1, "repair", 1)])]]
+    assert thread_of(load, first, second) == [[("write it", [(0, "request", 1), (1, "repair", 1)])]]
     for each in (first, second):
         each["startedDateTime"] = "2026-01-01T00:00:00Z"
-    assert len(threaded(load, first, second)) == 2
+    assert len(thread_of(load, first, second)) == 2
 
 
 def test_a_second_answer_to_the_same_results_is_a_branch(load):
@@ -570,7 +570,7 @@ def test_the_ids_of_calls_tell_parents_apart_where_the_client_shortened_the_text
 def test_a_signature_tells_parents_apart(load, sent, back):
     asked = [{"role": "user", "parts": [{"text": "look"}]}]
 
-    def called(signature):
+    def gemini_call(signature):
         return {
             "role": "model",
             "parts": [{"functionCall": {"name": "look", "args": {}}, "thoughtSignature": signature}],
@@ -582,13 +582,13 @@ def test_a_signature_tells_parents_apart(load, sent, back):
     results = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"value": "tree"}}}]}
     loaded = load(
         har(
-            entry(None, answer(called("c2lnMQ==")), url=GEMINI, request={"contents": asked}),
-            entry(None, answer(called(sent)), url=GEMINI, request={"contents": asked}),
+            entry(None, answer(gemini_call("c2lnMQ==")), url=GEMINI, request={"contents": asked}),
+            entry(None, answer(gemini_call(sent)), url=GEMINI, request={"contents": asked}),
             entry(
                 None,
                 answer({"role": "model", "parts": [{"text": "ok"}]}),
                 url=GEMINI,
-                request={"contents": [*asked, called(back), results]},
+                request={"contents": [*asked, gemini_call(back), results]},
             ),
         )
     )
@@ -598,7 +598,7 @@ def test_a_signature_tells_parents_apart(load, sent, back):
 def test_a_new_message_after_a_failure_stays_in_the_conversation(load):
     asked = [user("hi")]
     failed = entry(asked, '{"error": {"message": "x"}}', status=500)
-    loaded = threaded(load, failed, entry([*asked, user("are you there?")], chat_body("yes")))
+    loaded = thread_of(load, failed, entry([*asked, user("are you there?")], chat_body("yes")))
     assert loaded == [[("hi", [(0, "request", 1)]), ("are you there?", [(1, "request", 1)])]]
 
 
@@ -644,7 +644,7 @@ def test_a_paused_answer_that_is_echoed_is_a_resume(load):
     ]
     first = {"messages": [user("find x")], "model": "claude", "max_tokens": 9}
     second = {**first, "messages": [user("find x"), {"role": "assistant", "content": content}]}
-    assert threaded(
+    assert thread_of(
         load,
         entry(None, claude(content, "pause_turn"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "Found."}], "end_turn"), **asks(MESSAGES, **second)),
@@ -661,7 +661,7 @@ def test_anthropic_tool_results_with_an_error_flag_after_a_cut_are_a_repair(load
         **first,
         "messages": [user("write"), {"role": "assistant", "content": content}, {"role": "user", "content": answer}],
     }
-    assert threaded(
+    assert thread_of(
         load,
         entry(None, claude(content, "max_tokens"), **asks(MESSAGES, **first)),
         entry(None, claude([{"type": "text", "text": "ok"}], "end_turn"), **asks(MESSAGES, **second)),
@@ -692,7 +692,7 @@ def test_a_chain_of_response_ids_is_a_conversation(load):
         "status": "completed",
     }
     output = {"type": "function_call_output", "call_id": "call_1", "output": "a tree"}
-    loaded = threaded(
+    loaded = thread_of(
         load,
         entry(
             None,
@@ -711,7 +711,7 @@ def test_a_chain_of_response_ids_is_a_conversation(load):
 
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
-    assert threaded(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
+    assert thread_of(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
         [("bye", [(0, "request", 1)])]
     ]
 
@@ -719,7 +719,7 @@ def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
 def test_ids_that_name_one_another_end_nowhere(load):
     first = asks(RESPONSES, model="m", input="a", previous_response_id="resp_b")
     second = asks(RESPONSES, model="m", input="b", previous_response_id="resp_a")
-    loaded = threaded(
+    loaded = thread_of(
         load,
         entry(None, responses("resp_a", [message_item("A")]), **first),
         entry(None, responses("resp_b", [message_item("B")]), **second),
@@ -730,7 +730,7 @@ def test_ids_that_name_one_another_end_nowhere(load):
 def test_a_background_response_that_is_polled_is_a_resume(load):
     asked = asks(RESPONSES, model="m", input="think", background=True)
     poll = entry(None, responses("resp_a", [message_item("Done.")]), url=RESPONSES + "/resp_a", method="GET")
-    assert threaded(load, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
+    assert thread_of(load, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
         [("think", [(0, "request", 1), (1, "resume", 1)])]
     ]
 
@@ -756,7 +756,7 @@ def test_a_continuation_token_is_a_resume(load):
     first = json.loads(answer("a", "CONTINUATION"))
     first["continuationToken"] = "dG9rZW4="
     first["candidates"][0]["continuationToken"] = "dG9rZW4="
-    loaded = threaded(
+    loaded = thread_of(
         load,
         entry(None, json.dumps(first), **asks(GEMINI, **asked)),
         entry(None, answer("b", "STOP"), **asks(GEMINI, **asked, continuationToken="dG9rZW4=")),
@@ -859,30 +859,30 @@ def completion(text: str, word: str) -> str:
     return json.dumps({"object": "text_completion", "choices": [{"text": text, "index": 0, "finish_reason": word}]})
 
 
-def generated(text: str, word: str) -> str:
+def generation(text: str, word: str) -> str:
     return json.dumps({"model": "m", "response": text, "done": True, "done_reason": word})
 
 
-def completed(text: str, word: str) -> str:
+def text_completion(text: str, word: str) -> str:
     word = {"stop": "stop_sequence", "length": "max_tokens"}[word]
     return json.dumps({"type": "completion", "id": text, "completion": text, "stop_reason": word})
 
 
 TEXT_FORMATS = pytest.mark.parametrize(("url", "body"), [
-    ("https://api.openai.com/v1/completions", completion), ("http://127.0.0.1:11434/api/generate", generated),
-    ("https://api.anthropic.com/v1/complete", completed)])
+    ("https://api.openai.com/v1/completions", completion), ("http://127.0.0.1:11434/api/generate", generation),
+    ("https://api.anthropic.com/v1/complete", text_completion)])
 
 
-def prompted(load, url, *exchanges):
-    return threaded(load, *(entry(None, body, url=url, request={"model": "m", "prompt": prompt, "stream": False})
-                              for prompt, body in exchanges))
+def prompt_thread(load, url, *exchanges):
+    return thread_of(load, *(entry(None, body, url=url, request={"model": "m", "prompt": prompt, "stream": False})
+                             for prompt, body in exchanges))
 
 
 @TEXT_FORMATS
 @pytest.mark.parametrize("between", ["", "\n\n"])
 def test_a_prompt_that_ends_with_its_answer_continues_it(load, url, body, between):
     """Each was a turn of its own: the answer counted as cut though the next request had the rest of it."""
-    assert prompted(
+    assert prompt_thread(
         load, url, ("Tell me.", body(CUT, "length")), (f"Tell me.{between}{CUT}", body("ated.", "stop")),
     ) == [[("Tell me.", [(0, "request", 1), (1, "continuation", 1)])]]
 
@@ -890,7 +890,7 @@ def test_a_prompt_that_ends_with_its_answer_continues_it(load, url, body, betwee
 @TEXT_FORMATS
 def test_what_a_prompt_adds_behind_an_answer_is_the_next_message(load, url, body):
     first, second = "User: go\nBot:", "\nUser: and then?\nBot:"
-    assert prompted(
+    assert prompt_thread(
         load, url, (first, body(" Done.", "stop")), (f"{first} Done.{second}", body(" Nothing.", "stop")),
         (f"{first} Done.{second} Nothing.{second}", body(" Still nothing.", "stop")),
     ) == [[(first, [(0, "request", 1)]), (second.strip(), [(1, "request", 1)]), (second.strip(), [(2, "request", 1)])]]
@@ -898,29 +898,29 @@ def test_what_a_prompt_adds_behind_an_answer_is_the_next_message(load, url, body
 
 @TEXT_FORMATS
 def test_prompts_that_only_begin_alike_are_conversations_of_their_own(load, url, body):
-    found = prompted(load, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
-                     ("Tell me. Two.", body("Three.", "stop")), ("Tell me.", body("", "stop")))
+    found = prompt_thread(load, url, ("Tell me.", body("One.", "stop")), ("Tell me. One", body("Two.", "stop")),
+                          ("Tell me. Two.", body("Three.", "stop")), ("Tell me.", body("", "stop")))
     assert [len(conversation) for conversation in found] == [1, 1, 1, 1]
 
 
 @TEXT_FORMATS
 def test_a_short_cut_answer_may_be_the_beginning_of_another_prompt_by_chance(load, url, body):
     """`CUT, COMPLETED` or an answer that was lost: of a cut answer of one letter any other prompt seemed the rest."""
-    found = prompted(load, url, ("Write", body(" a", "length")), ("Write about dogs.", body("Dogs.", "stop")))
+    found = prompt_thread(load, url, ("Write", body(" a", "length")), ("Write about dogs.", body("Dogs.", "stop")))
     assert len(found) == 2
 
 
 def test_of_several_prompts_and_of_none_nothing_is_continued(load):
     """The first answer was taken for that of the last prompt; any prompt continued an answer to none."""
     url, text = "https://api.openai.com/v1/completions", "It is a long story"
-    assert len(prompted(load, url, (["Once.", "Twice."], completion(text, "stop")),
-                        ("Twice." + text, completion("x", "stop")), ("", completion(text, "stop")),
-                        (text + ", she said.", completion("y", "stop")), (None, completion("z", "stop")))) == 5
+    assert len(prompt_thread(load, url, (["Once.", "Twice."], completion(text, "stop")),
+                             ("Twice." + text, completion("x", "stop")), ("", completion(text, "stop")),
+                             (text + ", she said.", completion("y", "stop")), (None, completion("z", "stop")))) == 5
 
 
 def test_a_prompt_beside_another_image_continues_nothing(load):
     url, first = "http://127.0.0.1:11434/api/generate", "What is this?"
-    found = threaded(load, *(entry(None, generated(text, word), url=url, request={
+    found = thread_of(load, *(entry(None, generation(text, word), url=url, request={
         "model": "m", "prompt": prompt, "images": [image]}) for prompt, image, text, word in (
             (first, "YQ==", CUT, "length"), (first + CUT, "Yg==", "ated.", "stop"))))
     assert len(found) == 2

@@ -15,7 +15,7 @@ LOST = None
 """The answer to a request that failed."""
 
 
-class Sent(NamedTuple):
+class Exchange(NamedTuple):
     """One request of a trace with its answer, and the turn to which it belongs."""
 
     turn: int
@@ -33,7 +33,7 @@ def result(key: str) -> Row:
     return {"role": "tool", "tool_call_id": key, "content": "a.py"}
 
 
-def said(text: str) -> Row:
+def reply(text: str) -> Row:
     return {"role": "assistant", "content": text}
 
 
@@ -41,7 +41,7 @@ def user(text: str) -> Row:
     return {"role": "user", "content": text}
 
 
-def litellm(sent: list[Sent]) -> str:
+def litellm(sent: list[Exchange]) -> str:
     return "".join(json.dumps({
         "id": f"p{at}", "trace_id": "t", "call_type": "acompletion", "model": "gpt-5", "custom_llm_provider": "openai",
         "startTime": 1.7e9 + at, "messages": one.messages, "model_parameters": {"temperature": 0},
@@ -51,7 +51,7 @@ def litellm(sent: list[Sent]) -> str:
     }) + "\n" for at, one in enumerate(sent))
 
 
-def langfuse(sent: list[Sent]) -> str:
+def langfuse(sent: list[Exchange]) -> str:
     return json.dumps({"trace": {"id": "t", "projectId": "p"}, "observations": [{
         "id": f"g{at}", "traceId": "t", "type": "GENERATION", "startTime": f"2026-01-01T00:00:{at:02}Z", "model": "m",
         "input": one.messages,
@@ -60,7 +60,7 @@ def langfuse(sent: list[Sent]) -> str:
     } for at, one in enumerate(sent)]})
 
 
-def otlp(sent: list[Sent], **more: str) -> str:
+def otlp(sent: list[Exchange], **more: str) -> str:
     spans = []
     for at, one in enumerate(sent):
         held = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
@@ -74,14 +74,14 @@ def otlp(sent: list[Sent], **more: str) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 
-def conversation(sent: list[Sent]) -> str:
+def conversation(sent: list[Exchange]) -> str:
     return otlp(sent, **{"gen_ai.conversation.id": "c1"})
 
 
 every_format = pytest.mark.parametrize("form", [litellm, langfuse, otlp, conversation])
 
 
-def check(form: Any, sent: list[Sent], tmp_path: Any, first: str = "COMPLETE") -> None:
+def check(form: Any, sent: list[Exchange], tmp_path: Any, first: str = "COMPLETE") -> None:
     """The turns are those of the agents, with these verdicts, and no call lacks its result."""
     seen = show(form(sent), tmp_path)
     turns = [[at for at, one in enumerate(sent) if one.turn == number] for number in {one.turn for one in sent}]
@@ -93,9 +93,9 @@ def check(form: Any, sent: list[Sent], tmp_path: Any, first: str = "COMPLETE") -
 @every_format
 def test_two_agents_that_begin_with_the_same_request_are_two(form, tmp_path):
     go = user("go")
-    check(form, [Sent(1, [go], calls("a"), "tool_calls"), Sent(2, [go], calls("b", "c"), "tool_calls"),
-                 Sent(1, [go, calls("a"), result("a")], said("Done a.")),
-                 Sent(2, [go, calls("b", "c"), result("b"), result("c")], said("Done b."))], tmp_path)
+    check(form, [Exchange(1, [go], calls("a"), "tool_calls"), Exchange(2, [go], calls("b", "c"), "tool_calls"),
+                 Exchange(1, [go, calls("a"), result("a")], reply("Done a.")),
+                 Exchange(2, [go, calls("b", "c"), result("b"), result("c")], reply("Done b."))], tmp_path)
 
 
 @every_format
@@ -104,23 +104,25 @@ def test_two_agents_that_begin_with_the_same_request_are_two(form, tmp_path):
     (LOST, "stop", "RETRIED"), (calls("x", arguments='{"path": "a'), "length", "CALL REPAIRED")])
 def test_a_request_that_is_sent_again_stays_in_its_turn(form, lost, word, verdict, done, tmp_path):
     asks, other = [user("task 1"), *done], user("task 2")
-    sent = [Sent(1, asks[:1], calls("z"), "tool_calls")] if done else []
-    check(form, [*sent, Sent(1, asks, lost, word), Sent(2, [other], calls("b"), "tool_calls"),
-                 Sent(1, asks, calls("a"), "tool_calls"), Sent(2, [other, calls("b"), result("b")], said("Done b.")),
-                 Sent(1, [*asks, calls("a"), result("a")], said("Done a."))], tmp_path, verdict)
+    sent = [Exchange(1, asks[:1], calls("z"), "tool_calls")] if done else []
+    check(form, [*sent, Exchange(1, asks, lost, word), Exchange(2, [other], calls("b"), "tool_calls"),
+                 Exchange(1, asks, calls("a"), "tool_calls"),
+                 Exchange(2, [other, calls("b"), result("b")], reply("Done b.")),
+                 Exchange(1, [*asks, calls("a"), result("a")], reply("Done a."))], tmp_path, verdict)
 
 
 @every_format
 def test_the_last_answer_places_a_request_whose_history_was_rewritten(form, tmp_path):
-    sent = [Sent(at, [user(f"task {at}")], calls(f"c{at}"), "tool_calls") for at in (1, 2)]
-    sent += [Sent(at, [user("A summary."), calls(f"c{at}"), result(f"c{at}")], said(f"Done {at}.")) for at in (1, 2)]
+    sent = [Exchange(at, [user(f"task {at}")], calls(f"c{at}"), "tool_calls") for at in (1, 2)]
+    sent += [Exchange(at, [user("A summary."), calls(f"c{at}"), result(f"c{at}")], reply(f"Done {at}."))
+             for at in (1, 2)]
     check(form, sent, tmp_path)
 
 
 @every_format
 def test_the_id_of_a_result_places_a_request_of_new_messages_alone(form, tmp_path):
-    sent = [Sent(at, [user(f"task {at}")], calls(f"c{at}"), "tool_calls") for at in (1, 2)]
-    check(form, sent + [Sent(at, [result(f"c{at}")], said(f"Done {at}.")) for at in (1, 2)], tmp_path)
+    sent = [Exchange(at, [user(f"task {at}")], calls(f"c{at}"), "tool_calls") for at in (1, 2)]
+    check(form, sent + [Exchange(at, [result(f"c{at}")], reply(f"Done {at}.")) for at in (1, 2)], tmp_path)
 
 
 @every_format
@@ -128,8 +130,8 @@ def test_the_id_of_a_result_places_a_request_of_new_messages_alone(form, tmp_pat
 def test_a_request_of_a_user_begins_a_conversation(form, role, tmp_path):
     """The first answer is cut, and the second agent does not go on with it."""
     before = [] if role is None else [{"role": role, "content": "s"}]
-    seen = show(form([Sent(1, [*before, user("task 1")], said("The half"), "length"),
-                       Sent(2, [*before, user("task 2")], said("Done."))]), tmp_path)
+    seen = show(form([Exchange(1, [*before, user("task 1")], reply("The half"), "length"),
+                      Exchange(2, [*before, user("task 2")], reply("Done."))]), tmp_path)
     assert len({turn.conversation for turn in seen.turns}) == 2
 
 
@@ -158,7 +160,7 @@ def test_without_messages_the_time_decides_and_only_in_one_conversation():
 
 @pytest.mark.parametrize("form", [langfuse, otlp])
 def test_a_place_by_time_alone_is_reported(form, tmp_path):
-    sent = [Sent(1, [user("go")], said("One.")), Sent(1, [], said("Two."))]
+    sent = [Exchange(1, [user("go")], reply("One.")), Exchange(1, [], reply("Two."))]
     assert f"{trace_order.BY_TIME}: 1" in "".join(map(str, show(form(sent), tmp_path).inputs[0].notices))
     assert trace_order.BY_TIME not in "".join(map(str, show(form(sent[:1]), tmp_path).inputs[0].notices))
 
@@ -168,6 +170,6 @@ def test_requests_of_one_trace_are_not_compared_each_with_each(form, tmp_path, m
     looked: list[int] = []
     items = trace_order._items_of
     monkeypatch.setattr(trace_order, "_items_of", lambda given: looked.append(0) or items(given))
-    sent = [Sent(at, [user(f"task {at}")] * (at + 1), calls(f"c{at}"), "tool_calls") for at in range(40)]
+    sent = [Exchange(at, [user(f"task {at}")] * (at + 1), calls(f"c{at}"), "tool_calls") for at in range(40)]
     assert len({turn.conversation for turn in show(form(sent), tmp_path).turns}) == 40
     assert len(looked) <= 120  # the request, its answer, and the last answer of its history

@@ -21,7 +21,7 @@ def notices(seen) -> str:
     return "\n".join(seen.inputs[0].notices)
 
 
-def acted(said: str = "Look.", action: str = "ls -la", **more: Any) -> Row:
+def move(said: str = "Look.", action: str = "ls -la", **more: Any) -> Row:
     return {"role": "assistant", "content": said, "action": action, **more}
 
 
@@ -45,7 +45,7 @@ def mini(*rows: Row, model: str = "deepseek/deepseek-chat", cap: int | None = No
                        "info": {"mini_version": "2.4.6", "config": {"model": given}}}, indent=1)
 
 
-def answered(word: str, *calls: Row, model: str = "deepseek-chat") -> Row:
+def reply(word: str, *calls: Row, model: str = "deepseek-chat") -> Row:
     return {"role": "assistant", "content": "hi", "tool_calls": list(calls),
             "extra": {"response": litellm(word, model, *calls)}}
 
@@ -55,8 +55,8 @@ def answered(word: str, *calls: Row, model: str = "deepseek-chat") -> Row:
 
 def test_a_command_is_a_call_and_the_next_message_its_result(tmp_path):
     demo = {"role": "user", "content": "a demonstration", "is_demo": True}
-    seen = show(swe({"role": "system", "content": "s"}, demo, TASK, acted(), {"role": "user", "content": "a.py"},
-                     acted("Done.", "submit")), tmp_path)
+    seen = show(swe({"role": "system", "content": "s"}, demo, TASK, move(), {"role": "user", "content": "a.py"},
+                    move("Done.", "submit")), tmp_path)
     assert stops(seen) == ["tool_call", "unknown"]
     assert places(seen) == [["request", "tool_result"]]
     first = seen.responses[0].exchange
@@ -71,17 +71,17 @@ def test_a_command_is_a_call_and_the_next_message_its_result(tmp_path):
 
 def test_what_came_of_the_last_command_stands_in_the_steps(tmp_path):
     steps = [{"action": "submit", "observation": "diff", "response": "Done."}]
-    seen = show(swe(TASK, acted("Done.", "submit"), trajectory=steps), tmp_path)
+    seen = show(swe(TASK, move("Done.", "submit"), trajectory=steps), tmp_path)
     assert rules(seen) == ["transcript.absent", "transcript.inferred.calls_answered"]
     other = [{"action": "ls", "observation": "diff", "response": "Done."}]
-    assert stops(show(swe(TASK, acted("Done.", "submit"), trajectory=other), tmp_path)) == ["unknown"]
+    assert stops(show(swe(TASK, move("Done.", "submit"), trajectory=other), tmp_path)) == ["unknown"]
 
 
 def test_a_last_command_without_an_output_has_no_result_and_the_runs_own_word_tells_its_end(tmp_path):
     steps = [{"action": "submit", "observation": "", "response": "Done."}]
-    seen = show(swe(TASK, acted("Done.", "submit"), trajectory=steps), tmp_path)
+    seen = show(swe(TASK, move("Done.", "submit"), trajectory=steps), tmp_path)
     assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"]), "nothing answers the call"
-    seen = show(swe(TASK, acted("Done.", "submit"), trajectory=steps, info={"exit_status": "submitted"}), tmp_path)
+    seen = show(swe(TASK, move("Done.", "submit"), trajectory=steps, info={"exit_status": "submitted"}), tmp_path)
     assert rules(seen) == ["transcript.recorder", "swe_agent.exit_status"]
     assert words(seen) == ["COMPLETE SO FAR"]
     assert '"submitted" as the recorder says' in seen.turns[0].verdict.sentence
@@ -92,7 +92,7 @@ def test_a_last_command_without_an_output_has_no_result_and_the_runs_own_word_te
 @pytest.mark.parametrize("status", ["exit_cost", "submitted (exit_format)", "submitted"])
 def test_the_runs_own_word_is_said_at_its_last_answer_and_is_no_stop_reason(status, tmp_path):
     steps = [{"action": "ls", "observation": "a.py", "response": "Look."}]
-    seen = show(swe(TASK, acted("Look.", "ls"), trajectory=steps, info={"exit_status": status}), tmp_path)
+    seen = show(swe(TASK, move("Look.", "ls"), trajectory=steps, info={"exit_status": status}), tmp_path)
     assert stops(seen) == ["tool_call"], "its call has a result"
     (noted,) = [each.finding for each in seen.findings if each.finding.rule == "transcript.exit_status"]
     assert noted.message.startswith(f"the run ended with exit_status {status!r}: the recorder's word")
@@ -100,7 +100,7 @@ def test_the_runs_own_word_is_said_at_its_last_answer_and_is_no_stop_reason(stat
 
 
 def test_what_came_of_the_last_command_is_a_result_though_commands_have_no_names(tmp_path):
-    rows = [TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit")]
+    rows = [TASK, move(), {"role": "user", "content": "a.py"}, move("Done.", "submit")]
     seen = show(swe(*rows, {"role": "user", "content": "patched"}), tmp_path)
     assert [(told.entry, told.result.text) for told in seen.inputs[0].answers] == [(3, "patched")]
     assert not show(swe(*rows), tmp_path).inputs[0].answers
@@ -109,32 +109,32 @@ def test_what_came_of_the_last_command_is_a_result_though_commands_have_no_names
 @pytest.mark.parametrize("rounds", [10, 11, 12])
 def test_no_limit_of_ours_ends_the_run_of_an_agent(rounds, tmp_path):
     seen = {"role": "user", "content": "x"}
-    rows = [row for number in range(rounds) for row in (acted(action=f"cat {number}"), seen)]
+    rows = [row for number in range(rounds) for row in (move(action=f"cat {number}"), seen)]
     assert words(show(swe(TASK, *rows), tmp_path)) == ["END INFERRED"]
 
 
 def test_calls_of_the_model_keep_their_arguments_and_a_cut_one_is_seen(tmp_path):
     cut = function(arguments='{"command": "ls')
-    seen = show(swe(TASK, acted(tool_calls=[cut])), tmp_path)
+    seen = show(swe(TASK, move(tool_calls=[cut])), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert rules(seen) == ["transcript.absent", "transcript.inferred.call_cut"]
     result = {"role": "tool", "content": "a.py", "tool_call_ids": ["call_a1b2c3d4"]}
-    whole = show(swe(TASK, acted(tool_calls=[function()]), result), tmp_path)
+    whole = show(swe(TASK, move(tool_calls=[function()]), result), tmp_path)
     assert stops(whole) == ["tool_call"]
 
 
 def test_a_command_is_no_json_and_no_cut_is_read_from_it(tmp_path):
-    assert stops(show(swe(TASK, acted(action='{"a')), tmp_path)) == ["unknown"]
+    assert stops(show(swe(TASK, move(action='{"a')), tmp_path)) == ["unknown"]
 
 
 def test_an_answer_without_a_command_is_asked_for_again_in_the_same_turn(tmp_path):
-    seen = show(swe(TASK, acted("hm", ""), {"role": "user", "content": "No command found."}, acted()), tmp_path)
+    seen = show(swe(TASK, move("hm", ""), {"role": "user", "content": "No command found."}, move()), tmp_path)
     assert places(seen) == [["request", "repair"]]
 
 
 def test_the_run_is_told_and_its_model_and_cap_are_taken(tmp_path):
     settings = json.dumps({"agent": {"model": {"name": "gpt-4o", "max_output_tokens": 64}}})
-    seen = show(swe(TASK, acted(), replay_config=settings, info={
+    seen = show(swe(TASK, move(), replay_config=settings, info={
         "exit_status": "exit_context", "model_stats": {"tokens_sent": 1200, "tokens_received": 3}}), tmp_path)
     assert "the run ended with exit_status 'exit_context': its outcome, not a stop reason" in notices(seen)
     assert "tokens are counted for the whole run alone: 1,200 in, 3 out" in notices(seen)
@@ -142,7 +142,7 @@ def test_the_run_is_told_and_its_model_and_cap_are_taken(tmp_path):
     assert (exchange.response.model, exchange.request.max_tokens, exchange.response.usage) == ("gpt-4o", 64, None)
 
 
-def gave_up(why: str, **more: Any) -> Row:
+def give_up(why: str, **more: Any) -> Row:
     return {"role": "assistant", "content": why, "thought": why, "action": "", "tool_calls": None, **more}
 
 
@@ -153,12 +153,12 @@ def gave_up(why: str, **more: Any) -> Row:
     ("Exit due to repeated format/blocklist/bash syntax errors", "tool_call", "CANCELLED"),
 ])
 def test_what_the_agent_says_as_it_gives_up_is_no_answer(why, stop, word, tmp_path):
-    rows = [TASK, acted(), {"role": "user", "content": "a.py"}]
+    rows = [TASK, move(), {"role": "user", "content": "a.py"}]
     end = {"role": "user", "content": "Exited (autosubmitted)"}
-    seen = show(swe(*rows, gave_up(why), end), tmp_path)
+    seen = show(swe(*rows, give_up(why), end), tmp_path)
     assert (stops(seen)[-1], words(seen)) == (stop, [word])
     assert [facts.exchange.response.text for facts in seen.responses if facts.exchange.response.text] == ["Look."]
-    older = show(swe(*rows, gave_up(why, action="exit_context"), end), tmp_path)
+    older = show(swe(*rows, give_up(why, action="exit_context"), end), tmp_path)
     assert words(older) == [word]
     steps = [{"response": "Look.", "thought": "Look.", "action": "ls", "observation": "a.py"},
              {"response": why, "thought": why, "action": "", "observation": ""}]
@@ -168,12 +168,12 @@ def test_what_the_agent_says_as_it_gives_up_is_no_answer(why, stop, word, tmp_pa
 @pytest.mark.parametrize("more", [{"action": "ls"}, {"thought": "Exit"}, {"tool_calls": [function()]}, {"action": 7},
                                   {"content": "Exit due to context window, I think"}])
 def test_a_model_that_says_so_has_answered(more, tmp_path):
-    seen = show(swe(TASK, gave_up("Exit due to context window", **more)), tmp_path)
+    seen = show(swe(TASK, give_up("Exit due to context window", **more)), tmp_path)
     assert seen.responses[0].exchange.response.text.startswith("Exit due to context window")
 
 
 def test_answers_that_the_history_lacks_are_counted(tmp_path):
-    rows = [TASK, acted(), {"role": "user", "content": "a.py"}]
+    rows = [TASK, move(), {"role": "user", "content": "a.py"}]
     for made, told in ((2, True), (1, False)):
         seen = show(swe(*rows, info={"model_stats": {"api_calls": made}}), tmp_path)
         assert ("the run made 2 requests, and its history has the answers to 1 of them" in notices(seen)) is told
@@ -185,13 +185,13 @@ def test_steps_and_attempts_are_read_where_there_is_no_history(tmp_path):
     assert stops(seen) == ["tool_call", "tool_call"]
     long = {**step, "observation": "x" * 70_000}
     assert stops(show(json.dumps({"trajectory": [long, step], "info": {}}), tmp_path)) == ["tool_call", "tool_call"]
-    again = show(json.dumps({"attempts": [{"history": [TASK, acted()]}, {"trajectory": [step]}], "info": {}}),
-                  tmp_path)
+    again = show(json.dumps({"attempts": [{"history": [TASK, move()]}, {"trajectory": [step]}], "info": {}}),
+                 tmp_path)
     assert [facts.exchange.entry for facts in again.responses] == [1, 2]
 
 
 def test_each_attempt_is_a_conversation_of_its_own(tmp_path):
-    held = [{"history": [TASK, acted()]}, {"history": []}, {"history": [TASK, acted("Again.")]}]
+    held = [{"history": [TASK, move()]}, {"history": []}, {"history": [TASK, move("Again.")]}]
     seen = show(json.dumps({"attempts": held, "info": {}}), tmp_path)
     assert [facts.exchange.session for facts in seen.responses] == ["attempt 1", "attempt 3"]
     assert places(seen) == [["request"], ["request"]]
@@ -199,7 +199,7 @@ def test_each_attempt_is_a_conversation_of_its_own(tmp_path):
 
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
-    whole = swe(TASK, acted(), {"role": "user", "content": "a.py"}, acted("Done.", "submit"))
+    whole = swe(TASK, move(), {"role": "user", "content": "a.py"}, move("Done.", "submit"))
     text = json.dumps({"environment": "e", "history": json.loads(whole)["history"], "trajectory": []})
     seen = show(text[: text.index('"submit"')], tmp_path)
     assert len(seen.responses) == 1
@@ -207,7 +207,7 @@ def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
 
 
 def test_a_demonstration_is_a_history_alone(tmp_path):
-    assert stops(show(json.dumps({"history": [TASK, acted()]}), tmp_path)) == ["unknown"]
+    assert stops(show(json.dumps({"history": [TASK, move()]}), tmp_path)) == ["unknown"]
     path = tmp_path / "empty.json"
     path.write_text(json.dumps({"trajectory": None, "info": None}))
     assert open_paths([str(path)]).inputs[0].error is None
@@ -224,7 +224,7 @@ def test_a_demonstration_is_a_history_alone(tmp_path):
     ("vertex_ai/gemini-2.5-pro", "transcript.recorder"),
 ])
 def test_the_word_is_litellms_where_the_api_has_words_of_other_names(model, rule, tmp_path):
-    seen = show(mini(TASK, answered("length"), model=model), tmp_path)
+    seen = show(mini(TASK, reply("length"), model=model), tmp_path)
     assert stops(seen) == ["max_tokens"]
     assert rules(seen)[0] == rule
     raw = seen.responses[0].exchange.response.raw_stop_reason
@@ -236,7 +236,7 @@ def test_the_word_is_litellms_where_the_api_has_words_of_other_names(model, rule
     ("STOP", "deepseek/deepseek-chat", "unknown"), ("HALT", "@google/gemini-3-pro", "unknown"),
 ])
 def test_a_word_of_the_models_own_api_is_the_providers(word, model, stop, tmp_path):
-    seen = show(mini(TASK, answered(word), model=model), tmp_path)
+    seen = show(mini(TASK, reply(word), model=model), tmp_path)
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.provider", "unknown_word" if stop == "unknown" else "native.stop_reasons"]
     assert seen.responses[0].exchange.response.raw_stop_reason == word
@@ -245,7 +245,7 @@ def test_a_word_of_the_models_own_api_is_the_providers(word, model, stop, tmp_pa
 def test_the_answer_has_its_counts_its_cap_and_its_calls(tmp_path):
     result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
     gone = {"role": "exit", "content": "", "extra": {"exit_status": "Submitted"}}
-    seen = show(mini(TASK, answered("tool_calls", function()), result, answered("stop"), gone, cap=4096), tmp_path)
+    seen = show(mini(TASK, reply("tool_calls", function()), result, reply("stop"), gone, cap=4096), tmp_path)
     assert stops(seen) == ["tool_call", "end_turn"]
     assert words(seen) == ["COMPLETE"]
     exchange = seen.responses[0].exchange
@@ -256,7 +256,7 @@ def test_the_answer_has_its_counts_its_cap_and_its_calls(tmp_path):
 
 def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
     blocks = [{"type": "thinking", "thinking": "", "signature": "s"}]
-    answer = {**answered("stop", model="claude-x"), "content": "", "thinking_blocks": blocks}
+    answer = {**reply("stop", model="claude-x"), "content": "", "thinking_blocks": blocks}
     (facts,) = show(mini(TASK, answer), tmp_path).responses
     assert facts.exchange.response.parts == (ReasoningPart("", "s"),)
 
@@ -268,7 +268,7 @@ def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
     ({"content": "", "reasoning_content": "hm", "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]}, ("hm",)),
 ])
 def test_reasoning_is_shown_once_whatever_member_holds_it(given, thoughts, tmp_path):
-    answer = {**answered("stop", model="claude-x"), **given}
+    answer = {**reply("stop", model="claude-x"), **given}
     (facts,) = show(mini(TASK, answer), tmp_path).responses
     parts = facts.exchange.response.parts
     assert tuple(part.text for part in parts if isinstance(part, ReasoningPart)) == thoughts
@@ -278,7 +278,7 @@ def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
     cut = litellm("length", "deepseek-chat", function(arguments='{"command": "ls'), tokens=64)
     complaint = {"role": "user", "content": "Tool call error", "extra": {"interrupt_type": "FormatError",
                                                                          "response": cut}}
-    seen = show(mini(TASK, complaint, answered("tool_calls", function()), cap=64), tmp_path)
+    seen = show(mini(TASK, complaint, reply("tool_calls", function()), cap=64), tmp_path)
     assert stops(seen) == ["max_tokens", "tool_call"]
     assert places(seen) == [["request", "repair"]]
     assert words(seen) == ["CALL REPAIRED"]
@@ -287,7 +287,7 @@ def test_an_answer_that_could_not_be_used_stands_in_the_complaint(tmp_path):
 def test_answers_that_the_file_lacks_are_counted_and_are_no_repair(tmp_path):
     result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
     complaint = {"role": "user", "content": "Tool call error", "extra": {"interrupt_type": "FormatError"}}
-    run = json.loads(mini(TASK, answered("tool_calls", function()), result, complaint, answered("stop")))
+    run = json.loads(mini(TASK, reply("tool_calls", function()), result, complaint, reply("stop")))
     run["info"]["model_stats"] = {"api_calls": 3}
     seen = show(json.dumps(run), tmp_path)
     assert places(seen) == [["request", "tool_result"]]
@@ -301,7 +301,7 @@ def test_a_command_that_was_not_executed_did_not_run(tmp_path):
     ran = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "<returncode>0</returncode>"}
     not_run = {"role": "tool", "tool_call_id": "call_e5f6a7b8",
                "content": "<exception>action was not executed</exception>\n<returncode>-1</returncode>"}
-    seen = show(mini(TASK, answered("tool_calls", *two), ran, not_run), tmp_path)
+    seen = show(mini(TASK, reply("tool_calls", *two), ran, not_run), tmp_path)
     (refused,) = seen.responses[0].exchange.refusals.items()
     assert refused == ("call_e5f6a7b8", "the run ended before it: it did not run")
 
@@ -338,7 +338,7 @@ def test_older_versions_say_in_words_that_the_user_stopped_a_command(told, tmp_p
 def test_a_new_task_after_the_work_was_submitted_is_no_interruption(tmp_path):
     more = {"role": "user", "content": "The user added a new task: more", "extra": {"interrupt_type": "UserNewTask"}}
     result = {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "diff"}
-    seen = show(mini(TASK, answered("tool_calls", function()), result, more, answered("stop")), tmp_path)
+    seen = show(mini(TASK, reply("tool_calls", function()), result, more, reply("stop")), tmp_path)
     assert words(seen) == ["COMPLETE SO FAR", "COMPLETE"]
     assert seen.turns[1].run.record.user_text == "The user added a new task: more"
 
@@ -383,7 +383,7 @@ def test_answers_of_the_responses_api_have_the_providers_word_also_those_that_we
 def test_an_exception_that_ends_the_run_is_that_of_the_request_without_an_answer(tmp_path, requests, stop):
     ended = {"role": "exit", "content": "too long", "extra": {
         "exit_status": "ContextWindowExceededError", "exception_str": "too long", "traceback": "…"}}
-    file = json.loads(mini(TASK, answered("tool_calls", function()),
+    file = json.loads(mini(TASK, reply("tool_calls", function()),
                            {"role": "tool", "tool_call_id": "call_a1b2c3d4", "content": "a.py"}, ended))
     file["info"]["model_stats"] = {"api_calls": requests}
     seen = show(json.dumps(file), tmp_path)
@@ -404,7 +404,7 @@ def test_an_older_list_has_its_command_in_the_text(fence, tmp_path):
 
 
 def test_an_object_that_begins_with_its_messages_is_known_by_its_name(tmp_path):
-    rows = json.dumps({"messages": [TASK, answered("stop")]})
+    rows = json.dumps({"messages": [TASK, reply("stop")]})
     assert show(rows, tmp_path, name="a.traj.json").inputs[0].format == "mini-swe-agent"
 
 
@@ -439,7 +439,7 @@ def test_the_pieces_of_a_list_are_byte_for_byte():
 def test_what_was_cut_after_an_answer_that_ended_the_turn_for_us_is_not_repaired(tmp_path):
     """The complaint about a whole answer asks for another one in the same turn, and that one is cut."""
     complaint = {"role": "user", "content": "No action found in your answer"}
-    rows = ({"role": "user", "content": "go"}, answered("stop"), complaint, answered("length"))
+    rows = ({"role": "user", "content": "go"}, reply("stop"), complaint, reply("length"))
     assert words(show(mini(*rows), tmp_path)) == ["TRUNCATED"]
-    assert words(show(mini(*rows, complaint, answered("stop")), tmp_path)) == ["TRUNCATED"]
-    assert words(show(mini(*rows[:2], complaint, answered("stop")), tmp_path)) == ["COMPLETE"]
+    assert words(show(mini(*rows, complaint, reply("stop")), tmp_path)) == ["TRUNCATED"]
+    assert words(show(mini(*rows[:2], complaint, reply("stop")), tmp_path)) == ["COMPLETE"]

@@ -116,14 +116,14 @@ def test_a_request_without_an_answer_says_nothing_about_the_answer_before_it(tmp
     assert stops(seen) == [stop]
 
 
-def limited(*rounds, **more):
+def limit_turn(*rounds, **more):
     stopped = request("go", *rounds, modelState={"value": 1}, **more)
     stopped["result"]["metadata"]["maxToolCallsExceeded"] = True
     return stopped
 
 
 def test_a_request_that_the_limit_of_rounds_stopped(tmp_path):
-    first = limited(turn("", call()), turn("", call(key="c2")), results={"c1": {"content": [{"value": "a"}]}})
+    first = limit_turn(turn("", call()), turn("", call(key="c2")), results={"c1": {"content": [{"value": "a"}]}})
     seen = read(tmp_path, first)
     assert (stops(seen), words(seen)) == (["tool_call", "tool_call"], ["CANCELLED"])
     assert ("request 1: VS Code stopped the request at its limit of rounds (chat.agent.maxRequests)"
@@ -137,7 +137,7 @@ def test_a_request_that_the_limit_of_rounds_stopped(tmp_path):
 
 
 def test_a_cut_call_at_the_limit_of_rounds_is_held(tmp_path):
-    assert words(read(tmp_path, limited(turn("", call('{"path": "a'))))) == ["CALL HELD"]
+    assert words(read(tmp_path, limit_turn(turn("", call('{"path": "a'))))) == ["CALL HELD"]
 
 
 def test_an_empty_last_round_is_that_of_the_failure(tmp_path):

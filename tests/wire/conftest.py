@@ -36,7 +36,7 @@ class Exchange:
         return str(self.expected["api"])
 
     @property
-    def reconstructed(self) -> bool:
+    def is_reconstructed(self) -> bool:
         """Framing or fields were added afterwards, or somebody wrote it: not a provider's bytes."""
         made = ("sdk_recording", "body_fixture_stream_reframed")
         return self.expected["provenance"] in made or "suspect_authored" in self.expected["flags"]

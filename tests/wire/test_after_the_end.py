@@ -41,7 +41,7 @@ def event(value: Any, name: str = "") -> bytes:
     return f"{f'event: {name}' + chr(10) if name else ''}data: {json.dumps(value)}\n\n".encode()
 
 
-def found(reading: Reading, rule: str) -> list[tuple[int | None, int | None]]:
+def places(reading: Reading, rule: str) -> list[tuple[int | None, int | None]]:
     return [(each.at.start, each.at.end) for each in reading.response.findings if each.rule == rule and each.at]
 
 
@@ -51,9 +51,9 @@ def test_an_error_behind_done_is_a_finding_and_the_answer_stays_whole(api: str, 
     """OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py)."""
     reading = read(api, answer + late)
     assert (reading.stop_reason, reading.response.text, reading.response.error) == (Stop.END_TURN, "Hi.", None)
-    assert found(reading, "frame.error_after_end") == [(len(answer), len(answer + late.rstrip()))]
+    assert places(reading, "frame.error_after_end") == [(len(answer), len(answer + late.rstrip()))]
     assert "boom" in next(each.message for each in reading.response.findings if each.rule == "frame.error_after_end")
-    assert not found(read(api, answer), "frame.error_after_end")
+    assert not places(read(api, answer), "frame.error_after_end")
 
 
 @pytest.mark.parametrize(("api", "answer"), [("openai_chat", chat()), ("openai_completions", completions())])
@@ -62,9 +62,9 @@ def test_text_behind_done_is_a_finding_and_no_part_of_the_answer(api: str, answe
     late = event({"choices": [{"index": 0, "delta": {"content": "More."}, "text": "More.", "finish_reason": "length"}]})
     reading = read(api, answer + late)
     assert (reading.stop_reason, reading.text) == (Stop.END_TURN, "Hi.")
-    assert found(reading, "frame.after_end") == [(len(answer), len(answer + late.rstrip()))]
+    assert places(reading, "frame.after_end") == [(len(answer), len(answer + late.rstrip()))]
     for nothing in (b"", event({"choices": [], "usage": {"total_tokens": 3}}), event({"cost": 1})):
-        assert not found(read(api, answer + nothing), "frame.after_end")
+        assert not places(read(api, answer + nothing), "frame.after_end")
 
 
 def interaction(ident: str) -> bytes:
@@ -90,8 +90,8 @@ def test_another_answer_behind_the_end_is_no_part_of_the_answer(
     first, second = answer("one") + mark, answer("two")
     reading = read(api, first + second)
     assert (reading.stop_reason, reading.response.text, reading.response.id) == (Stop.END_TURN, "one", "one")
-    assert found(reading, "frame.after_end")[0][0] == len(first)
-    assert not found(read(api, first), "frame.after_end")
+    assert places(reading, "frame.after_end")[0][0] == len(first)
+    assert not places(read(api, first), "frame.after_end")
 
 
 def test_an_error_behind_message_stop_fails_the_answer() -> None:
@@ -110,8 +110,8 @@ def test_a_block_behind_message_stop_is_no_part_of_the_answer() -> None:
     late = event({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": " More."}})
     reading = read("anthropic_messages", messages() + late)
     assert (reading.stop_reason, reading.response.text) == (Stop.END_TURN, "Hi.")
-    assert found(reading, "frame.after_end")
-    assert not found(read("anthropic_messages", messages() + event({"type": "ping"})), "frame.after_end")
+    assert places(reading, "frame.after_end")
+    assert not places(read("anthropic_messages", messages() + event({"type": "ping"})), "frame.after_end")
 
 
 WORDS = {"anthropic_messages": "tool_use", "bedrock_converse": "tool_use", "cohere_chat": "TOOL_CALL",

@@ -16,7 +16,7 @@ NAMES = ("read_file", "write_file")
 CHAT, RESPONSES = "openai_chat", "openai_responses"
 
 
-def listed(api: str, *entries: Any, mode: str = "auto") -> dict[str, Any]:
+def ask(api: str, *entries: Any, mode: str = "auto") -> dict[str, Any]:
     """A request that declares two tools, and lists these of them."""
     if api == CHAT:
         tools = [{"type": "function", "function": {"name": name}} for name in NAMES]
@@ -31,7 +31,7 @@ def entry(api: str, name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}} if api == CHAT else {"type": "function", "name": name}
 
 
-def called(api: str, name: str) -> bytes:
+def answer(api: str, name: str) -> bytes:
     if api == CHAT:
         call = {"id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}
         return json.dumps({"choices": [{"index": 0, "message": {"tool_calls": [call]},
@@ -40,19 +40,19 @@ def called(api: str, name: str) -> bytes:
     return json.dumps({"status": "completed", "output": [call]}).encode()
 
 
-def admitted(api: str, name: str, request: dict[str, Any]) -> tuple[Admission, str]:
-    (verdict,) = read(api, called(api, name), request=request).calls
+def admission(api: str, name: str, request: dict[str, Any]) -> tuple[Admission, str]:
+    (verdict,) = read(api, answer(api, name), request=request).calls
     return verdict.admission, verdict.rule
 
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
 @pytest.mark.parametrize("api", [CHAT, RESPONSES])
 def test_a_call_of_a_tool_outside_the_list_is_rejected(api: str, mode: str) -> None:
-    request = listed(api, entry(api, "read_file"), mode=mode)
-    assert admitted(api, "read_file", request) == (Admission.READY, "gate.ready")
-    assert admitted(api, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
-    both = listed(api, *(entry(api, name) for name in NAMES), mode=mode)
-    assert admitted(api, "write_file", both) == (Admission.READY, "gate.ready")
+    request = ask(api, entry(api, "read_file"), mode=mode)
+    assert admission(api, "read_file", request) == (Admission.READY, "gate.ready")
+    assert admission(api, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
+    both = ask(api, *(entry(api, name) for name in NAMES), mode=mode)
+    assert admission(api, "write_file", both) == (Admission.READY, "gate.ready")
 
 
 @pytest.mark.parametrize("entries", [
@@ -61,18 +61,18 @@ def test_a_call_of_a_tool_outside_the_list_is_rejected(api: str, mode: str) -> N
 ])
 @pytest.mark.parametrize("api", [CHAT, RESPONSES])
 def test_a_list_that_is_not_understood_forbids_nothing(api: str, entries: tuple[Any, ...]) -> None:
-    request = listed(api, entry(api, "read_file"), *entries) if entries else listed(api)
-    assert admitted(api, "write_file", request) == (Admission.READY, "gate.ready")
+    request = ask(api, entry(api, "read_file"), *entries) if entries else ask(api)
+    assert admission(api, "write_file", request) == (Admission.READY, "gate.ready")
 
 
 def test_a_list_of_the_providers_own_tools_alone_forbids_functions() -> None:
-    request = listed(RESPONSES, {"type": "mcp", "server_label": "deepwiki"}, {"type": "image_generation"})
-    assert admitted(RESPONSES, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
+    request = ask(RESPONSES, {"type": "mcp", "server_label": "deepwiki"}, {"type": "image_generation"})
+    assert admission(RESPONSES, "write_file", request) == (Admission.REJECTED, "gate.forbidden")
 
 
 @pytest.mark.parametrize("api", [CHAT, RESPONSES])
 def test_the_list_is_sent_on_as_it_came_unless_another_choice_is_made(api: str) -> None:
-    body = listed(api, entry(api, "read_file"), mode="required")
+    body = ask(api, entry(api, "read_file"), mode="required")
     request = decode_request(api, body)
     assert encode_request(api, request)["tool_choice"] == body["tool_choice"]
     assert encode_request(api, replace(request, max_tokens=9))["tool_choice"] == body["tool_choice"]
@@ -85,7 +85,7 @@ def test_the_list_is_sent_on_as_it_came_unless_another_choice_is_made(api: str) 
 GEMINI, INTERACTIONS = "gemini_generate", "gemini_interactions"
 
 
-def named(api: str, mode: str, *names: Any) -> dict[str, Any]:
+def gemini_ask(api: str, mode: str, *names: Any) -> dict[str, Any]:
     """A request to Gemini that declares two tools and a search of its own, and lists these names."""
     tools = [{"name": name} for name in NAMES]
     if api == GEMINI:
@@ -111,25 +111,25 @@ def gemini_admits(api: str, name: str, request: dict[str, Any]) -> tuple[Admissi
 @pytest.mark.parametrize("mode", ["any", "validated"])
 @pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
 def test_a_call_of_a_function_that_gemini_was_not_allowed_is_rejected(api: str, mode: str) -> None:
-    declared = named(api, mode, "read_file", "list_files")
+    declared = gemini_ask(api, mode, "read_file", "list_files")
     assert gemini_admits(api, "read_file", declared) == (Admission.READY, "gate.ready")
     assert gemini_admits(api, "write_file", declared) == (Admission.REJECTED, "gate.forbidden")
     for names in (NAMES, (), ("read_file", 5)):
-        assert gemini_admits(api, "write_file", named(api, mode, *names)) == (Admission.READY, "gate.ready"), names
+        assert gemini_admits(api, "write_file", gemini_ask(api, mode, *names)) == (Admission.READY, "gate.ready"), names
 
 
 @pytest.mark.parametrize("mode", ["any", "validated"])
 @pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
 def test_the_names_that_gemini_may_call_are_sent_on(api: str, mode: str) -> None:
     """With one name and the mode `any` the choice is that name."""
-    body = named(api, mode, "read_file")
+    body = gemini_ask(api, mode, "read_file")
     request = decode_request(api, body)
     place = "toolConfig" if api == GEMINI else "generation_config"
     # Interactions take a list with `auto`, which asks for the same.
-    wanted = body if api == GEMINI or mode == "any" else named(api, "auto", "read_file")
+    wanted = body if api == GEMINI or mode == "any" else gemini_ask(api, "auto", "read_file")
     assert encode_request(api, request)[place] == wanted[place]
     other = encode_request(api, replace(request, tool_choice="tool:write_file"))
-    assert other[place] == named(api, "any", "write_file")[place]
+    assert other[place] == gemini_ask(api, "any", "write_file")[place]
     for choice, spelled in (("none", "NONE" if api == GEMINI else "none"), (None, None)):
         again = json.dumps(encode_request(api, replace(request, tool_choice=choice)).get(place))
         assert "read_file" not in again

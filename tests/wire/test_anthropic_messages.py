@@ -586,7 +586,7 @@ def seam_block(index: int, block: dict[str, Any] = SEAM) -> list[dict[str, Any]]
             {"type": "content_block_stop", "index": index}]
 
 
-def told(got: ChatResponse, rule: str) -> list[str]:
+def notices(got: ChatResponse, rule: str) -> list[str]:
     return [found.message for found in got.findings if found.rule == f"anthropic_messages.{rule}"]
 
 
@@ -600,7 +600,7 @@ def test_a_fallback_is_a_seam_that_names_both_models() -> None:
         assert got.stop_reason.normalized is Stop.END_TURN
         assert [part.type if isinstance(part, OpaquePart) else part.text for part in got.parts] == [
             "partial", "fallback", "rest"]
-        (message,) = told(got, "fallback")
+        (message,) = notices(got, "fallback")
         for said in ("claude-a gave way to claude-b", "(refusal, cyber)", "7 characters", "10 + 20"):
             assert said in message
         (found,) = (found for found in got.findings if found.rule == "anthropic_messages.fallback")
@@ -616,7 +616,7 @@ def test_every_hop_of_a_fallback_says_how_much_was_whose() -> None:
     second = {**SEAM, "from": {"model": "claude-b"}, "to": {"model": "claude-c"}, "trigger": None}
     got = decode(API, whole([{"type": "text", "text": "abc"}, SEAM, {"type": "text", "text": "de"}, second,
                              {"type": "text", "text": "f"}], "end_turn"))
-    first, last = told(got, "fallback")
+    first, last = notices(got, "fallback")
     assert "claude-a gave way to claude-b (refusal, cyber): 3 characters" in first
     assert "claude-b gave way to claude-c: 2 characters" in last
 
@@ -635,13 +635,13 @@ def test_a_call_of_the_model_that_gave_way_is_no_call_of_the_answer() -> None:
         got = decode(API, data)
         assert [call.name for call in got.tool_calls] == ["ls"]
         assert [part.type for part in got.parts if isinstance(part, OpaquePart)] == ["fallback"]
-        assert told(got, "fallback_call") == ["the call rm is of a model that gave way, and is left out"]
+        assert notices(got, "fallback_call") == ["the call rm is of a model that gave way, and is left out"]
 
 
 def test_an_answer_of_a_fallback_model_alone_has_no_block_and_is_told_from_its_usage() -> None:
     got = decode(API, whole([{"type": "text", "text": "Hi"}], "end_turn",
                             usage={"output_tokens": 20, "iterations": ITERATIONS[1:]}))
-    assert told(got, "fallback") == ["the answer is by the fallback model claude-b; output tokens by iteration: 20"]
+    assert notices(got, "fallback") == ["the answer is by the fallback model claude-b; output tokens by iteration: 20"]
 
 
 @pytest.mark.parametrize("usage", [
@@ -657,7 +657,7 @@ def test_an_answer_of_one_model_has_no_seam(usage: dict[str, Any]) -> None:
 @pytest.mark.parametrize("odd", [{"type": "fallback"}, {**SEAM, "from": 5, "to": {"model": None}, "trigger": "x"}])
 def test_a_fallback_that_names_nobody_is_still_a_seam(odd: dict[str, Any]) -> None:
     for data in (whole([odd], "end_turn"), sse(message_start(), *seam_block(0, odd), message_delta("end_turn"), STOP)):
-        (message,) = told(decode(API, data), "fallback")
+        (message,) = notices(decode(API, data), "fallback")
         assert message.startswith("a model without a name gave way to a model without a name: 0 characters")
 
 
@@ -783,7 +783,7 @@ def test_fields_of_the_wrong_type_do_not_crash(odd: Any) -> None:
 # -- encode ------------------------------------------------------------------------------------------------------
 
 
-def full(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
+def full_response(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
     return ChatResponse(
         api=API,
         parts=(
@@ -808,7 +808,7 @@ def full(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
 @pytest.mark.parametrize(("stop", "closed"), [("tool_use", True), ("max_tokens", False), ("refusal", False),
                                               (None, False)])
 def test_a_response_survives_the_round_trip(stream: bool, stop: str | None, closed: bool) -> None:
-    given_ = full(stop, closed)
+    given_ = full_response(stop, closed)
     if stream and stop is None:
         given_ = replace(given_, parts=given_.parts[-1:])  # an open server call is only known in a body
     got = decode(API, encode(given_, stream=stream, chunk=3))
@@ -828,7 +828,7 @@ def test_a_stream_is_one_item_an_event_cut_as_asked() -> None:
 
 
 def test_usage_of_a_stream_begins_with_one_token_and_ends_with_all() -> None:
-    body = b"".join(encode(full(), stream=True))
+    body = b"".join(encode(full_response(), stream=True))
     first, last = (json.loads(line[6:]) for line in body.split(b"\n") if b'"usage"' in line)
     assert first["message"]["usage"] == {"input_tokens": 40, "cache_read_input_tokens": 7, "output_tokens": 1}
     assert last["usage"] == {"input_tokens": 40, "cache_read_input_tokens": 7, "output_tokens": 15,
@@ -844,7 +844,7 @@ def test_a_call_of_another_kind_of_server_keeps_its_type(stream: bool) -> None:
 
 
 def test_an_interrupted_stream_has_no_terminal() -> None:
-    body = b"".join(encode(full(None, False), stream=True))
+    body = b"".join(encode(full_response(None, False), stream=True))
     assert b"message_delta" not in body
     assert b"message_stop" not in body
 
@@ -916,7 +916,7 @@ ASK: dict[str, Any] = {"model": "claude-x", "max_tokens": 5, "messages": [{"role
 
 
 def test_the_sdk_reads_what_is_written() -> None:
-    given_ = replace(full(), native={"stop_sequence": "STOP"})
+    given_ = replace(full_response(), native={"stop_sequence": "STOP"})
     client = sdk(b"".join(encode(given_)), "application/json")
     messages = [client.messages.create(**ASK)]
     client = sdk(b"".join(encode(given_, stream=True, chunk=5)), "text/event-stream")
@@ -1037,7 +1037,7 @@ def test_recognises(value: dict[str, Any], event: str | None, ours: bool) -> Non
 # -- recorded traffic --------------------------------------------------------------------------------------------
 
 
-def recorded() -> Iterator[tuple[dict[str, Any], dict[str, Any], bytes]]:
+def recordings() -> Iterator[tuple[dict[str, Any], dict[str, Any], bytes]]:
     if not (CORPUS / "expected.jsonl").is_file():
         pytest.skip("no recorded traffic beside the repository (LOOP_INSPECTOR_CORPUS)")
     with (CORPUS / "expected.jsonl").open(encoding="utf-8") as lines:
@@ -1062,7 +1062,7 @@ def as_recorded(call: ToolCall) -> str:
 
 def test_recorded_responses_say_what_the_facts_say() -> None:
     count = 0
-    for facts, entry, body in recorded():
+    for facts, entry, body in recordings():
         status = entry["response"]["status"]
         got = decode(API, body, http_status=status)
         count += 1
@@ -1080,7 +1080,7 @@ def test_recorded_responses_say_what_the_facts_say() -> None:
 
 def test_recorded_requests_are_read() -> None:
     seen = 0
-    for facts, entry, _ in recorded():
+    for facts, entry, _ in recordings():
         text = entry["request"].get("postData", {}).get("text")
         if text:
             got = read_request(json.loads(text), entry["request"]["url"])

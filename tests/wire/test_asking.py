@@ -692,38 +692,38 @@ ONLY_TEXT = ("openai_chat", "gemini_generate", "ollama_chat", "cohere_chat")
 Ask = Callable[[str], Request]
 
 
-def said(*messages: Message, **more: Any) -> Ask:
+def ask_of(*messages: Message, **more: Any) -> Ask:
     return lambda api: Request(api, (HELLO, *messages), "m", max_tokens=9, **more)
 
 
 def thinking(**more: Any) -> Ask:
-    return said(Message(Role.ASSISTANT, (ReasoningPart("Hm.")._replace(**more), TextPart("So."))), HELLO)
+    return ask_of(Message(Role.ASSISTANT, (ReasoningPart("Hm.")._replace(**more), TextPart("So."))), HELLO)
 
 
-def calling(call: ToolCall = LOOK, result: ToolResultPart = FOUND, **more: Any) -> Ask:
-    return said(Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (result,)), HELLO, tools=(WEATHER,), **more)
+def call_ask(call: ToolCall = LOOK, result: ToolResultPart = FOUND, **more: Any) -> Ask:
+    return ask_of(Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (result,)), HELLO, tools=(WEATHER,), **more)
 
 
 FACTS: Sequence[tuple[Ask, Sequence[str]]] = (
     *((thinking(**more), CALLING) for more in (
         {"signature": "c2ln"}, {"item_id": "rs_1"},
         {"text": "Hm.\n\nAha.", "item_id": "rs_1", "json": TWO_SUMMARIES})),
-    (said(Message(Role.ASSISTANT, (TextPart("I look.", "commentary"), TextPart("So.", "final_answer"))), HELLO),
+    (ask_of(Message(Role.ASSISTANT, (TextPart("I look.", "commentary"), TextPart("So.", "final_answer"))), HELLO),
      CALLING),
     (thinking(data="ZGF0"), UNSIGNED),
-    *((calling(LOOK._replace(**more)), CALLING) for more in (
+    *((call_ask(LOOK._replace(**more)), CALLING) for more in (
         {"form": ArgsForm.OBJECT}, {"status": "completed"}, {"item_id": "fc_1"}, {"signature": "c2ln"})),
-    (calling(result=FOUND._replace(is_error=True)), CALLING), (calling(result=FOUND._replace(json=IMAGE)), ONLY_TEXT),
-    (said(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (
+    (call_ask(result=FOUND._replace(is_error=True)), CALLING), (call_ask(result=FOUND._replace(json=IMAGE)), ONLY_TEXT),
+    (ask_of(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (
         FOUND, FOUND._replace(call_id="c2"))), tools=(WEATHER,)), CALLING),
-    (said(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (FOUND,)), Message(
+    (ask_of(Message(Role.ASSISTANT, (LOOK, LOOK._replace(id="c2"))), Message(Role.TOOL, (FOUND,)), Message(
         Role.TOOL, (FOUND._replace(call_id="c2"),)), HELLO, tools=(WEATHER,)), CALLING),
-    (said(Message(Role.TOOL, (FOUND,)), tools=(WEATHER,)), CALLING),  # the call is on the provider's side
-    (said(Message(Role.USER, (TextPart("a"), TextPart("b")))), CALLING),
-    (said(Message(Role.ASSISTANT, (TextPart("So."), OpaquePart("audio", '{"id":"a1","data":"QUJD"}'))), HELLO),
+    (ask_of(Message(Role.TOOL, (FOUND,)), tools=(WEATHER,)), CALLING),  # the call is on the provider's side
+    (ask_of(Message(Role.USER, (TextPart("a"), TextPart("b")))), CALLING),
+    (ask_of(Message(Role.ASSISTANT, (TextPart("So."), OpaquePart("audio", '{"id":"a1","data":"QUJD"}'))), HELLO),
      ("openai_chat",)),
-    (said(tools=(WEATHER, Tool("time", {"type": "object"})), tool_choice="tool:weather"), CALLING),
-    *((said(**{name: value}), tuple(FORMATS)) for name, value in (
+    (ask_of(tools=(WEATHER, Tool("time", {"type": "object"})), tool_choice="tool:weather"), CALLING),
+    *((ask_of(**{name: value}), tuple(FORMATS)) for name, value in (
         ("previous_id", "p"), ("continuation_token", "dG9r"), ("background", True))),
 )
 """Requests that hold one thing more than the others, and the formats of which that is asked."""
@@ -747,7 +747,7 @@ def test_what_a_request_loses_is_what_its_format_says(api: str) -> None:
 
 @pytest.mark.parametrize("api", [api for api in FORMATS if api not in CALLING])
 def test_a_prompt_is_one_text(api: str) -> None:
-    ask = said(Message(Role.ASSISTANT, (ReasoningPart("Hm."), TextPart("a"), TextPart("b"))), HELLO)(api)
+    ask = ask_of(Message(Role.ASSISTANT, (ReasoningPart("Hm."), TextPart("a"), TextPart("b"))), HELLO)(api)
     again = wire(api).read_request(wire(api).encode_request(ask))
     (message,) = again.messages
     assert [type(part) for part in message.parts] == [TextPart]

@@ -743,7 +743,7 @@ def test_recognises(value: dict[str, Any], event: str | None, ours: bool) -> Non
 # -- recorded traffic --------------------------------------------------------------------------------------------
 
 
-def recorded() -> Iterator[tuple[dict[str, Any], dict[str, Any], bytes]]:
+def recordings() -> Iterator[tuple[dict[str, Any], dict[str, Any], bytes]]:
     if not (CORPUS / "expected.jsonl").is_file():
         pytest.skip("no recorded traffic beside the repository (LOOP_INSPECTOR_CORPUS)")
     with (CORPUS / "expected.jsonl").open(encoding="utf-8") as rows:
@@ -766,7 +766,7 @@ def as_recorded(call: ToolCall) -> str:
     return json.dumps(json.loads(text)) if call.form is ArgsForm.OBJECT else text
 
 
-def parsed(response: ChatResponse) -> dict[str, Any]:
+def parse(response: ChatResponse) -> dict[str, Any]:
     """The essence, with opaque JSON compared as values: a stream sends an indented block in pieces."""
     value = essence(response, LOSES)
     for part in value["parts"]:
@@ -777,7 +777,7 @@ def parsed(response: ChatResponse) -> dict[str, Any]:
 
 def test_recorded_responses_say_what_the_facts_say() -> None:
     count = 0
-    for facts, entry, body in recorded():
+    for facts, entry, body in recordings():
         status = entry["response"]["status"]
         headers = [(header["name"], header["value"]) for header in entry["response"]["headers"]]
         got = decode(API, body, http_status=status, headers=headers)
@@ -792,13 +792,13 @@ def test_recorded_responses_say_what_the_facts_say() -> None:
         again = decode(API, encode(got, stream=got.streaming, chunk=7), http_status=status)
         assert essence(again, LOSES) == essence(got, LOSES), facts["id"]
         other = decode(API, encode(got, stream=not got.streaming, chunk=7), http_status=status)
-        assert parsed(other) == parsed(got), facts["id"]
+        assert parse(other) == parse(got), facts["id"]
     assert count > 50
 
 
 def test_recorded_requests_are_read() -> None:
     seen = 0
-    for facts, entry, _ in recorded():
+    for facts, entry, _ in recordings():
         text = entry["request"].get("postData", {}).get("text")
         if text:
             got = read_request(json.loads(text), entry["request"]["url"])

@@ -370,7 +370,7 @@ def test_what_a_body_cannot_hold_is_not_written(model: str, part: Any, what: str
 
 
 def test_the_bodies_are_those_of_recorded_traffic() -> None:
-    def told(model: str, stream: bool) -> list[Any]:
+    def event_values(model: str, stream: bool) -> list[Any]:
         made = encode_response(API, replace(TEXT, model=model, streaming=stream), stream=stream, chunk=40)
         if not stream:
             return [json.loads(b"".join(made))]
@@ -379,17 +379,18 @@ def test_the_bodies_are_those_of_recorded_traffic() -> None:
 
     metrics = {"amazon-bedrock-invocationMetrics": {
         "inputTokenCount": 5, "outputTokenCount": 7, "invocationLatency": 0, "firstByteLatency": 0}}
-    assert told(LLAMA, False) == [{"generation": "one two three", "prompt_token_count": 5, "generation_token_count": 7,
-                                   "stop_reason": "length"}]
-    assert told(SMALL, False) == [{"outputs": [{"text": "one two three", "stop_reason": "length"}]}]
-    assert told(SMALL, True) == [{"outputs": [{"text": "one two three", "stop_reason": None}]},
-                                 {"outputs": [{"text": "", "stop_reason": "length"}], **metrics}]
+    assert event_values(LLAMA, False) == [{"generation": "one two three", "prompt_token_count": 5,
+                                           "generation_token_count": 7,
+                                           "stop_reason": "length"}]
+    assert event_values(SMALL, False) == [{"outputs": [{"text": "one two three", "stop_reason": "length"}]}]
+    assert event_values(SMALL, True) == [{"outputs": [{"text": "one two three", "stop_reason": None}]},
+                                         {"outputs": [{"text": "", "stop_reason": "length"}], **metrics}]
     cached = replace(TEXT, model=NOVA, usage=Usage(5, 7, None, 3), stop_reason=StopReason(Stop.END_TURN, "end_turn"))
     (nova,) = (json.loads(body) for body in encode_response(API, cached))
     assert nova.keys() == {"output", "stopReason", "usage"}
     assert nova["usage"]["cacheReadInputTokenCount"] == 3
     assert decode_response(API, whole(nova)).usage == cached.usage
-    *_, last = told(NOVA, True)
+    *_, last = event_values(NOVA, True)
     assert last == {"metadata": {"usage": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 12}, "metrics": {}},
                     **metrics}
 

@@ -38,11 +38,11 @@ each_format = pytest.mark.parametrize("api", FORMATS)
 # -- small streams, by hand ------------------------------------------------------------------------------------------
 
 
-def named(*events: dict[str, Any]) -> bytes:
+def event_sse(*events: dict[str, Any]) -> bytes:
     return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
-def unnamed(*events: dict[str, Any]) -> bytes:
+def data_sse(*events: dict[str, Any]) -> bytes:
     return b"".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode() for event in events)
 
 
@@ -95,7 +95,7 @@ def completion(text: str, finish: str | None = None) -> dict[str, Any]:
             "choices": [{"text": text, "index": 0, "logprobs": None, "finish_reason": finish}]}
 
 
-def generated(text: str, **more: Any) -> dict[str, Any]:
+def generation(text: str, **more: Any) -> dict[str, Any]:
     return {"model": "m", "created_at": "2026-01-01T00:00:00Z", "response": text, "done": False, **more}
 
 
@@ -106,7 +106,7 @@ SAID = {"id": "msg_1", "type": "message", "role": "assistant", "status": "comple
 RESPONSE = {"id": "resp_1", "object": "response", "model": "m", "status": "in_progress", "output": []}
 
 STREAMS: Mapping[str, bytes] = {
-    "openai_chat": unnamed(
+    "openai_chat": data_sse(
         chat({"role": "assistant", "content": ""}), chat({"content": "caf\u00e9 "}), chat({"content": "\U0001f600"}),
         chat({"tool_calls": [{"index": 0, "id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}]}),
         chat({"tool_calls": [{"index": 0, "function": {"arguments": '{"n": 12'}}]}),
@@ -114,7 +114,7 @@ STREAMS: Mapping[str, bytes] = {
         chat({}, "tool_calls"),
         {"id": "c", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}},
     ) + b"data: [DONE]\n\n",
-    "openai_responses": named(
+    "openai_responses": event_sse(
         {"type": "response.created", "response": RESPONSE},
         {"type": "response.output_item.added", "output_index": 0,
          "item": {**SAID, "status": "in_progress", "content": []}},
@@ -134,7 +134,7 @@ STREAMS: Mapping[str, bytes] = {
         {"type": "response.completed", "response": {**RESPONSE, "status": "completed", "output": [SAID, DONE],
                                                     "usage": {"input_tokens": 5, "output_tokens": 7}}},
     ),
-    "anthropic_messages": named(
+    "anthropic_messages": event_sse(
         {"type": "message_start", "message": {
             "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
             "stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 1}}},
@@ -152,7 +152,7 @@ STREAMS: Mapping[str, bytes] = {
          "usage": {"output_tokens": 7}},
         {"type": "message_stop"},
     ),
-    "gemini_generate": unnamed(
+    "gemini_generate": data_sse(
         gemini({"text": "caf\u00e9 "}), gemini({"text": "\U0001f600"}),
         gemini({"functionCall": {"name": "f", "args": {"n": 1200}, "id": "x"}}),
         {**gemini({"text": ""}, finish="STOP"), "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7}},
@@ -187,15 +187,15 @@ STREAMS: Mapping[str, bytes] = {
         ollama({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"n": 1200}}}]}),
         ollama({"content": ""}, done=True, done_reason="stop", prompt_eval_count=5, eval_count=7),
     )),
-    "openai_completions": unnamed(
+    "openai_completions": data_sse(
         completion("caf\u00e9 "), completion("\U0001f600"), completion("", "stop"),
         {"id": "c", "object": "text_completion", "choices": [],
          "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}},
     ) + b"data: [DONE]\n\n",
     "ollama_generate": b"".join(json.dumps(line).encode() + b"\n" for line in (
-        generated("caf\u00e9 "), generated("\U0001f600"),
-        generated("", tool_calls=[{"function": {"name": "f", "arguments": {"n": 1200}}}]),
-        generated("", done=True, done_reason="stop", context=[1, 2], prompt_eval_count=5, eval_count=7),
+        generation("caf\u00e9 "), generation("\U0001f600"),
+        generation("", tool_calls=[{"function": {"name": "f", "arguments": {"n": 1200}}}]),
+        generation("", done=True, done_reason="stop", context=[1, 2], prompt_eval_count=5, eval_count=7),
     )),
 }
 COHERE_CALL = {"id": "x", "type": "function", "function": {"name": "f", "arguments": ""}}
@@ -205,7 +205,7 @@ def cohere(kind: str, index: int, **message: Any) -> dict[str, Any]:
     return {"type": kind, "index": index, "delta": {"message": message}}
 
 
-STREAMS = {**STREAMS, "cohere_chat": named(
+STREAMS = {**STREAMS, "cohere_chat": event_sse(
     {"type": "message-start", "id": "c", "delta": {"message": {"role": "assistant", "content": [], "tool_calls": []}}},
     cohere("content-start", 0, content={"type": "text", "text": ""}),
     cohere("content-delta", 0, content={"text": "caf\u00e9 "}),
@@ -216,7 +216,7 @@ STREAMS = {**STREAMS, "cohere_chat": named(
     {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL",
                                       "usage": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}},
 ) + b"data: [DONE]\n\n"}
-STREAMS = {**STREAMS, "anthropic_complete": named(*(
+STREAMS = {**STREAMS, "anthropic_complete": event_sse(*(
     {"type": "completion", "id": "c", "completion": text, "stop_reason": reason, "model": "m", "stop": stop}
     for text, reason, stop in (("caf\u00e9 ", None, None), ("\U0001f600", "stop_sequence", "\n\nHuman:"))))}
 STREAMS = {**STREAMS, "bedrock_invoke": chunks(*(
@@ -324,15 +324,15 @@ PIECES: Mapping[str, tuple[list[str], list[str]]] = {
 """The pieces of text and of arguments in the streams written by hand; Gemini and Ollama send a call whole."""
 
 THOUGHT: Mapping[str, bytes] = {
-    "openai_chat": unnamed(chat({"reasoning_content": "so"}), chat({"reasoning": "?", "reasoning_text": "?"})),
-    "openai_responses": named(
+    "openai_chat": data_sse(chat({"reasoning_content": "so"}), chat({"reasoning": "?", "reasoning_text": "?"})),
+    "openai_responses": event_sse(
         {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "so"},
         {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "?"}),
-    "anthropic_messages": named(
+    "anthropic_messages": event_sse(
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "?"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "x"}}),
-    "gemini_generate": unnamed(gemini({"text": "so", "thought": True}), gemini({"text": "?", "thought": True})),
+    "gemini_generate": data_sse(gemini({"text": "so", "thought": True}), gemini({"text": "?", "thought": True})),
     "bedrock_converse": b"".join(
         frame("contentBlockDelta", {"delta": {"reasoningContent": delta}, "contentBlockIndex": 0})
         for delta in ({"text": "so"}, {"text": "?"}, {"signature": "x"})),
@@ -342,8 +342,8 @@ THOUGHT: Mapping[str, bytes] = {
         step("delta", 0, delta={"type": "thought_signature", "signature": "x"})),
     "ollama_chat": b"".join(
         json.dumps(ollama({"content": "", "thinking": text})).encode() + b"\n" for text in ("so", "?")),
-    "ollama_generate": b"".join(json.dumps(generated("", thinking=text)).encode() + b"\n" for text in ("so", "?")),
-    "cohere_chat": named(
+    "ollama_generate": b"".join(json.dumps(generation("", thinking=text)).encode() + b"\n" for text in ("so", "?")),
+    "cohere_chat": event_sse(
         cohere("content-delta", 0, content={"thinking": "so"}), cohere("content-delta", 0, content={"thinking": "?"})),
     "bedrock_invoke": chunks(
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
@@ -438,7 +438,7 @@ def test_a_stream_without_ids_that_is_played_twice_brings_nothing_twice(api: str
            "gemini_generate": gemini({"text": ""}, finish="STOP")}[api]
     events = [{key: value for key, value in each.items() if key not in ("id", "responseId")}
               for each in (*map(pieces, (" ", "a", " ", "b")), end)]
-    assert decode(api, unnamed(*events) * 2).text == " a b"
+    assert decode(api, data_sse(*events) * 2).text == " a b"
 
 
 # -- pings -----------------------------------------------------------------------------------------------------------
@@ -697,7 +697,7 @@ def test_a_call_of_a_whole_body_has_the_bytes_of_its_own_value(api: str) -> None
         assert json.loads(body[call.at.start : call.at.end]) == value != json.loads(body)
 
 
-def beside(response: ChatResponse) -> Iterator[ChatResponse]:
+def variants(response: ChatResponse) -> Iterator[ChatResponse]:
     """The response with one fact more, each in turn."""
     call = next(iter(response.tool_calls), ToolCall("c1", "f", '{"n": 1}', closed=True))
     rest = tuple(part for part in response.parts if type(part) is not ToolCall)
@@ -724,7 +724,7 @@ def beside(response: ChatResponse) -> Iterator[ChatResponse]:
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_response_loses_is_what_its_format_says(api: str, stream: bool) -> None:
     """What is neither refused nor said to be lost is read again."""
-    for response in beside(decode(api, STREAMS[api])):
+    for response in variants(decode(api, STREAMS[api])):
         try:
             written = b"".join(wire(api).encode(response, stream=stream))
         except EncodeError:
@@ -733,7 +733,7 @@ def test_what_a_response_loses_is_what_its_format_says(api: str, stream: bool) -
         assert essence(decode(api, written), loses) == essence(response, loses)
 
 
-def loosely(value: dict[str, Any]) -> dict[str, Any]:
+def loose_essence(value: dict[str, Any]) -> dict[str, Any]:
     """Blocks that are kept verbatim by their meaning instead of their spaces."""
     parts = [{**part, "json": json.loads(part["json"])} if part.get("json") else part for part in value["parts"]]
     return {**value, "parts": parts}
@@ -753,7 +753,7 @@ def test_recorded_bodies_are_written_and_read_alike(api: str, traffic_of: Record
                 continue
             found, wanted = (essence(read, loses) for read in (decode(api, written, **options), response))
             if stream is not response.streaming:  # a block may be laid out anew for the other framing
-                found, wanted = loosely(found), loosely(wanted)
+                found, wanted = loose_essence(found), loose_essence(wanted)
             assert found == wanted, (name, stream)
 
 
@@ -808,7 +808,7 @@ def test_recorded_bodies_are_recognised_by_their_format_alone(api: str, traffic_
 @each_format
 def test_paths_are_those_of_the_recorded_traffic(api: str, traffic_of: Recorded) -> None:
     for exchange in traffic_of(api):
-        if exchange.reconstructed:
+        if exchange.is_reconstructed:
             continue  # the address was made up with the framing
         path = urlsplit(exchange.url).path
         found = [other for other in FORMATS if any(pattern.search(path) for pattern in wire(other).paths)]
@@ -893,11 +893,11 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from paths(item, (*path, key))
 
 
-def changed(value: Any, path: tuple[Any, ...], other: Any) -> Any:
+def with_value(value: Any, path: tuple[Any, ...], other: Any) -> Any:
     if not path:
         return other
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = changed(value[path[0]], path[1:], other)
+    copy[path[0]] = with_value(value[path[0]], path[1:], other)
     return copy
 
 
@@ -906,7 +906,7 @@ def events(api: str) -> list[tuple[Any, str | None]]:
     return values(api, STREAMS[api], {})
 
 
-def framed(api: str, values: Sequence[tuple[Any, str | None]]) -> bytes:
+def body_of(api: str, values: Sequence[tuple[Any, str | None]]) -> bytes:
     if api in ("bedrock_converse", "bedrock_invoke"):
         return b"".join(frame(name or "", value) for value, name in values)
     if api in ("ollama_chat", "ollama_generate"):
@@ -922,7 +922,7 @@ def test_any_field_of_a_stream_may_hold_anything(api: str, other: Any) -> None:
     whole = events(api)
     for number, (value, name) in enumerate(whole):
         for path in paths(value):
-            survives(api, framed(api, [*whole[:number], (changed(value, path, other), name), *whole[number + 1 :]]))
+            survives(api, body_of(api, [*whole[:number], (with_value(value, path, other), name), *whole[number + 1 :]]))
 
 
 @each_format
@@ -930,7 +930,7 @@ def test_any_field_of_a_stream_may_hold_anything(api: str, other: Any) -> None:
 def test_any_field_of_a_body_may_hold_anything(api: str, other: Any) -> None:
     body = json.loads(b"".join(wire(api).encode(decode(api, STREAMS[api]))))
     for path in paths(body):
-        survives(api, json.dumps(changed(body, path, other)).encode())
+        survives(api, json.dumps(with_value(body, path, other)).encode())
 
 
 @each_format
@@ -1063,6 +1063,6 @@ def test_any_field_of_a_request_may_hold_anything(api: str, other: Any) -> None:
     whole = ASKS[api]
     assert len(wire(api).read_request(whole).messages) >= {"ollama_generate": 2, "anthropic_complete": 1}.get(api, 3)
     for path in paths(whole):
-        value = changed(whole, path, other)
+        value = with_value(whole, path, other)
         if isinstance(value, dict):
             assert isinstance(wire(api).read_request(value), Request)

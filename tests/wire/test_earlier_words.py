@@ -72,7 +72,7 @@ def converse(*words: str) -> bytes:
     )
 
 
-def invoked(*words: str) -> bytes:
+def invocation(*words: str) -> bytes:
     from base64 import b64encode
 
     texts = [line.removeprefix(b"data: ") for line in messages(*words).split(b"\n\n") if line]
@@ -97,7 +97,7 @@ def cohere(*words: str) -> bytes:
     )
 
 
-def completed(*words: str) -> bytes:
+def completion(*words: str) -> bytes:
     return sse({"type": "completion", "completion": " Hello", "stop_reason": None},
                *({"type": "completion", "completion": "", "stop_reason": word} for word in words))
 
@@ -112,10 +112,10 @@ CASES = [
                  id="interactions"),
     pytest.param("bedrock_converse", converse, "malformed_tool_use", "tool_use", Stop.MALFORMED_TOOL_CALL,
                  id="converse"),
-    pytest.param("bedrock_invoke", invoked, "max_tokens", "tool_use", Stop.MAX_TOKENS, id="invoke"),
+    pytest.param("bedrock_invoke", invocation, "max_tokens", "tool_use", Stop.MAX_TOKENS, id="invoke"),
     pytest.param("ollama_chat", ollama, "length", "stop", Stop.MAX_TOKENS, id="ollama"),
     pytest.param("cohere_chat", cohere, "ERROR_LIMIT", "TOOL_CALL", Stop.CONTEXT_WINDOW_EXCEEDED, id="cohere"),
-    pytest.param("anthropic_complete", completed, "max_tokens", "stop_sequence", Stop.MAX_TOKENS, id="completions"),
+    pytest.param("anthropic_complete", completion, "max_tokens", "stop_sequence", Stop.MAX_TOKENS, id="completions"),
 ]
 
 
@@ -151,17 +151,17 @@ def test_a_pause_and_an_unset_word_are_taken_back(word: str) -> None:
     assert read("gemini_generate", gemini(word, "STOP")).stop_reason is Stop.TOOL_CALL
 
 
-def restarted(key: str) -> bytes:
+def restart(key: str) -> bytes:
     """Messages of which the second begins before the first has ended, with the key of the second."""
     first, second = messages("tool_use"), messages("tool_use").replace(b'"id": "m"', f'"id": "{key}"'.encode())
     return first[: first.index(b'data: {"type": "message_delta"')] + second.replace(b'"index": 0', b'"index": 1')
 
 
 def test_a_word_is_about_the_message_that_it_ends() -> None:
-    found = read("anthropic_messages", restarted("n"))
+    found = read("anthropic_messages", restart("n"))
     assert [verdict.admission for verdict in found.calls] == ["held"]
     assert "anthropic_messages.second_message" in {each.rule for each in found.findings}
-    same = read("anthropic_messages", restarted("m"))
+    same = read("anthropic_messages", restart("m"))
     assert [verdict.admission for verdict in same.calls] == ["ready"], "the call that both hold has one id"
 
 

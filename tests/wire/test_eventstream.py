@@ -198,7 +198,7 @@ def test_many_lengths_are_read_alike() -> None:
 # -- botocore as referee -----------------------------------------------------------------------------------------
 
 
-def refereed(body: bytes) -> list[tuple[bytes, str]]:
+def referee(body: bytes) -> list[tuple[bytes, str]]:
     eventstream = pytest.importorskip("botocore.eventstream")
     buffer = eventstream.EventStreamBuffer()
     buffer.add_data(body)
@@ -213,7 +213,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters=":"), min_size=1
 def test_botocore_reads_what_is_written_and_what_is_read(events: list[tuple[str, bytes]]) -> None:
     body = b"".join(event_frame(name, payload) for name, payload in events)
     want = [(payload, name) for name, payload in events]
-    assert refereed(body) == want
+    assert referee(body) == want
     assert [frame[:2] for frame in split(body)] == want
 
 
@@ -224,7 +224,7 @@ def test_botocore_refuses_what_is_refused() -> None:
         damaged = bytearray(ONE_HEADER)
         damaged[at] ^= 0x41
         with pytest.raises(refused):
-            refereed(bytes(damaged))
+            referee(bytes(damaged))
         assert str(split(bytes(damaged))[0][1]).startswith(":broken:")
 
 
@@ -238,6 +238,6 @@ def test_recorded_frames_are_the_ones_that_botocore_reads() -> None:
             body = base64.b64decode(content.get("text") or "") if content.get("encoding") == "base64" else b""
             if body[:1] == b"\0":
                 got = [frame[:2] for frame in split(body)]
-                assert got == refereed(body), entry["_id"]
+                assert got == referee(body), entry["_id"]
                 count += len(got)
     assert count > 300

@@ -12,7 +12,7 @@ from loop_core.wire import FORMATS, decode
 from loop_core.wire.failures import classify, keep_earlier, read_error
 
 
-def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str, Any]:
+def error_body(message: str, kind: str | None = None, code: Any = None) -> dict[str, Any]:
     """The shape of OpenAI and of most others."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
@@ -21,7 +21,7 @@ def wrapped(message: str, kind: str | None = None, code: Any = None) -> dict[str
 
 
 @pytest.mark.parametrize(("body", "status", "message", "kind", "code"), [
-    (wrapped("No.", "not_found_error", "model_not_found"), 404, "No.", "not_found_error", "model_not_found"),
+    (error_body("No.", "not_found_error", "model_not_found"), 404, "No.", "not_found_error", "model_not_found"),
     ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529,
      "Overloaded", "overloaded_error", None),
     ({"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}, 429,
@@ -145,39 +145,40 @@ FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
 
 
 @pytest.mark.parametrize(("body", "stop", "detail", "rule"), [
-    (wrapped("Filtered.", None, "content_filter"), FILTER, "prompt", "error.content_filter"),
-    (wrapped("The response was filtered due to the prompt triggering Azure OpenAI's content management policy."),
+    (error_body("Filtered.", None, "content_filter"), FILTER, "prompt", "error.content_filter"),
+    (error_body("The response was filtered due to the prompt triggering Azure OpenAI's content management policy."),
      FILTER, "prompt", "error.content_filter"),
-    (wrapped("Refused.", None, "content_policy_violation"), FILTER, "policy", "error.policy"),
-    (wrapped("Refused.", None, "image_content_policy_violation"), FILTER, "policy", "error.policy"),
-    (wrapped("Refused.", None, "bio_policy"), FILTER, "policy", "error.policy"),
-    (wrapped("Refused.", None, "cyber_policy"), FILTER, "policy", "error.policy"),
-    (wrapped("Refused.", "cyber_policy"), FILTER, "policy", "error.policy"),
-    (wrapped("Refused.", None, "misalignment_policy_violation"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", None, "content_policy_violation"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", None, "image_content_policy_violation"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", None, "bio_policy"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", None, "cyber_policy"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", "cyber_policy"), FILTER, "policy", "error.policy"),
+    (error_body("Refused.", None, "misalignment_policy_violation"), FILTER, "policy", "error.policy"),
     ({"base_resp": {"status_code": 1026, "status_msg": "x"}}, FILTER, "sensitive", "error.sensitive"),
     ({"base_resp": {"status_code": 1027, "status_msg": "x"}}, FILTER, "sensitive", "error.sensitive"),
-    (wrapped("The guardrail intervened."), FILTER, "guardrail", "error.guardrail"),
-    (wrapped("Request blocked by the guardrail."), FILTER, "guardrail", "error.guardrail"),
-    (wrapped("Too long.", "invalid_request_error", "context_length_exceeded"), CONTEXT, "input", "error.context_code"),
-    (wrapped("Too long.", "exceed_context_size_error", 400), CONTEXT, "input", "error.context_code"),
-    (wrapped("This model's maximum context length is 4096 tokens."), CONTEXT, "input", "error.context_maximum"),
-    (wrapped("The request exceeds the available context size, try increasing it"), CONTEXT, "input",
+    (error_body("The guardrail intervened."), FILTER, "guardrail", "error.guardrail"),
+    (error_body("Request blocked by the guardrail."), FILTER, "guardrail", "error.guardrail"),
+    (error_body("Too long.", "invalid_request_error", "context_length_exceeded"), CONTEXT, "input",
+     "error.context_code"),
+    (error_body("Too long.", "exceed_context_size_error", 400), CONTEXT, "input", "error.context_code"),
+    (error_body("This model's maximum context length is 4096 tokens."), CONTEXT, "input", "error.context_maximum"),
+    (error_body("The request exceeds the available context size, try increasing it"), CONTEXT, "input",
      "error.context_maximum"),
-    (wrapped("You requested 4096 output tokens. However, the model's context length is only 4096 tokens."), CONTEXT,
+    (error_body("You requested 4096 output tokens. However, the model's context length is only 4096 tokens."), CONTEXT,
      "input", "error.context_maximum"),
-    (wrapped("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"), CONTEXT, "input",
+    (error_body("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"), CONTEXT, "input",
      "error.context_maximum"),
-    (wrapped("prompt is too long: 250000 tokens > 200000 maximum"), CONTEXT, "input", "error.prompt_too_long"),
+    (error_body("prompt is too long: 250000 tokens > 200000 maximum"), CONTEXT, "input", "error.prompt_too_long"),
     ({"message": "Input is too long for requested model."}, CONTEXT, "input", "error.prompt_too_long"),
-    (wrapped("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), CONTEXT,
+    (error_body("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), CONTEXT,
      "input", "error.prompt_too_long"),
     ({"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length."}, CONTEXT, "input",
      "error.prompt_too_long"),
     ({"error_type": "TOO_MANY_TOKENS", "message": "too many tokens: size limit exceeded by 9 tokens."}, CONTEXT,
      "input", "error.prompt_too_long"),
-    (wrapped("All messages together are too long.", "too_many_prompt_tokens", 400), CONTEXT, "input",
+    (error_body("All messages together are too long.", "too_many_prompt_tokens", 400), CONTEXT, "input",
      "error.prompt_too_long"),
-    (wrapped("prompt too long; exceeded max context length by 9 tokens"), CONTEXT, "input", "error.context_maximum"),
+    (error_body("prompt too long; exceeded max context length by 9 tokens"), CONTEXT, "input", "error.context_maximum"),
 ])
 def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: Stop, detail: str, rule: str) -> None:
     found = read_error(body, 400)
@@ -186,7 +187,7 @@ def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: St
 
 
 def test_any_other_error_is_an_error() -> None:
-    found = read_error(wrapped("The content of your filter function is invalid.", "invalid_request_error"), 400)
+    found = read_error(error_body("The content of your filter function is invalid.", "invalid_request_error"), 400)
     assert found is not None
     assert classify(found) == (Stop.ERROR, "fatal", "error.reported")
     for limit in ("Too many tokens, please wait before trying again.",
@@ -213,7 +214,7 @@ def test_any_other_error_is_an_error() -> None:
 ])
 def test_a_word_that_says_try_again(word: str) -> None:
     """In the middle of a stream, where no HTTP status tells."""
-    for body in (wrapped("x", word), wrapped("x", None, word)):
+    for body in (error_body("x", word), error_body("x", None, word)):
         found = read_error(body)
         assert found is not None
         assert found.retryable
@@ -259,7 +260,7 @@ def test_an_error_of_minimax_stands_in_any_event_of_a_stream_of_messages(place: 
 
 @pytest.mark.parametrize("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
 def test_a_word_that_does_not(word: str) -> None:
-    found = read_error(wrapped("x", word))
+    found = read_error(error_body("x", word))
     assert found is not None
     assert classify(found)[:2] == (Stop.ERROR, "fatal")
 
@@ -281,7 +282,7 @@ def test_a_word_that_does_not(word: str) -> None:
 ])
 def test_a_word_that_says_that_sending_it_again_changes_nothing(word: str) -> None:
     """Under a status that would be tried again; a failure of the server itself still is."""
-    for body in (wrapped("x", word), wrapped("x", None, word)):
+    for body in (error_body("x", word), error_body("x", None, word)):
         found, broken = read_error(body, 429), read_error(body, 503)
         assert found is not None
         assert not found.retryable
@@ -295,10 +296,10 @@ def test_a_word_that_says_that_sending_it_again_changes_nothing(word: str) -> No
 ])
 def test_a_word_for_a_failure_of_the_server_yields_to_a_status_that_finds_fault_with_the_request(word: str) -> None:
     """As a gateway writes one word over every error, such as `api_error` over a 400 and a 401."""
-    for body in (wrapped("x", word), wrapped("x", None, word)):
+    for body in (error_body("x", word), error_body("x", None, word)):
         again = {status: (read_error(body, status) or ProviderError("")).retryable for status in (400, 401, 429, 500)}
         assert again == {400: False, 401: False, 429: True, 500: True}
-    assert (read_error(wrapped("x", "api_error", "slow_down"), 400) or ProviderError("")).retryable
+    assert (read_error(error_body("x", "api_error", "slow_down"), 400) or ProviderError("")).retryable
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
@@ -309,7 +310,7 @@ def test_an_event_that_is_named_an_error_has_no_status_of_its_own(api: str) -> N
 
 
 def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
-    found = read_error(wrapped("x", "invalid_request_error", "rate_limit_exceeded"), 400)
+    found = read_error(error_body("x", "invalid_request_error", "rate_limit_exceeded"), 400)
     assert found is not None
     assert found.retryable
 
@@ -335,15 +336,15 @@ def test_an_overload_inside_a_stream_may_be_tried_again(api: str, event: dict[st
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529])
 def test_a_status_that_says_try_again(status: int) -> None:
-    for found in (read_error(wrapped("x"), status), read_error(wrapped("x", None, status)),
-                  read_error(wrapped("x", None, str(status)))):
+    for found in (read_error(error_body("x"), status), read_error(error_body("x", None, status)),
+                  read_error(error_body("x", None, str(status)))):
         assert found is not None
         assert found.retryable
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])
 def test_a_status_that_does_not(status: int) -> None:
-    found = read_error(wrapped("x", None, 503), status)
+    found = read_error(error_body("x", None, 503), status)
     assert found is not None
     assert not found.retryable, "the status outranks a number in the body"
 

@@ -49,7 +49,7 @@ def item(kind: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "id": "i1", "status": "completed", **more}
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def text_item(text: str, **more: Any) -> dict[str, Any]:
     return item("message", role="assistant", content=[{"type": "output_text", "text": text}], **more)
 
 
@@ -69,7 +69,7 @@ WORDS = {"openai_chat": b'"stop"', "openai_responses": b'"completed"', "anthropi
 
 
 @pytest.mark.parametrize("answer", [
-    chat(content=None), chat(content=""), chat(content=" \n"), chat(content=[]), responses(), responses(said("")),
+    chat(content=None), chat(content=""), chat(content=" \n"), chat(content=[]), responses(), responses(text_item("")),
     messages(), messages({"type": "text", "text": "\n\n"}), gemini(), gemini({"text": ""}), converse(),
     converse({"text": ""}), ollama(content=""),
 ])
@@ -151,13 +151,13 @@ def test_a_tool_word_without_a_call_is_named(answer: tuple[str, bytes], word: by
 
 
 def test_an_answer_of_commentary_alone_announces_what_never_came() -> None:
-    comment = said("I will look at it now.", phase="commentary")
+    comment = text_item("I will look at it now.", phase="commentary")
     found = read(responses(comment))
     assert found.ending is Ending.COMMENTARY_ONLY
     assert words_at(responses(comment), found) == b'"completed"'
     assert read(responses(comment, comment)).ending is Ending.COMMENTARY_ONLY
-    assert read(responses(comment, said("It is done.", phase="final_answer"))).ending is None
-    assert read(responses(comment, said("It is done."))).ending is None, "a message without a phase is an answer"
+    assert read(responses(comment, text_item("It is done.", phase="final_answer"))).ending is None
+    assert read(responses(comment, text_item("It is done."))).ending is None, "a message without a phase is an answer"
     assert read(responses(comment, item("image_generation_call", result="AA=="))).ending is None
 
 
@@ -169,7 +169,7 @@ EDIT = Request("openai_chat", tools=(Tool("edit", {"type": "object", "properties
 
 
 @pytest.mark.parametrize("answer", [
-    chat(content=LEAK), responses(said(LEAK)), messages({"type": "text", "text": LEAK}), gemini({"text": LEAK}),
+    chat(content=LEAK), responses(text_item(LEAK)), messages({"type": "text", "text": LEAK}), gemini({"text": LEAK}),
     converse({"text": LEAK}), ollama(content=LEAK), chat("tool_calls", content=LEAK),
 ])
 def test_a_call_that_was_left_in_the_text_is_named_with_the_characters_that_show_it(answer: tuple[str, bytes]) -> None:

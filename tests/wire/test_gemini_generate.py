@@ -79,7 +79,7 @@ def rules(response: ChatResponse) -> set[str]:
     return {finding.rule for finding in response.findings}
 
 
-def seen(response: ChatResponse) -> list[str]:
+def stop_rules(response: ChatResponse) -> list[str]:
     return [evidence.rule for evidence in response.stop_reason.evidence]
 
 
@@ -127,7 +127,7 @@ def test_every_finish_reason(word: str, stop: Stop, detail: str | None) -> None:
         assert response.stop_reason.normalized is stop
         assert response.raw_stop_reason == word
         assert (response.stop_reason.detail or "").split(":")[0] == (detail or "")
-        assert seen(response) == ["gemini_generate.stop_reasons"]
+        assert stop_rules(response) == ["gemini_generate.stop_reasons"]
         assert response.saw_stop_reason
 
 
@@ -141,7 +141,7 @@ def test_every_number(number: int, word: str) -> None:
         assert response.stop_reason.normalized is stop
         assert (response.stop_reason.detail or "").split(":")[0] == (detail or "")
         assert "gemini_generate.integer_reason" in rules(response)
-        assert seen(response) == ["gemini_generate.stop_reasons"]
+        assert stop_rules(response) == ["gemini_generate.stop_reasons"]
 
 
 @pytest.mark.parametrize("word", BLOCKS)
@@ -153,7 +153,7 @@ def test_every_block_reason(word: str) -> None:
         assert response.raw_stop_reason is None
         assert not response.saw_stop_reason
         assert response.native == {"blockReason": word, "blockReasonMessage": "no"}
-        assert seen(response) == ["gemini_generate.block_reasons"]
+        assert stop_rules(response) == ["gemini_generate.block_reasons"]
 
 
 def test_the_rows_above_are_all_there_are() -> None:
@@ -165,13 +165,13 @@ def test_the_rows_above_are_all_there_are() -> None:
 def test_an_unknown_block_reason_blocks_no_less() -> None:
     response = decode({"promptFeedback": {"blockReason": "NEW"}})
     assert (response.stop_reason.normalized, response.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "prompt")
-    assert seen(response) == ["unknown_word"]
+    assert stop_rules(response) == ["unknown_word"]
 
 
 def test_a_block_reason_outranks_a_finish_reason() -> None:
     response = decode({**body(CALL, reason="STOP"), "promptFeedback": {"blockReason": "SAFETY"}})
     assert (response.stop_reason.normalized, response.raw_stop_reason) == (Stop.SAFETY_BLOCKED, "STOP")
-    assert seen(response) == ["gemini_generate.stop_reasons", "gemini_generate.block_reasons"]
+    assert stop_rules(response) == ["gemini_generate.stop_reasons", "gemini_generate.block_reasons"]
 
 
 def test_safety_ratings_alone_block_nothing() -> None:
@@ -325,7 +325,7 @@ def test_a_chunk_without_content_after_the_reason_changes_nothing(part: dict[str
     assert (ended.stop_reason.normalized, rules(ended)) == (Stop.END_TURN, set())
 
 
-def counted(tokens: int | None, **more: Any) -> dict[str, Any]:
+def usage_body(tokens: int | None, **more: Any) -> dict[str, Any]:
     return {**body(CALL), "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": tokens}, **more}
 
 
@@ -333,16 +333,16 @@ def counted(tokens: int | None, **more: Any) -> dict[str, Any]:
 def test_a_chunk_with_a_call_that_came_twice_is_one_call(between: tuple[Any, ...]) -> None:
     """Recorded: each call of an answer raises the count of output tokens, also calls in chunks of their own."""
     end = body(reason="STOP")
-    once = decode(sse(counted(16), *between, counted(16), end))
+    once = decode(sse(usage_body(16), *between, usage_body(16), end))
     assert (len(once.tool_calls), "gemini_generate.chunk_repeated" in rules(once)) == (1, True)
-    wrapped = decode(sse(*({"response": counted(16)} for _ in range(2)), {"response": end}))
+    wrapped = decode(sse(*({"response": usage_body(16)} for _ in range(2)), {"response": end}))
     assert len(wrapped.tool_calls) == 1
 
 
 @pytest.mark.parametrize(("first", "second"), [(16, 32), (0, 0), (None, None)])
 def test_two_equal_calls_without_equal_counts_are_two_calls(first: int | None, second: int | None) -> None:
     """A gateway may count no tokens before the end."""
-    twice = decode(sse(counted(first), counted(second), body(reason="STOP")))
+    twice = decode(sse(usage_body(first), usage_body(second), body(reason="STOP")))
     assert [call.arguments for call in twice.tool_calls] == ['{"a": 1}'] * 2
 
 
@@ -462,7 +462,7 @@ def test_a_token_without_a_reason_can_be_resumed() -> None:
         assert (response.raw_stop_reason, response.continuation_token) == (None, "b")
         assert not response.saw_stop_reason
         assert [call.closed for call in response.tool_calls] == [False]
-        assert seen(response) == ["gemini_generate.continuation_token"]
+        assert stop_rules(response) == ["gemini_generate.continuation_token"]
 
 
 def test_a_checkpoint_before_the_end_is_forgotten() -> None:
@@ -805,12 +805,12 @@ def test_cut_anywhere_an_array_is_unfinished() -> None:
         assert not response.saw_done
         if cut < bound:
             assert response.stop_reason.normalized is Stop.INTERRUPTED, cut
-            assert "cut" in seen(response)
+            assert "cut" in stop_rules(response)
             assert not any(call.closed for call in response.tool_calls)
     assert decode(data).saw_done
     no_reason = decode(array(body(CALL), closed=False))
     assert no_reason.stop_reason.normalized is Stop.INTERRUPTED
-    assert seen(no_reason) == ["absent", "cut"]
+    assert stop_rules(no_reason) == ["absent", "cut"]
 
 
 def test_cut_anywhere_a_body_is_unfinished() -> None:

@@ -62,11 +62,11 @@ CREATED = event("interaction.created", interaction={"id": "v1_x", "object": "int
                                                     "status": "in_progress"})
 
 
-def completed(status: str = "completed", **more: Any) -> dict[str, Any]:
+def completion(status: str = "completed", **more: Any) -> dict[str, Any]:
     return event("interaction.completed", interaction={"id": "v1_x", "status": status, **more})
 
 
-def streamed(*deltas: Mapping[str, Any], begun: Mapping[str, Any], stop: bool = True) -> list[dict[str, Any]]:
+def step_events(*deltas: Mapping[str, Any], begun: Mapping[str, Any], stop: bool = True) -> list[dict[str, Any]]:
     said = [event("step.start", index=0, step=begun)]
     said += [event("step.delta", index=0, delta=delta) for delta in deltas]
     return [*said, event("step.stop", index=0)] if stop else said
@@ -94,8 +94,8 @@ STATUSES: Mapping[str, tuple[Stop, str | None]] = {
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_status_says_how_an_interaction_ended(status: str) -> None:
-    for data in (whole(status, SAID), sse(CREATED, *streamed({"type": "text", "text": "Hello."}, begun={
-            "type": "model_output"}), completed(status))):
+    for data in (whole(status, SAID), sse(CREATED, *step_events({"type": "text", "text": "Hello."}, begun={
+            "type": "model_output"}), completion(status))):
         found = decode(API, data)
         assert (found.stop_reason.normalized, found.stop_reason.detail, found.raw_stop_reason) == (
             *STATUSES[status], status)
@@ -104,7 +104,7 @@ def test_a_status_says_how_an_interaction_ended(status: str) -> None:
 
 def test_a_status_of_an_interaction_that_is_being_made_is_no_end() -> None:
     found = decode(API, sse(CREATED, event("interaction.status_update", interaction_id="v1_x", status="in_progress"),
-                            *streamed({"type": "text", "text": "Hel"}, begun={"type": "model_output"}, stop=False),
+                            *step_events({"type": "text", "text": "Hel"}, begun={"type": "model_output"}, stop=False),
                             done=False))
     assert (found.stop_reason.normalized, found.raw_stop_reason, found.text) == (Stop.INTERRUPTED, None, "Hel")
     waits = decode(API, sse(CREATED, done=False), background=True)
@@ -114,7 +114,7 @@ def test_a_status_of_an_interaction_that_is_being_made_is_no_end() -> None:
 @pytest.mark.parametrize("status", ["queued", "in_progress"])
 def test_an_interaction_that_waits_says_nothing_of_its_end(status: str) -> None:
     update = event("interaction.status_update", interaction_id="v1_x", status=status)
-    found = decode(API, sse(update, *streamed({"type": "text", "text": "Hi"}, begun={"type": "model_output"}),
+    found = decode(API, sse(update, *step_events({"type": "text", "text": "Hi"}, begun={"type": "model_output"}),
                             done=False))
     assert (found.stop_reason.normalized, found.raw_stop_reason) == (Stop.INTERRUPTED, None)
     waits = decode(API, sse(update, done=False), background=True)
@@ -124,7 +124,7 @@ def test_an_interaction_that_waits_says_nothing_of_its_end(status: str) -> None:
 def test_an_update_that_is_an_end_counts_and_the_last_interaction_goes_before_it() -> None:
     failed = event("interaction.status_update", interaction_id="v1_x", status="failed")
     assert decode(API, sse(CREATED, failed)).stop_reason.normalized is Stop.ERROR
-    assert decode(API, sse(CREATED, failed, completed("cancelled"))).stop_reason.normalized is Stop.CANCELLED
+    assert decode(API, sse(CREATED, failed, completion("cancelled"))).stop_reason.normalized is Stop.CANCELLED
 
 
 def test_no_status_is_interrupted() -> None:
@@ -133,7 +133,7 @@ def test_no_status_is_interrupted() -> None:
 
 def test_a_paused_interaction_has_its_token() -> None:
     for data in (whole("requires_continuation", SAID, continuation_token="dG9r"),
-                 sse(CREATED, completed("requires_continuation", continuation_token="dG9r"))):
+                 sse(CREATED, completion("requires_continuation", continuation_token="dG9r"))):
         assert decode(API, data).continuation_token == "dG9r"
 
 
@@ -171,7 +171,7 @@ def test_arguments_of_a_stream_are_the_characters_that_came() -> None:
     deltas = [{"type": "arguments_delta", "arguments": piece} for piece in ('{"n"', ": 1}")]
     for stop in (True, False):
         begun = {"type": "function_call", "id": "c1", "name": "f", "arguments": {}}
-        found = decode(API, sse(CREATED, *streamed(*deltas, begun=begun, stop=stop), completed("requires_action")))
+        found = decode(API, sse(CREATED, *step_events(*deltas, begun=begun, stop=stop), completion("requires_action")))
         (call,) = found.tool_calls
         assert (call.arguments, call.closed, call.form) == ('{"n": 1}', stop, ArgsForm.STRING)
         assert rules(found) == ([] if stop else ["step_not_closed"])
@@ -179,11 +179,11 @@ def test_arguments_of_a_stream_are_the_characters_that_came() -> None:
 
 def test_an_open_call_without_characters_says_nothing_and_an_ended_one_says_an_object() -> None:
     begun = {"type": "function_call", "id": "c1", "name": "f", "arguments": {}}
-    (call,) = decode(API, sse(CREATED, *streamed(begun=begun, stop=False), done=False)).tool_calls
+    (call,) = decode(API, sse(CREATED, *step_events(begun=begun, stop=False), done=False)).tool_calls
     assert (call.arguments, call.closed) == ("", False)
-    (call,) = decode(API, sse(CREATED, *streamed(begun=begun), completed("requires_action"))).tool_calls
+    (call,) = decode(API, sse(CREATED, *step_events(begun=begun), completion("requires_action"))).tool_calls
     assert (call.arguments, call.closed, call.arguments_unsent) == ("{}", True, True)
-    (call,) = decode(API, sse(CREATED, *streamed(begun={**begun, "arguments": {"n": 1}}), completed())).tool_calls
+    (call,) = decode(API, sse(CREATED, *step_events(begun={**begun, "arguments": {"n": 1}}), completion())).tool_calls
     assert (call.arguments, call.form) == ('{"n": 1}', ArgsForm.OBJECT)
 
 
@@ -202,7 +202,7 @@ def test_a_whole_interaction_that_was_cut_may_have_cut_its_last_call(status: str
 ])
 def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -> None:
     deltas = [{"type": "arguments_delta", "arguments": text}] if text else []
-    body = sse(CREATED, *streamed(*deltas, begun=CALLED), completed("requires_action"))
+    body = sse(CREATED, *step_events(*deltas, begun=CALLED), completion("requires_action"))
     (verdict,) = read(API, body).calls
     assert (verdict.admission == "held") is held
     assert (verdict.rule == "gate.contradiction") is (held and text.endswith("}"))
@@ -218,9 +218,9 @@ def test_an_end_that_repeats_the_steps_is_compared_with_them(
     steps: list[dict[str, Any]], admission: str, odd: list[str]
 ) -> None:
     text = {"type": "text", "text": "Hello."}
-    said = [{**each, "index": 1} for each in streamed(text, begun={"type": "model_output"})]
-    call = streamed({"type": "arguments_delta", "arguments": '{"n":1}'}, begun={**CALLED, "arguments": {}})
-    reading = read(API, sse(CREATED, *said, *call, completed("requires_action", steps=steps)))
+    said = [{**each, "index": 1} for each in step_events(text, begun={"type": "model_output"})]
+    call = step_events({"type": "arguments_delta", "arguments": '{"n":1}'}, begun={**CALLED, "arguments": {}})
+    reading = read(API, sse(CREATED, *said, *call, completion("requires_action", steps=steps)))
     assert (reading.text, [each.admission for each in reading.calls]) == ("Hello.", [admission])
     assert rules(reading.response) == odd
 
@@ -241,11 +241,11 @@ def test_steps_of_the_provider_stay_verbatim_whole_and_grown() -> None:
     assert [(part.type, json.loads(part.json)) for part in found.parts if isinstance(part, OpaquePart)] == [
         ("google_search_call", search), ("model_output.image", image)]
     begun = {"type": "google_search_call", "id": "s"}
-    (grown,) = decode(API, sse(*streamed(search, begun=begun), completed())).parts
+    (grown,) = decode(API, sse(*step_events(search, begun=begun), completion())).parts
     assert isinstance(grown, OpaquePart)
     assert json.loads(grown.json) == search
     pieces = [{**image, "data": "QU"}, {"type": "image", "data": "JD"}]
-    (shown,) = decode(API, sse(*streamed(*pieces, begun={"type": "model_output"}), completed())).parts
+    (shown,) = decode(API, sse(*step_events(*pieces, begun={"type": "model_output"}), completion())).parts
     assert isinstance(shown, OpaquePart)
     assert json.loads(shown.json) == image
 
@@ -254,7 +254,7 @@ def test_steps_of_the_provider_stay_verbatim_whole_and_grown() -> None:
 def test_a_content_that_is_no_text_stays_verbatim_and_its_data_grow(kind: str) -> None:
     whole_ = {"type": kind, "mime_type": "x/y", "data": "QUJD"}
     pieces = ({**whole_, "data": "QU"}, {"type": kind, "data": "JD"})
-    found = decode(API, sse(*streamed(*pieces, begun={"type": "model_output"}), completed()))
+    found = decode(API, sse(*step_events(*pieces, begun={"type": "model_output"}), completion()))
     (part,) = found.parts
     assert isinstance(part, OpaquePart)
     assert (part.type, json.loads(part.json), rules(found)) == (f"model_output.{kind}", whole_, [])
@@ -268,14 +268,14 @@ def test_a_content_that_is_no_text_stays_verbatim_and_its_data_grow(kind: str) -
     ({"type": "thought_signature", "signature": "c2ln"}, ReasoningPart("", "c2ln")),
 ])
 def test_a_delta_of_a_step_that_never_began_is_read_as_what_it_must_be(delta: dict[str, Any], part: Any) -> None:
-    found = decode(API, sse(CREATED, event("step.delta", index=0, delta=delta), completed()))
+    found = decode(API, sse(CREATED, event("step.delta", index=0, delta=delta), completion()))
     assert found.parts == (part,)
     assert rules(found) == ["delta_without_start", "step_not_closed"]
 
 
 def test_arguments_of_a_call_that_never_began_are_shown_and_never_complete() -> None:
     lone = event("step.delta", index=0, delta={"type": "arguments_delta", "arguments": '{"n": 1}'})
-    (call,) = decode(API, sse(CREATED, lone, event("step.stop", index=0), completed("requires_action"))).tool_calls
+    (call,) = decode(API, sse(CREATED, lone, event("step.stop", index=0), completion("requires_action"))).tool_calls
     assert (call.name, call.arguments, call.closed) == ("", '{"n": 1}', False)
 
 
@@ -283,7 +283,7 @@ def test_annotations_stay_with_their_text() -> None:
     notes = [{"type": "url_citation", "url": "https://e/x", "start_index": 0, "end_index": 5}]
     said = {"type": "model_output", "content": [{"type": "text", "text": "Hello.", "annotations": notes}]}
     deltas = ({"type": "text", "text": "Hello."}, {"type": "text_annotation_delta", "annotations": notes})
-    for data in (whole("completed", said), sse(*streamed(*deltas, begun={"type": "model_output"}), completed())):
+    for data in (whole("completed", said), sse(*step_events(*deltas, begun={"type": "model_output"}), completion())):
         found = decode(API, data)
         assert found.text == "Hello."
         for stream in (False, True):
@@ -321,7 +321,7 @@ def test_thoughts_are_counted_beside_the_output() -> None:
     ([event("step.start", step={"type": "thought"})], "missing_index"),
     ([event("step.start", index=0, step={"type": "thought"})] * 2, "repeated_index"),
     ([event("interaction.paused")], "unknown_event"),
-    ([completed("requires_action")], "action_without_call"),
+    ([completion("requires_action")], "action_without_call"),
 ])
 def test_what_is_odd_is_a_finding(events: list[dict[str, Any]], rule: str) -> None:
     assert rule in rules(decode(API, sse(CREATED, *events)))
@@ -401,7 +401,7 @@ def test_settings_and_what_the_server_keeps_are_read() -> None:
     assert [(tool.name, tool.kind) for tool in read.tools] == [("google_search", CallKind.SERVER)]
 
 
-def resumed(**more: Any) -> Request:
+def next_request(**more: Any) -> Request:
     """The request after an interaction that has a token."""
     asked = Request(API, (Message(Role.USER, (TextPart("Tell me."),)),), "m", **more)
     turn, effects = begin("t", asked)
@@ -416,9 +416,9 @@ def resumed(**more: Any) -> Request:
 
 def test_a_kept_interaction_goes_on_by_its_id_and_its_token_alone() -> None:
     """google-genai 3.4.0 _interactions_continuation.py: no input with the id, or the original one without."""
-    body = FORMAT.encode_request(resumed(extra={"store": True}))
+    body = FORMAT.encode_request(next_request(extra={"store": True}))
     assert body == {"model": "m", "previous_interaction_id": "v1_x", "continuation_token": "dG9r", "store": True}
-    alone = FORMAT.encode_request(resumed(extra={"store": False}))
+    alone = FORMAT.encode_request(next_request(extra={"store": False}))
     assert alone == {"model": "m", "input": "Tell me.", "continuation_token": "dG9r", "store": False}
 
 
@@ -453,18 +453,18 @@ def sdk() -> Any:
     return pytest.importorskip("google.genai._gaos.types.interactions", reason="the extra `sdks`")
 
 
-def known(value: Any) -> bool:
+def knows(value: Any) -> bool:
     """Whether the SDK knows every variant in a value that it made."""
     if isinstance(value, list):
-        return all(map(known, value))
+        return all(map(knows, value))
     if getattr(value, "is_unknown", False):
         return False
-    return all(map(known, vars(value).values())) if hasattr(type(value), "model_fields") else True
+    return all(map(knows, vars(value).values())) if hasattr(type(value), "model_fields") else True
 
 
 def test_the_sdk_reads_a_whole_interaction_that_was_written(sdk: Any) -> None:
     read = sdk.Interaction.model_validate_json(b"".join(FORMAT.encode(STORY)))
-    assert known(read)
+    assert knows(read)
     assert (read.id, read.status, read.model) == ("v1_x", "requires_action", "gemini-3.5-flash")
     thought, text, call, search = read.steps
     assert (thought.summary[0].text, text.content[0].text) == ("Think.", "Hello, world.")
@@ -480,7 +480,7 @@ def test_the_sdk_reads_every_event_that_was_written(sdk: Any) -> None:
     sent = b"".join(FORMAT.encode(STORY, stream=True)).decode()
     values = [line[6:] for line in sent.splitlines() if line.startswith("data: ") and line != "data: [DONE]"]
     events = [adapter.validate_json(value) for value in values]
-    assert all(map(known, events))
+    assert all(map(knows, events))
     kinds = [each.event_type for each in events]
     assert (kinds[0], kinds[-1]) == ("interaction.created", "interaction.completed")
     deltas = [each.delta for each in events if each.event_type == "step.delta"]
@@ -499,7 +499,7 @@ def test_the_sdk_takes_the_request(sdk: Any) -> None:
     )
     body = FORMAT.encode_request(request)
     read = sdk.CreateModelInteraction.model_validate(body)
-    assert known(read)
+    assert knows(read)
     assert (read.previous_interaction_id, read.continuation_token, read.background, read.stream) == (
         "v1_0", "dG9r", True, True)
     assert [each.type for each in read.input] == [

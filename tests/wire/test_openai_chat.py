@@ -90,7 +90,7 @@ def read(data: bytes | Iterable[bytes], **options: Any) -> ChatResponse:
     return decoder.close()
 
 
-def shown(response: ChatResponse) -> list[tuple[str | None, str, str | None]]:
+def calls_of(response: ChatResponse) -> list[tuple[str | None, str, str | None]]:
     return [(call.id, call.name, call.arguments) for call in response.tool_calls]
 
 
@@ -350,7 +350,7 @@ def test_the_stream_of_seed_001_is_interrupted() -> None:
     )
     response = read(data)
     assert reason(response) == (Stop.INTERRUPTED, None, None)
-    assert shown(response) == [("call_1", "write_to_file", '{"path": "test.txt", "content": "Lorem ipsum dolor sit')]
+    assert calls_of(response) == [("call_1", "write_to_file", '{"path": "test.txt", "content": "Lorem ipsum dolor sit')]
     assert [call.closed for call in response.tool_calls] == [False]
     assert response.usage == Usage(309, 100, 45, None)
     assert response.usage is not None
@@ -404,7 +404,7 @@ def test_the_calls_of_the_documents() -> None:
     for data in (whole(message, "tool_calls", usage=USAGE), stream):
         response = read(data)
         assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
-        assert shown(response) == [("call_1", "f", '{"a":1}'), ("call_2", "g", "")]
+        assert calls_of(response) == [("call_1", "f", '{"a":1}'), ("call_2", "g", "")]
         assert all(call.closed and call.form is ArgsForm.STRING for call in response.tool_calls)
         assert response.usage == Usage(5, 7)
         assert (response.id, response.model, response.text) == ("chatcmpl-1", "m", None)
@@ -419,7 +419,7 @@ def test_a_call_cut_by_the_budget_keeps_its_prefix() -> None:
     for data in (whole({"tool_calls": [cut]}, "length"), stream):
         response = read(data)
         assert reason(response) == (Stop.MAX_TOKENS, None, "length")
-        assert shown(response) == [("call_1", "f", '{"path":"a.txt","content":"hel')]
+        assert calls_of(response) == [("call_1", "f", '{"path":"a.txt","content":"hel')]
 
 
 def test_a_router_that_says_tool_calls_over_a_cut_call_is_quoted() -> None:
@@ -427,14 +427,14 @@ def test_a_router_that_says_tool_calls_over_a_cut_call_is_quoted() -> None:
     response = read(sse(calls(start(arguments='{"a"')), delta, {**delta, "usage": USAGE}))
     assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
     assert response.native == {"native_finish_reason": "max_output_tokens"}
-    assert shown(response) == [("call_1", "f", '{"a"')]
+    assert calls_of(response) == [("call_1", "f", '{"a"')]
 
 
 def test_absent_arguments_are_not_empty_ones() -> None:
     bare = {"id": "call_1", "type": "function", "function": {"name": "f"}}
     stream = sse(calls({"index": 0, **bare}), chunk({}, "tool_calls"))
     for data in (whole({"tool_calls": [bare]}, "tool_calls"), stream):
-        assert shown(read(data)) == [("call_1", "f", None)]
+        assert calls_of(read(data)) == [("call_1", "f", None)]
 
 
 A, B = '{"a":1}', '{"b":2}'
@@ -538,7 +538,7 @@ def test_servers_that_count_calls_their_own_way(
     events: list[Any], expected: list[tuple[str | None, str, str | None]], found: set[str]
 ) -> None:
     response = read(sse(*events, chunk({}, "tool_calls")))
-    assert shown(response) == expected
+    assert calls_of(response) == expected
     assert rules(response) == found
     # pieces that belong to no call are never a whole one
     assert all(call.closed == bool(call.id or call.name) for call in response.tool_calls)
@@ -548,7 +548,7 @@ def test_interleaved_calls_stay_apart() -> None:
     response = read(sse(calls(start("f", ident="x"), start("g", ident="y", index=1)), calls(more_of('{"b"', index=1)),
                         calls(more_of('{"a"'), more_of(":2}", index=1)), calls(more_of(":1}")),
                         chunk({}, "tool_calls")))
-    assert shown(response) == [("x", "f", A), ("y", "g", B)]
+    assert calls_of(response) == [("x", "f", A), ("y", "g", B)]
     assert response.findings == ()
 
 
@@ -582,7 +582,7 @@ def test_fields_that_a_server_fills_with_nothing_are_no_calls() -> None:
     assert response.parts == (TextPart("4"),)
     assert rules(response) == {"phantom_call"}
     both = {**CALL, "custom": {"name": "", "input": ""}}
-    assert shown(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
+    assert calls_of(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
 
 
 @pytest.mark.parametrize("pieces", [['{"a"', ":1}"], ['{"a"'], [""], ['{"a":1}']])
@@ -594,10 +594,10 @@ def test_a_call_in_both_fields_is_one_call(pieces: list[str]) -> None:
                      "tool_calls": [start("f", ident="x", arguments=piece)]}) for piece in pieces]
     for data in (whole(message, "tool_calls"), sse(*stream, chunk({}, "tool_calls"))):
         response = read(data)
-        assert shown(response) == [("x", "f", text)]
+        assert calls_of(response) == [("x", "f", text)]
         assert rules(response) == {"call_repeated"}
     other = {**message, "function_call": {"name": "f", "arguments": B}}
-    assert shown(read(whole(other, "tool_calls"))) == [(None, "f", B), ("x", "f", text)]
+    assert calls_of(read(whole(other, "tool_calls"))) == [(None, "f", B), ("x", "f", text)]
 
 
 def test_a_piece_that_belongs_to_no_call_holds_all_of_them() -> None:
@@ -707,16 +707,17 @@ def test_thinking_that_is_sent_twice_is_read_once() -> None:
 
 
 def test_the_blocks_of_a_router_keep_what_must_go_back() -> None:
-    def told(text: str, **more: Any) -> dict[str, Any]:
+    def reasoning(text: str, **more: Any) -> dict[str, Any]:
         detail = {"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1", **more}
         return {"role": "assistant", "content": "", "reasoning": text, "reasoning_details": [detail]}
 
     sealed = {"type": "reasoning.encrypted", "data": "ZW5j", "id": "rs_1", "index": 1}
     signature = {"type": "reasoning.text", "signature": "c2ln", "index": 0}
-    stream = sse(chunk(told("Hm")), chunk(told("m")), chunk(told(".")), chunk({"reasoning_details": [signature]}),
+    stream = sse(chunk(reasoning("Hm")), chunk(reasoning("m")), chunk(reasoning(".")),
+                 chunk({"reasoning_details": [signature]}),
                  chunk({"reasoning_details": [sealed]}), chunk({"content": "4"}), chunk({}, "stop"))
     body = whole({"content": "4", "reasoning": "Hmm.", "reasoning_details":
-                  [{**told("Hmm.")["reasoning_details"][0], "signature": "c2ln"}, sealed]})
+                  [{**reasoning("Hmm.")["reasoning_details"][0], "signature": "c2ln"}, sealed]})
     for data in (stream, body):
         sealed_part = ReasoningPart("", None, "ZW5j", "rs_1")
         assert read(data).parts == (ReasoningPart("Hmm.", "c2ln"), sealed_part, TextPart("4"))
@@ -1028,7 +1029,7 @@ def test_an_answer_in_pieces_is_put_together() -> None:
     """Copilot sends text in one choice and the calls in another."""
     body = choices(({"content": "I will."}, "tool_calls"), ({"content": None, "tool_calls": [CALL]}, "tool_calls"))
     response = read(body)
-    assert (response.text, shown(response), response.other_choices) == ("I will.", [("call_1", "f", A)], 0)
+    assert (response.text, calls_of(response), response.other_choices) == ("I will.", [("call_1", "f", A)], 0)
     assert [call.closed for call in response.tool_calls] == [True]
     assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
     assert rules(response) == {"choices_merged"}
@@ -1044,7 +1045,7 @@ def test_an_answer_whose_first_choice_is_empty_stands_in_the_other(said: dict[st
                  chunk({}, "tool_calls", index=1))
     for data in (whole, stream):
         response = read(data)
-        assert (shown(response), response.other_choices) == ([("call_1", "f", A)], 0)
+        assert (calls_of(response), response.other_choices) == ([("call_1", "f", A)], 0)
         assert reason(response) == (Stop.TOOL_CALL, None, "tool_calls")
         assert rules(response) == {"choices_merged"}
         assert (read(data, n=2).tool_calls, read(data, n=2).other_choices) == ((), 1)
@@ -1099,7 +1100,7 @@ def test_any_chunking_reads_alike(cuts: Sequence[int], line_end: bytes) -> None:
     marks = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
     response = read([data[a:b] for a, b in pairwise(marks)])
     assert essence(response) == essence(read(STREAM))
-    assert shown(response) == [("x", "write", ARGUMENTS)]
+    assert calls_of(response) == [("x", "write", ARGUMENTS)]
     assert response.text == "caf\u00e9 \U0001f600"
 
 
@@ -1116,7 +1117,7 @@ def test_a_stream_cut_at_any_byte_is_never_finished_before_its_reason() -> None:
         assert all(ARGUMENTS.startswith(call.arguments or "") for call in response.tool_calls)
 
 
-def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> ChatResponse:
+def read_slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> ChatResponse:
     with monkeypatch.context() as patch:
         patch.setattr(Decoder, "on_event", Decoder._chunk)
         patch.setattr(CallAssembly, "append", lambda *_: False)
@@ -1129,8 +1130,8 @@ def test_the_short_way_of_a_delta_leads_where_the_long_one_does(
     events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = sse(*events, chunk({}, "tool_calls"))
-    assert (essence(read(data)), read(data).findings) == (essence(slowly(data, monkeypatch)),
-                                                          slowly(data, monkeypatch).findings)
+    assert (essence(read(data)), read(data).findings) == (essence(read_slowly(data, monkeypatch)),
+                                                          read_slowly(data, monkeypatch).findings)
 
 
 def test_the_short_way_of_recorded_deltas_leads_where_the_long_one_does(
@@ -1138,7 +1139,7 @@ def test_the_short_way_of_recorded_deltas_leads_where_the_long_one_does(
 ) -> None:
     for exchange in traffic_of(API):
         if b"data: " in exchange.body:
-            assert essence(read(exchange.body)) == essence(slowly(exchange.body, monkeypatch)), exchange.id
+            assert essence(read(exchange.body)) == essence(read_slowly(exchange.body, monkeypatch)), exchange.id
 
 
 def test_the_reason_in_a_last_event_without_its_blank_line_counts() -> None:
@@ -1149,7 +1150,7 @@ def test_the_reason_in_a_last_event_without_its_blank_line_counts() -> None:
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-def written(response: ChatResponse, *, stream: bool, size: int = 16) -> ChatResponse:
+def round_trip(response: ChatResponse, *, stream: bool, size: int = 16) -> ChatResponse:
     return read(encode(response, stream=stream, chunk=size))
 
 
@@ -1203,14 +1204,14 @@ ROUND = [
 @pytest.mark.parametrize("size", [1, 16])
 def test_what_is_written_reads_alike(data: bytes, stream: bool, size: int) -> None:
     response = read(data)
-    again = written(response, stream=stream, size=size)
+    again = round_trip(response, stream=stream, size=size)
     assert essence(again, LOSES) == essence(response, LOSES)
     assert again.streaming is stream or not response.size
 
 
 def test_a_change_of_mind_is_written_as_two_reasons() -> None:
     response = read(sse(chunk({"content": "Hi"}), chunk({}, "length"), chunk({}, "stop")))
-    assert essence(written(response, stream=True)) == essence(response)
+    assert essence(round_trip(response, stream=True)) == essence(response)
     with pytest.raises(EncodeError) as refused:
         list(encode(response))
     assert refused.value.what == "native.earlier_finish_reason"
@@ -1239,18 +1240,18 @@ def test_verbatim_json_may_hold_line_breaks() -> None:
     pretty = '{\n  "a": 1\n}'
     call = ToolCall("x", "f", pretty, closed=True, form=ArgsForm.OBJECT)
     for stream in (False, True):
-        assert written(make(call, raw="tool_calls"), stream=stream).tool_calls[0].arguments == pretty
+        assert round_trip(make(call, raw="tool_calls"), stream=stream).tool_calls[0].arguments == pretty
 
 
 def test_a_lone_surrogate_can_be_written() -> None:
     for stream in (False, True):
-        assert written(make(TextPart("a\ud83d")), stream=stream).text == "a\ud83d", "its other half may still come"
+        assert round_trip(make(TextPart("a\ud83d")), stream=stream).text == "a\ud83d", "its other half may still come"
 
 
 def test_calls_that_the_provider_ran_are_left_out() -> None:
     response = make(TextPart("Hi"), ToolCall("s", "web_search", "{}", kind=CallKind.SERVER))
     assert "server" in LOSES
-    assert essence(written(response, stream=False), LOSES) == essence(response, LOSES)
+    assert essence(round_trip(response, stream=False), LOSES) == essence(response, LOSES)
 
 
 @pytest.mark.parametrize(("response", "stream", "what"), [
@@ -1296,7 +1297,7 @@ def test_the_official_sdk_reads_what_is_written(stream: bool) -> None:
             result = client.chat.completions.create(**arguments)
     message = result.choices[0].message
     assert (message.content, result.choices[0].finish_reason) == ("caf\u00e9", "tool_calls")
-    assert [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls] == shown(response)
+    assert [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls] == calls_of(response)
     assert (result.id, result.model) == ("chatcmpl-1", "m")
     assert (result.usage.completion_tokens, result.usage.completion_tokens_details.reasoning_tokens) == (7, 4)
 

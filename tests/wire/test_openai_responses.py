@@ -68,7 +68,7 @@ def sse(*events: dict[str, Any], named: bool = True) -> bytes:
     return "".join(frames).encode()
 
 
-def created(status: str = "in_progress", **more: Any) -> dict[str, Any]:
+def creation(status: str = "in_progress", **more: Any) -> dict[str, Any]:
     return {"type": "response.created", "response": body(status, [], **more)}
 
 
@@ -76,11 +76,11 @@ def end(kind: str, status: str | None, output: list[Any] | None = None, **more: 
     return {"type": f"response.{kind}", "response": body(status, output, **more)}
 
 
-def added(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
+def new_item(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 
-def done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
+def item_end(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
@@ -93,8 +93,9 @@ def arguments(text: str, index: int = 0, item_id: str = "fc_1") -> dict[str, Any
 
 
 OPEN_CALL = {**CALL, "arguments": "", "status": "in_progress"}
-CALL_STREAM = (created(), added(OPEN_CALL), arguments('{"a"'), arguments(":1}"),
-               {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"a":1}'}, done(CALL))
+CALL_STREAM = (creation(), new_item(OPEN_CALL), arguments('{"a"'), arguments(":1}"),
+               {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"a":1}'},
+               item_end(CALL))
 
 
 def rules(response: ChatResponse) -> set[str]:
@@ -141,15 +142,15 @@ def test_a_status_in_a_whole_body(status: str | None, more: Any, stop: Stop, det
 @pytest.mark.parametrize("stated", [True, False])
 def test_the_last_event_of_a_stream(kind: str, row: Any, stated: bool) -> None:
     status, more, stop, detail, raw = row
-    found = decode(sse(created(), end(kind, status if stated else None, **more)))
+    found = decode(sse(creation(), end(kind, status if stated else None, **more)))
     assert (found.stop_reason.normalized, found.stop_reason.detail, found.stop_reason.raw) == (stop, detail, raw)
     assert found.saw_stop_reason
     assert found.streaming
 
 
 def test_the_place_of_the_word_is_the_last_event_or_the_exact_value() -> None:
-    first, last = sse(created()), sse(end("incomplete", "incomplete",
-                                          incomplete_details={"reason": "max_output_tokens"}))
+    first, last = sse(creation()), sse(end("incomplete", "incomplete",
+                                           incomplete_details={"reason": "max_output_tokens"}))
     at = decode(first + last).stop_reason.evidence[0].at
     assert at is not None
     assert (at.start, at.end, at.pointer) == (len(first), len(first + last) - 2, "/response/incomplete_details/reason")
@@ -172,9 +173,9 @@ def test_a_stream_without_its_end_keeps_the_last_status() -> None:
 
 
 @pytest.mark.parametrize(("events", "options"), [
-    ((created("queued"), {"type": "response.queued", "response": body("queued", [])}), {}),
-    ((created(background=True),), {}),
-    ((created(),), {"background": True}),
+    ((creation("queued"), {"type": "response.queued", "response": body("queued", [])}), {}),
+    ((creation(background=True),), {}),
+    ((creation(),), {"background": True}),
 ])
 def test_only_a_background_response_is_polled(events: Any, options: Any) -> None:
     reason = decode(sse(*events), **options).stop_reason
@@ -182,7 +183,7 @@ def test_only_a_background_response_is_polled(events: Any, options: Any) -> None
 
 
 def test_an_early_completed_is_not_believed() -> None:
-    found = decode(sse(created("completed"), added(OPEN_CALL), arguments('{"a":1}')))
+    found = decode(sse(creation("completed"), new_item(OPEN_CALL), arguments('{"a":1}')))
     assert found.stop_reason.normalized is Stop.INTERRUPTED
     assert found.raw_stop_reason is None
     assert "openai_responses.early_status" in rules(found)
@@ -260,7 +261,7 @@ def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
 def test_what_contradicts_completed_points_at_the_field_that_says_so(
     more: dict[str, Any], held: bytes, streamed: bool
 ) -> None:
-    answer = sse(created(), end("completed", "completed", **more)) if streamed else json.dumps(
+    answer = sse(creation(), end("completed", "completed", **more)) if streamed else json.dumps(
         body(**more)).encode()
     read = show(exchange({"model": "gpt-5", "input": "x", "stream": streamed}, answer.decode(), url=URL))
     (facts,) = read.responses
@@ -324,7 +325,7 @@ CODES = {
 @pytest.mark.parametrize("code", CODES)
 def test_every_error_code_is_classified(code: str) -> None:
     error = {"code": code, "message": "The request could not be handled."}
-    for data in (body("failed", [], error=error), sse(created(), end("failed", "failed", [], error=error))):
+    for data in (body("failed", [], error=error), sse(creation(), end("failed", "failed", [], error=error))):
         found = decode(data)
         assert (found.stop_reason.normalized, found.stop_reason.detail) == CODES[code]
         assert found.raw_stop_reason == "failed"
@@ -342,7 +343,7 @@ def test_an_error_event_ends_a_stream() -> None:
     nested = {"type": "error", "error": {"code": "server_error", "message": "Down.", "type": "server_error"}}
     bare = {"error": {"code": "server_error", "message": "Down."}}
     for event in (flat, nested, bare):
-        found = decode(sse(created(), event))
+        found = decode(sse(creation(), event))
         assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.ERROR, "retryable")
         assert found.error is not None
         assert found.error.message == "Down."
@@ -355,8 +356,8 @@ def test_an_error_event_ends_a_stream() -> None:
 
 def test_the_error_of_the_last_event_outranks_the_one_before() -> None:
     first = {"type": "error", "code": "odd", "message": "Foobar"}
-    found = decode(sse(created(), first, end("failed", "failed", [],
-                                             error={"code": "rate_limit_exceeded", "message": "Slow."})))
+    found = decode(sse(creation(), first, end("failed", "failed", [],
+                                              error={"code": "rate_limit_exceeded", "message": "Slow."})))
     assert found.error == ProviderError("Slow.", None, "rate_limit_exceeded", True)
 
 
@@ -383,7 +384,7 @@ def test_texts_are_kept_apart_and_in_order() -> None:
     plain = {**TEXT, "content": "c"}
     found = decode(body(output=[two, {"type": "reasoning", "id": "rs_1", "summary": []}, plain]))
     assert found.parts == (TextPart("a"), TextPart("b"), ReasoningPart("", None, None, "rs_1"), TextPart("c"))
-    streamed = decode(sse(created(), added({**TEXT, "content": []}),
+    streamed = decode(sse(creation(), new_item({**TEXT, "content": []}),
                           piece("output_text", "b", content_index=1), piece("output_text", "a", content_index=0),
                           piece("refusal", "no", content_index=2), end("completed", "completed", [])))
     assert streamed.parts == (TextPart("a"), TextPart("b"))
@@ -403,19 +404,19 @@ def test_reasoning() -> None:
     assert decode(body(output=[item])).parts == (ReasoningPart("A\n\nB", None, "gAAA", "rs_1", json.dumps(item)),)
     full = {**item, "content": [{"type": "reasoning_text", "text": "all"}]}
     assert decode(body(output=[full])).parts == (ReasoningPart("all", None, "gAAA", "rs_1", json.dumps(full)),)
-    begun = (created(), added({**item, "summary": [], "encrypted_content": "gA"}),
+    begun = (creation(), new_item({**item, "summary": [], "encrypted_content": "gA"}),
              piece("reasoning_summary_text", "A", summary_index=0),
              piece("reasoning_summary_text", "B", summary_index=1))
     # The encrypted content of an announcement may be incomplete: it must not be sent back.
     assert decode(sse(*begun)).parts == (ReasoningPart("A\n\nB", None, None, "rs_1"),)
-    (whole,) = decode(sse(*begun, done(item))).parts
+    (whole,) = decode(sse(*begun, item_end(item))).parts
     assert isinstance(whole, ReasoningPart)
     assert (whole.text, whole.data, whole.item_id, json.loads(whole.json or "")) == ("A\n\nB", "gAAA", "rs_1", item)
-    raw = (created(), added({**item, "summary": []}), piece("reasoning_text", "al", content_index=0),
+    raw = (creation(), new_item({**item, "summary": []}), piece("reasoning_text", "al", content_index=0),
            {"type": "response.reasoning_text.done", "output_index": 0, "content_index": 0, "text": "all"})
     assert decode(sse(*raw)).reasoning_content == "all"
     summary = {"type": "response.reasoning_summary_text.done", "output_index": 0, "summary_index": 0, "text": "whole"}
-    assert decode(sse(created(), added({**item, "summary": []}), summary)).reasoning_content == "whole"
+    assert decode(sse(creation(), new_item({**item, "summary": []}), summary)).reasoning_content == "whole"
 
 
 def message(text: str, phase: str | None) -> dict[str, Any]:
@@ -438,8 +439,8 @@ THOUGHTS: list[dict[str, Any]] = [
 def test_thinking_and_the_phases_of_an_answer_go_back_as_they_came(streamed: bool) -> None:
     output = [*THOUGHTS, message("I look.", "commentary"), message("I found it.", "commentary"),
               message("Done.", "final_answer"), message("Bye.", None)]
-    items = (done(item, index) for index, item in enumerate(output))
-    events = (created(), *items, end("completed", "completed", output))
+    items = (item_end(item, index) for index, item in enumerate(output))
+    events = (creation(), *items, end("completed", "completed", output))
     data = sse(*events) if streamed else body(output=output)
     parts = decode(data).parts
     history = (Message(Role.USER, (TextPart("Go."),)), Message(Role.ASSISTANT, parts))
@@ -488,9 +489,9 @@ def test_a_call_of_a_program_waits_for_its_output() -> None:
 
 
 def test_a_cut_call_beside_a_whole_one() -> None:
-    events = (*CALL_STREAM, added({**CUT_CALL, "arguments": "", "status": "in_progress"}, 1),
+    events = (*CALL_STREAM, new_item({**CUT_CALL, "arguments": "", "status": "in_progress"}, 1),
               arguments('{"path":"x', 1, "fc_2"),
-              done(CUT_CALL, 1))
+              item_end(CUT_CALL, 1))
     for output in ([CALL, CUT_CALL], []):
         found = decode(sse(*events, end("incomplete", "incomplete", output,
                                         incomplete_details={"reason": "max_output_tokens"})))
@@ -506,10 +507,10 @@ def test_a_call_that_is_never_ended_stays_open() -> None:
 
 
 def test_the_end_of_a_call_may_bring_all_of_it() -> None:
-    found = decode(sse(created(), added(OPEN_CALL), done(CALL), end("completed", "completed", [])))
+    found = decode(sse(creation(), new_item(OPEN_CALL), item_end(CALL), end("completed", "completed", [])))
     assert (found.tool_calls[0].arguments, found.tool_calls[0].closed) == ('{"a":1}', True)
     repeated = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"a":1}'}
-    cut = decode(sse(created(), added(OPEN_CALL), repeated))
+    cut = decode(sse(creation(), new_item(OPEN_CALL), repeated))
     assert (cut.tool_calls[0].arguments, cut.tool_calls[0].closed) == ('{"a":1}', False)
 
 
@@ -521,16 +522,16 @@ def test_the_end_of_a_call_may_bring_all_of_it() -> None:
 ])
 def test_a_call_whose_pieces_and_end_differ_stays_open(pieces: str, whole: str, closed: bool, kept: str) -> None:
     item = {**CALL, "arguments": whole}
-    for last in ((done(item), end("completed", "completed", [])), (end("completed", "completed", [item]),)):
-        found = decode(sse(created(), added(OPEN_CALL), arguments(pieces), *last))
+    for last in ((item_end(item), end("completed", "completed", [])), (end("completed", "completed", [item]),)):
+        found = decode(sse(creation(), new_item(OPEN_CALL), arguments(pieces), *last))
         assert (found.tool_calls[0].closed, found.tool_calls[0].arguments) == (closed, kept)
         assert ("openai_responses.arguments_differ" in rules(found)) is not closed
 
 
 def ends_of(*items: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """A call or a message that its own end gives in one form, and the last event in another or not at all."""
-    return {"both": [*map(done, items[:1]), end("completed", "completed", [items[-1]])],
-            "one": [*map(done, items), end("completed", "completed", [])]}
+    return {"both": [*map(item_end, items[:1]), end("completed", "completed", [items[-1]])],
+            "one": [*map(item_end, items), end("completed", "completed", [])]}
 
 
 @pytest.mark.parametrize(("item", "change", "rule"), [
@@ -545,7 +546,7 @@ def test_a_call_of_which_two_whole_items_differ_is_held(
 ) -> None:
     for first, last in ((item, {**item, **change}), ({**item, **change}, item)):
         for ending in ends_of(first, last).values():
-            data = sse(created(), added({**first, "arguments": "", "status": "in_progress"}), *ending)
+            data = sse(creation(), new_item({**first, "arguments": "", "status": "in_progress"}), *ending)
             found = loop_core.read("openai_responses", data)
             assert ([each.admission for each in found.calls], found.stop_reason) == (["held"], Stop.MALFORMED_TOOL_CALL)
             (noted,) = [each for each in found.findings if each.rule == f"openai_responses.{rule}"]
@@ -555,22 +556,23 @@ def test_a_call_of_which_two_whole_items_differ_is_held(
                 assert f"from byte {begin:,} on" in noted.message
                 assert all(text in noted.message for text in ("ls", "rm") if rule != "arguments_differ")
         renamed = {"id": "s2"} if rule == "item_differs" else {}
-        same = sse(created(), *ends_of(first, {**first, **renamed, "status": "completed"})["both"])
+        same = sse(creation(), *ends_of(first, {**first, **renamed, "status": "completed"})["both"])
         assert [each.admission for each in loop_core.read("openai_responses", same).calls] == ["ready"]
 
 
 def test_a_call_that_was_announced_with_other_arguments_is_held() -> None:
     for announced, admission in (('{"a":2}', "held"), ("{}", "ready"), ('{"a"', "ready"), ('{"a": 1}', "ready")):
-        data = sse(created(), added({**OPEN_CALL, "arguments": announced}), done(CALL), end("completed", None, []))
+        data = sse(creation(), new_item({**OPEN_CALL, "arguments": announced}), item_end(CALL),
+                   end("completed", None, []))
         assert [each.admission for each in loop_core.read("openai_responses", data).calls] == [admission]
 
 
-STREAMED = (created(), added({**TEXT, "content": []}), piece("output_text", "Hel", content_index=0),
+STREAMED = (creation(), new_item({**TEXT, "content": []}), piece("output_text", "Hel", content_index=0),
             piece("output_text", "lo", content_index=0),
             {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "Hello"})
 
 
-def says(text: str) -> dict[str, Any]:
+def text_item(text: str) -> dict[str, Any]:
     return {**TEXT, "content": [{"type": "output_text", "text": text, "annotations": []}]}
 
 
@@ -582,7 +584,8 @@ def test_a_text_whose_pieces_and_end_differ_is_reported_with_both_places(
     pieces: str, text: str, visible: str, differs: bool
 ) -> None:
     events = [*STREAMED[:3], piece("output_text", pieces, content_index=0)]
-    for last in ([done(says(text)), end("completed", "completed", [])], [end("completed", "completed", [says(text)])]):
+    for last in ([item_end(text_item(text)), end("completed", "completed", [])],
+                 [end("completed", "completed", [text_item(text)])]):
         data = sse(*events, *last)
         found = decode(data)
         assert (found.text, found.stop_reason.normalized) == (visible, Stop.END_TURN)
@@ -592,28 +595,28 @@ def test_a_text_whose_pieces_and_end_differ_is_reported_with_both_places(
             begin = data.index(b"event: response.output_text.delta")
             assert f"from byte {begin:,} on 'Hel{pieces}'" in noted[0].message
             assert "'Hello'" in noted[0].message
-    repeated = decode(sse(*STREAMED[:4], {**STREAMED[4], "text": "Help"}, done(TEXT), end("completed", None, [])))
+    repeated = decode(sse(*STREAMED[:4], {**STREAMED[4], "text": "Help"}, item_end(TEXT), end("completed", None, [])))
     assert (repeated.text, rules(repeated)) == ("Hello", {"openai_responses.text_differs"})
-    assert not rules(decode(sse(*STREAMED, done(TEXT), end("completed", "completed", [TEXT]))))
+    assert not rules(decode(sse(*STREAMED, item_end(TEXT), end("completed", "completed", [TEXT]))))
 
 
 def test_a_difference_in_a_long_text_is_shown_where_it_is() -> None:
     long = "a" * 500
     events = (*STREAMED[:2], piece("output_text", f"{long}bc", content_index=0))
-    (noted,) = decode(sse(*events, end("completed", "completed", [says(f"{long}d{long}")]))).findings
+    (noted,) = decode(sse(*events, end("completed", "completed", [text_item(f"{long}d{long}")]))).findings
     assert f"'…{'a' * 20}d{'a' * 39}…'" in noted.message
     assert f"'…{'a' * 20}bc'" in noted.message
 
 
 def test_a_text_that_the_last_event_leaves_out_is_kept_where_it_was() -> None:
-    other = {**says(" there"), "id": "msg_2"}
-    events = (*STREAMED, done(TEXT), added(other, 1), done(other, 1))
+    other = {**text_item(" there"), "id": "msg_2"}
+    events = (*STREAMED, item_end(TEXT), new_item(other, 1), item_end(other, 1))
     whole = decode(sse(*events, end("completed", "completed", [TEXT, other])))
     assert (whole.text, rules(whole)) == ("Hello there", set())
     for left in (TEXT, other):
         found = decode(sse(*events, end("completed", "completed", [left])))
         assert (found.text, rules(found)) == ("Hello there", {"openai_responses.text_omitted"})
-    joined = decode(sse(*events, end("completed", "completed", [{**says("Hello there"), "id": "msg_3"}])))
+    joined = decode(sse(*events, end("completed", "completed", [{**text_item("Hello there"), "id": "msg_3"}])))
     assert joined.text == "Hello there"
 
 
@@ -625,9 +628,10 @@ def test_white_space_around_a_text_that_the_end_repeats_is_no_other_text(
 ) -> None:
     """Some servers trim what they repeat, and many models write line breaks before a call."""
     streamed = [piece("output_text", text, content_index=0) for text in pieces]
-    whole = [] if last is None else [says(last)]
-    found = decode(sse(created(), added({**TEXT, "content": []}), *streamed, *map(done, whole), added(OPEN_CALL, 1),
-                       arguments('{"a":1}', 1), done(CALL, 1), end("completed", "completed", [*whole, CALL])))
+    whole = [] if last is None else [text_item(last)]
+    found = decode(sse(creation(), new_item({**TEXT, "content": []}), *streamed, *map(item_end, whole),
+                       new_item(OPEN_CALL, 1),
+                       arguments('{"a":1}', 1), item_end(CALL, 1), end("completed", "completed", [*whole, CALL])))
     assert (found.text or "").strip() == (last or "").strip()
     assert not rules(found)
 
@@ -639,8 +643,8 @@ def test_an_item_that_is_no_text_stands_beside_what_was_streamed() -> None:
 
 
 def test_the_first_event_that_comes_twice_ends_nothing() -> None:
-    found = decode(sse(*STREAMED, done(TEXT), end("completed", "completed", [TEXT])).replace(
-        b"event: response.output_item.added", sse(created()) + b"event: response.output_item.added", 1))
+    found = decode(sse(*STREAMED, item_end(TEXT), end("completed", "completed", [TEXT])).replace(
+        b"event: response.output_item.added", sse(creation()) + b"event: response.output_item.added", 1))
     assert (found.text, found.stop_reason.normalized, rules(found)) == ("Hello", Stop.END_TURN, set())
 
 
@@ -672,7 +676,7 @@ def test_a_call_in_which_the_numbers_of_the_events_show_a_gap_is_held_unless_its
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-@pytest.mark.parametrize("events", [WHOLE_CALL, (*STREAMED, done(TEXT), end("completed", "completed", []))])
+@pytest.mark.parametrize("events", [WHOLE_CALL, (*STREAMED, item_end(TEXT), end("completed", "completed", []))])
 def test_an_event_that_came_twice_with_its_number_is_read_once(events: tuple[Any, ...], times: int) -> None:
     frames = [frame + b"\n\n" for frame in sse(*events).split(b"\n\n") if frame]
     found = loop_core.read("openai_responses", b"".join(frame * times for frame in frames))
@@ -686,7 +690,7 @@ def test_an_event_that_came_twice_with_its_number_is_read_once(events: tuple[Any
 @pytest.mark.parametrize("number", [0, None, "3"])
 def test_equal_events_without_a_number_of_their_own_are_two(number: Any) -> None:
     pieces = [{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "ha"}] * 2
-    events = (created(), added({"type": "message", "id": "m", "role": "assistant", "content": []}), *pieces)
+    events = (creation(), new_item({"type": "message", "id": "m", "role": "assistant", "content": []}), *pieces)
     data = b"".join(f"data: {json.dumps({**event, 'sequence_number': number})}\n\n".encode() for event in events)
     assert loop_core.read("openai_responses", data).text == "haha"
 
@@ -695,7 +699,7 @@ def test_equal_events_without_a_number_of_their_own_are_two(number: Any) -> None
 def test_equal_events_without_a_number_among_those_that_have_one_are_two(number: Any) -> None:
     delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "ha"}
     pieces = (json.dumps({**delta, "sequence_number": number}).encode(),) * 2
-    counted = sse(created(), {"type": "response.in_progress"}, added({**TEXT, "content": []}))
+    counted = sse(creation(), {"type": "response.in_progress"}, new_item({**TEXT, "content": []}))
     found = decode(counted + b"".join(b"data: " + each + b"\n\n" for each in pieces))
     assert (found.text, rules(found)) == ("haha", set())
 
@@ -719,7 +723,7 @@ def test_only_a_server_that_counts_its_events_can_miss_one(numbers: Any) -> None
 
 
 def test_an_answer_behind_another_counts_from_its_own_beginning() -> None:
-    data = sse(*CALL_STREAM[:2]) + sse(created(id="resp_2"), *WHOLE_CALL[1:-1], WHOLE_CALL[-1])
+    data = sse(*CALL_STREAM[:2]) + sse(creation(id="resp_2"), *WHOLE_CALL[1:-1], WHOLE_CALL[-1])
     assert not {"openai_responses.event_missing", "openai_responses.event_repeated"} & rules(decode(data))
 
 
@@ -731,9 +735,9 @@ def test_a_call_that_the_last_event_forgets_is_neither_lost_nor_run() -> None:
 
 def test_items_renamed_by_the_last_event_are_not_doubled() -> None:
     text = {**TEXT, "id": "msg_tmp", "content": []}
-    events = (created(), added({"type": "reasoning", "id": "rs_tmp", "summary": []}), added(text, 1),
-              piece("output_text", "Hello", 1, content_index=0), added(OPEN_CALL, 2), arguments('{"a":1}', 2),
-              done(CALL, 2))
+    events = (creation(), new_item({"type": "reasoning", "id": "rs_tmp", "summary": []}), new_item(text, 1),
+              piece("output_text", "Hello", 1, content_index=0), new_item(OPEN_CALL, 2), arguments('{"a":1}', 2),
+              item_end(CALL, 2))
     found = decode(sse(*events, end("completed", "completed", [TEXT, {**CALL, "id": "fc_new"}])))
     assert found.text == "Hello"
     assert [(call.id, call.closed) for call in found.tool_calls] == [("call_1", True)]
@@ -741,12 +745,12 @@ def test_items_renamed_by_the_last_event_are_not_doubled() -> None:
 
 def test_two_items_with_one_index() -> None:
     second = {**CALL, "id": "fc_9", "call_id": "call_9", "arguments": '{"b":2}'}
-    events = (*CALL_STREAM, added({**second, "arguments": ""}), arguments('{"b":2}', 0, "fc_9"), done(second))
+    events = (*CALL_STREAM, new_item({**second, "arguments": ""}), arguments('{"b":2}', 0, "fc_9"), item_end(second))
     found = decode(sse(*events, end("completed", "completed", [])))
     assert [(call.id, call.arguments, call.closed) for call in found.tool_calls] == [
         ("call_1", '{"a":1}', True), ("call_9", '{"b":2}', True)]
     assert "openai_responses.index_reused" in rules(found)
-    unended = (created(), added(OPEN_CALL), arguments('{"a":1}'), added({**second, "arguments": ""}),
+    unended = (creation(), new_item(OPEN_CALL), arguments('{"a":1}'), new_item({**second, "arguments": ""}),
                arguments('{"b":2}', 0, "fc_9"))
     assert [call.arguments for call in decode(sse(*unended)).tool_calls] == ['{"a":1}', '{"b":2}']
 
@@ -766,16 +770,16 @@ UNANNOUNCED = [
 @pytest.mark.parametrize(("kind", "key", "check"), UNANNOUNCED)
 def test_pieces_of_an_item_that_was_never_announced(kind: str, key: str, check: Any) -> None:
     pieces = [{"type": f"response.{kind}.delta", "item_id": "x_1", "delta": part} for part in ("H", "i")]
-    found = decode(sse(created(), *pieces))
+    found = decode(sse(creation(), *pieces))
     assert check(found)
     assert "openai_responses.unannounced_item" in rules(found)
-    whole = decode(sse(created(), {"type": f"response.{kind}.done", "output_index": 3, key: "Hi"}))
+    whole = decode(sse(creation(), {"type": f"response.{kind}.done", "output_index": 3, key: "Hi"}))
     assert check(whole)
 
 
 def test_pieces_that_name_the_item_only_by_its_id() -> None:
     event = {"type": "response.function_call_arguments.delta", "item_id": "fc_1", "delta": '{"a":1}'}
-    found = decode(sse(created(), added(OPEN_CALL), event, done(CALL), end("completed", "completed", [])))
+    found = decode(sse(creation(), new_item(OPEN_CALL), event, item_end(CALL), end("completed", "completed", [])))
     assert [call.arguments for call in found.tool_calls] == ['{"a":1}']
     assert not rules(found)
 
@@ -793,8 +797,8 @@ def test_arguments_that_are_an_object() -> None:
 
 def test_a_custom_tool_call() -> None:
     item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "sh", "input": "ls -l"}
-    events = (created(), added({**item, "input": ""}), piece("custom_tool_call_input", "ls ", item_id="ctc_1"),
-              piece("custom_tool_call_input", "-l", item_id="ctc_1"), done(item))
+    events = (creation(), new_item({**item, "input": ""}), piece("custom_tool_call_input", "ls ", item_id="ctc_1"),
+              piece("custom_tool_call_input", "-l", item_id="ctc_1"), item_end(item))
     for data in (body(output=[item]), sse(*events, end("completed", "completed", []))):
         (call,) = decode(data).tool_calls
         assert (call.kind, call.arguments, call.closed, call.id, call.item_id) == (
@@ -802,7 +806,7 @@ def test_a_custom_tool_call() -> None:
     # It has no status of its own: only a completed response says that it is whole.
     assert not decode(sse(*events)).tool_calls[0].closed
     assert not decode(body("incomplete", [item])).tool_calls[0].closed
-    differs = decode(sse(*events[:-1], done({**item, "input": "ls  -l"}), end("completed", "completed", [])))
+    differs = decode(sse(*events[:-1], item_end({**item, "input": "ls  -l"}), end("completed", "completed", [])))
     assert not differs.tool_calls[0].closed
     assert "openai_responses.input_differs" in rules(differs)
 
@@ -824,7 +828,8 @@ SERVER = [
 
 @pytest.mark.parametrize(("item", "name"), SERVER)
 def test_what_the_provider_runs_itself(item: dict[str, Any], name: str) -> None:
-    for data in (body(output=[item]), sse(created(), added(item), done(item), end("completed", "completed", []))):
+    for data in (body(output=[item]), sse(creation(), new_item(item), item_end(item),
+                                          end("completed", "completed", []))):
         found = decode(data)
         assert found.tool_calls == ()
         (call,) = found.server_calls
@@ -853,12 +858,13 @@ CLIENT = [
 
 @pytest.mark.parametrize(("item", "name"), CLIENT)
 def test_what_waits_for_the_client(item: dict[str, Any], name: str) -> None:
-    for data in (body(output=[item]), sse(created(), added(item), done(item), end("completed", "completed", []))):
+    for data in (body(output=[item]), sse(creation(), new_item(item), item_end(item),
+                                          end("completed", "completed", []))):
         (call,) = decode(data).tool_calls
         assert (call.name, call.id, call.kind, call.form) == (name, "call_7", CallKind.CUSTOM, ArgsForm.OBJECT)
         assert json.loads(call.arguments or "") == item
         assert call.closed
-    assert not decode(sse(created(), added({**item, "status": "in_progress"}))).tool_calls[0].closed
+    assert not decode(sse(creation(), new_item({**item, "status": "in_progress"}))).tool_calls[0].closed
     assert not decode(body("incomplete", [{**item, "status": "incomplete"}])).tool_calls[0].closed
 
 
@@ -897,14 +903,14 @@ def test_usage() -> None:
     usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 7,
              "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 17}
     assert decode(body(usage=usage)).usage == Usage(10, 7, 5, 4)
-    assert decode(sse(created(), end("completed", "completed", usage=usage))).usage == Usage(10, 7, 5, 4)
+    assert decode(sse(creation(), end("completed", "completed", usage=usage))).usage == Usage(10, 7, 5, 4)
     assert decode(body(usage=None)).usage is None
     apart = {**usage, "output_tokens": 2}  # 10 + 2 + 5 = 17: thinking is counted apart
     assert decode(body(usage=apart)).usage == Usage(10, 7, 5, 4)
 
 
 def test_id_and_model_come_with_the_first_event() -> None:
-    found = decode(sse(created()))
+    found = decode(sse(creation()))
     assert (found.id, found.model) == ("resp_1", "gpt-5")
 
 
@@ -920,7 +926,7 @@ def test_odd_shapes_are_findings_and_not_crashes() -> None:
                   {"type": "response.output_text.delta"},
                   {"type": "response.output_text.delta", "output_index": [], "delta": "x"},
                   {"type": "response.output_text.delta", "output_index": 0, "delta": {"a": 1}}):
-        found = decode(sse(created(), event))
+        found = decode(sse(creation(), event))
         assert found.stop_reason.normalized is Stop.INTERRUPTED
     for odd in (body(output=[{"type": ["x"], "id": []}, {"type": "message", "content": [3, {"type": "output_text"}]},
                              {"type": "function_call", "name": 3, "arguments": 4, "call_id": 5, "status": 6}]),
@@ -933,15 +939,15 @@ def test_odd_shapes_are_findings_and_not_crashes() -> None:
 # -- properties ------------------------------------------------------------------------------------------------------
 
 STREAM = sse(
-    created(), {"type": "response.in_progress", "response": body("in_progress", [])},
-    added({"type": "reasoning", "id": "rs_1", "summary": []}),
+    creation(), {"type": "response.in_progress", "response": body("in_progress", [])},
+    new_item({"type": "reasoning", "id": "rs_1", "summary": []}),
     piece("reasoning_summary_text", "Hm\u00f6", summary_index=0),
-    done({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm\u00f6"}],
-          "encrypted_content": "g"}),
-    added({**TEXT, "content": []}, 1), piece("output_text", "Hel", 1, content_index=0),
+    item_end({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm\u00f6"}],
+              "encrypted_content": "g"}),
+    new_item({**TEXT, "content": []}, 1), piece("output_text", "Hel", 1, content_index=0),
     piece("output_text", "lo \U0001f600", 1, content_index=0),
-    done({**TEXT, "content": [{"type": "output_text", "text": "Hello \U0001f600"}]}, 1),
-    added(OPEN_CALL, 2), arguments('{"a"', 2), arguments(":1}", 2), done(CALL, 2),
+    item_end({**TEXT, "content": [{"type": "output_text", "text": "Hello \U0001f600"}]}, 1),
+    new_item(OPEN_CALL, 2), arguments('{"a"', 2), arguments(":1}", 2), item_end(CALL, 2),
     end("completed", "completed", [
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm\u00f6"}],
          "encrypted_content": "g"},
@@ -1005,7 +1011,8 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers(0, 3) | st.sampled_f
 def test_values_of_any_shape_raise_nothing(one: Any, other: Any, kind: str) -> None:
     decode(body(output=one, usage=other))
     event = {"type": kind, "item": one, "response": other, "delta": one, "error": other, "output_index": 0}
-    decode(sse(created(), added(OPEN_CALL), event, end("completed", "completed", one if isinstance(one, list) else [])))
+    decode(sse(creation(), new_item(OPEN_CALL), event,
+               end("completed", "completed", one if isinstance(one, list) else [])))
 
 
 # -- encoding --------------------------------------------------------------------------------------------------------
@@ -1019,9 +1026,9 @@ def samples() -> Iterator[Any]:
     yield STREAM
     yield sse(*CALL_STREAM)
     yield sse(*CALL_STREAM[:4])
-    yield sse(created(), added({**TEXT, "content": []}), piece("output_text", "Hel", content_index=0))
-    yield sse(created("queued"))
-    yield sse(created(), {"type": "error", "code": "server_error", "message": "Down."})
+    yield sse(creation(), new_item({**TEXT, "content": []}), piece("output_text", "Hel", content_index=0))
+    yield sse(creation("queued"))
+    yield sse(creation(), {"type": "error", "code": "server_error", "message": "Down."})
     yield body("incomplete", [CALL, CUT_CALL], incomplete_details={"reason": "max_output_tokens"})
     yield body(output=[REFUSAL])
     yield body(output=[TEXT, REFUSAL])
@@ -1263,7 +1270,7 @@ def test_roles_and_odd_requests() -> None:
 
 def test_what_is_recognised() -> None:
     assert recognises(body())
-    assert recognises(created(), "response.created")
+    assert recognises(creation(), "response.created")
     assert recognises(piece("output_text", "x"))
     assert recognises({"type": "response.output_text.delta", "item_id": "m", "delta": "x"})
     assert recognises({"type": "error", "message": "x", "sequence_number": 3}, "error")
@@ -1290,7 +1297,7 @@ def corpus() -> Path:
     return path
 
 
-def recorded() -> Iterator[tuple[dict[str, Any], bytes, dict[str, Any]]]:
+def recordings() -> Iterator[tuple[dict[str, Any], bytes, dict[str, Any]]]:
     root = corpus()
     lines = (root / "expected.jsonl").read_text(encoding="utf-8").splitlines()
     facts = [fact for fact in map(json.loads, lines) if fact["api"] == "openai_responses"]
@@ -1319,7 +1326,7 @@ SHORTENED = {name: {"openai_responses.text_differs"} for name in ("ai-39dca02c84
 
 def test_recorded_responses() -> None:
     seen = 0
-    for fact, data, entry in recorded():
+    for fact, data, entry in recordings():
         seen += 1
         status = entry["response"].get("status") or None
         found = decode(data, http_status=status)
@@ -1341,7 +1348,7 @@ def test_recorded_responses() -> None:
 
 def test_recorded_requests() -> None:
     seen = 0
-    for fact, _, entry in recorded():
+    for fact, _, entry in recordings():
         text = (entry["request"].get("postData") or {}).get("text")
         if not text:
             continue

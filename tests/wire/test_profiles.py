@@ -496,13 +496,13 @@ def test_a_word_of_its_own(name: str, word: str, stop: Stop, detail: str | None)
 
 
 def test_the_signs_in_a_models_name_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked() -> int:
+    def searches() -> int:
         searched = []
         monkeypatch.setattr(profiles.re, "search", lambda pattern, text: searched.append(text))
         choose(CHAT, "", (), None, "a-model-of-this-test")
         return len(searched)
 
-    first, again = asked(), asked()
+    first, again = searches(), searches()
     assert first > again
 
 

@@ -68,7 +68,7 @@ def completion(message: dict[str, Any], **more: Any) -> bytes:
     return whole({"choices": [{"index": 0, "message": message, **more}]})
 
 
-def called(**call: Any) -> dict[str, Any]:
+def call_delta(**call: Any) -> dict[str, Any]:
     return {"tool_calls": [{"index": 0, **call}]}
 
 
@@ -100,14 +100,15 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
                                    {"type": f"reasoning.{kind}", kind: "d2", "index": 1}]}),
        {"reasoning": ['"d1"', '"d2"']})
       for make in (completion, lambda delta: sse(chunk(delta))) for kind in ("text", "summary")),
-    (sse(chunk(called(id="k", function={"name": "f", "arguments": ""})), chunk(called(function={"arguments": '{"n"'})),
-         chunk(called(function={"arguments": ":1}"})), chunk({}, finish_reason="tool_calls")),
+    (sse(chunk(call_delta(id="k", function={"name": "f", "arguments": ""})),
+         chunk(call_delta(function={"arguments": '{"n"'})),
+         chunk(call_delta(function={"arguments": ":1}"})), chunk({}, finish_reason="tool_calls")),
      {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'],
       "tool_calls[0].arguments": [r'"{\"n\""', '":1}"'], "stop_reason": ['"tool_calls"']}),
-    (sse(chunk(called(id="k", function={"name": "f"})), chunk(called(id="k", function={"arguments": "{}"}))),
+    (sse(chunk(call_delta(id="k", function={"name": "f"})), chunk(call_delta(id="k", function={"arguments": "{}"}))),
      {"tool_calls[0].id": ['"k"'], "tool_calls[0].id again": ['"k"'], "tool_calls[0].name": ['"f"'],
       "tool_calls[0].arguments": ['"{}"']}),
-    (sse(chunk(called(id="k", custom={"name": "f", "input": "x"}, type="custom"))),
+    (sse(chunk(call_delta(id="k", custom={"name": "f", "input": "x"}, type="custom"))),
      {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"x"']}),
     (sse(chunk({"tool_calls": {"id": "k", "function": {"name": "f", "arguments": {"n": 1}}}})),
      {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"n": 1}']}),
@@ -126,14 +127,14 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
     (completion({"function_call": {"name": "f", "arguments": "{}"}}),
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{}"']}),
     *((sse(chunk({"content": "a"}), place({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 35,
-                                          "completion_tokens_details": {"reasoning_tokens": 5},
-                                          "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}})),
+                                           "completion_tokens_details": {"reasoning_tokens": 5},
+                                           "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}})),
        {"text": ['"a"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20", "5"],
         "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"], "usage.cache_write_tokens": ["2"]})
       for place in (lambda counts: {"choices": [], "usage": counts}, lambda counts: chunk({}, usage=counts),
                     lambda counts: {**chunk({}), "x_groq": {"usage": counts}})),
     *((sse(chunk({"content": "a"}), place({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 35,
-                                          "reasoning_tokens": 5, name: 3, "cache_creation_input_tokens": 2})),
+                                           "reasoning_tokens": 5, name: 3, "cache_creation_input_tokens": 2})),
        {"text": ['"a"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["20", "5"],
         "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"], "usage.cache_write_tokens": ["2"]})
       for place in (lambda counts: {"choices": [], "usage": counts}, lambda counts: chunk({}, usage=counts),
@@ -143,7 +144,7 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
               "native.matched_stop": ["7"], "native.eos_reason": ['"e"'], "native.truncated": ["true"],
               "stop_reason": ['"stop"']})
       for make in (sse({**chunk({}, finish_reason="stop", native_finish_reason="length", stop_reason="</s>",
-                              matched_stop=7, eos_reason="e"), "truncated": True}),)),
+                                matched_stop=7, eos_reason="e"), "truncated": True}),)),
     *((sse(chunk({"content": "a"}), {**chunk({}, finish_reason="stop"), **place}),
        {"text": ['"a"'], "native.stop_type": ['"eos"'], "native.truncated": ["false"], "stop_reason": ['"stop"']})
       for words in ({"stop_type": "eos", "truncated": False},) for place in (words, {"__verbose": words})),
@@ -162,7 +163,7 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
 ]
 
 
-def begun(index: int, **block: Any) -> dict[str, Any]:
+def block_start(index: int, **block: Any) -> dict[str, Any]:
     return {"type": "content_block_start", "index": index, "content_block": block}
 
 
@@ -170,7 +171,7 @@ def delta(index: int, kind: str, **piece: Any) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **piece}}
 
 
-def ended(reason: str, usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def message_delta(reason: str, usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return {"type": "message_delta", "delta": {"stop_reason": reason, **more}, "usage": usage or {}}
 
 
@@ -191,31 +192,32 @@ ANTHROPIC_MESSAGES: list[tuple[bytes, dict[str, list[str]]]] = [
      {"text": ['"a"'], "stop_reason": ['"end_turn"']}),
     (sse({"type": "message_start",
           "message": {"id": "i", "model": "m", "usage": {"input_tokens": 10, "output_tokens": 1}}},
-         begun(0, type="text", text="a"), delta(0, "text_delta", text="b"), delta(0, "text_delta", text="c"),
-         ended("end_turn", {"output_tokens": 20}), named=True),
+         block_start(0, type="text", text="a"), delta(0, "text_delta", text="b"), delta(0, "text_delta", text="c"),
+         message_delta("end_turn", {"output_tokens": 20}), named=True),
      {"id": ['"i"'], "model": ['"m"'], "text": ['"a"', '"b"', '"c"'], "usage.input_tokens": ["10"],
       "usage.output_tokens": ["20"], "stop_reason": ['"end_turn"']}),
-    (sse(begun(0, type="thinking", thinking="t"), delta(0, "thinking_delta", thinking="u"),
-         delta(0, "signature_delta", signature="s"), begun(1, type="tool_use", id="k", name="f", input={}),
+    (sse(block_start(0, type="thinking", thinking="t"), delta(0, "thinking_delta", thinking="u"),
+         delta(0, "signature_delta", signature="s"), block_start(1, type="tool_use", id="k", name="f", input={}),
          delta(1, "input_json_delta", partial_json=""), delta(1, "input_json_delta", partial_json='{"n":'),
          delta(1, "input_json_delta", partial_json="1}"), {"type": "content_block_stop", "index": 1},
-         begun(2, type="tool_use", id="l", name="f", input={}), delta(2, "input_json_delta", partial_json='{"n":1}'),
-         ended("tool_use")),
+         block_start(2, type="tool_use", id="l", name="f", input={}),
+         delta(2, "input_json_delta", partial_json='{"n":1}'),
+         message_delta("tool_use")),
      {"reasoning": ['"t"', '"u"'], "tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'],
       "tool_calls[0].arguments": [r'"{\"n\":"', '"1}"'], "tool_calls[1].id": ['"l"'], "tool_calls[1].name": ['"f"'],
       "tool_calls[1].arguments": [r'"{\"n\":1}"'], "stop_reason": ['"tool_use"']}),
-    (sse(begun(0, type="server_tool_use", id="k", name="f", input={"n": 1}),
+    (sse(block_start(0, type="server_tool_use", id="k", name="f", input={"n": 1}),
          {"type": "content_block_stop", "index": 0}),
      {"server_calls[0].id": ['"k"'], "server_calls[0].name": ['"f"'], "server_calls[0].arguments": ['{"n": 1}']}),
     (sse({"type": "message_start", "message": {"stop_details": EXPLAINED, "content": CONTENT, "usage": COUNTS}},
          *({"type": "content_block_stop", "index": index} for index in range(4))),
      {"refusal": ['"why"'], **IN_CONTENT, **COUNTED}),
-    (sse(ended("refusal", COUNTS, stop_details=EXPLAINED)),
+    (sse(message_delta("refusal", COUNTS, stop_details=EXPLAINED)),
      {"refusal": ['"why"'], "stop_reason": ['"refusal"'], **COUNTED}),
     (whole({"type": "message", "id": "i", "model": "m", "content": CONTENT, "stop_reason": "tool_use",
             "stop_details": EXPLAINED, "usage": COUNTS}),
      {"id": ['"i"'], "model": ['"m"'], "refusal": ['"why"'], "stop_reason": ['"tool_use"'], **IN_CONTENT, **COUNTED}),
-    (sse(ended("refusal"), {"type": "error", "error": {"message": "m"}}),
+    (sse(message_delta("refusal"), {"type": "error", "error": {"message": "m"}}),
      {"stop_reason": ['"refusal"'], "error": ['{"message": "m"}']}),
     (sse({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, named=True),
      {"error": ['{"type": "overloaded_error", "message": "m"}'],
@@ -223,7 +225,7 @@ ANTHROPIC_MESSAGES: list[tuple[bytes, dict[str, list[str]]]] = [
 ]
 
 
-def chunked(*parts: dict[str, Any], reason: str | None = None, **more: Any) -> dict[str, Any]:
+def candidate(*parts: dict[str, Any], reason: str | None = None, **more: Any) -> dict[str, Any]:
     end = {} if reason is None else {"finishReason": reason}
     return {"candidates": [{"content": {"parts": list(parts)}, "index": 0, **end}], **more}
 
@@ -234,10 +236,10 @@ def partial(path: str, more: bool = True, **value: Any) -> dict[str, Any]:
 
 
 PRETTY = "[" + "\n,\r\n".join(json.dumps(each, indent=2, ensure_ascii=False) for each in (
-    chunked({"text": "\u00e9"}, responseId="i"), chunked({"text": "\U0001f600"}, reason="STOP"))) + "\n]\n"
+    candidate({"text": "\u00e9"}, responseId="i"), candidate({"text": "\U0001f600"}, reason="STOP"))) + "\n]\n"
 GEMINI_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
-    (sse(chunked({"text": "t", "thought": True}, responseId="i", modelVersion="m"), chunked({"text": "t"}),
-         chunked({"text": "a"}, responseId="i"), chunked({"text": "b"}, reason="STOP", usageMetadata={
+    (sse(candidate({"text": "t", "thought": True}, responseId="i", modelVersion="m"), candidate({"text": "t"}),
+         candidate({"text": "a"}, responseId="i"), candidate({"text": "b"}, reason="STOP", usageMetadata={
              "promptTokenCount": 10, "candidatesTokenCount": 15, "thoughtsTokenCount": 5,
              "cachedContentTokenCount": 3})),
      {"id": ['"i"'], "id again": ['"i"'], "model": ['"m"'], "reasoning": ['"t"'], "text": ['"t"', '"a"', '"b"'],
@@ -245,25 +247,25 @@ GEMINI_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
       "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"]}),
     (sse({"response_id": "i", "model_version": "m", "usage_metadata": {
         "prompt_token_count": 10, "candidates_token_count": 15, "thoughts_token_count": 5,
-        "cached_content_token_count": 3}, **chunked({"function_call": {"id": "k", "name": "f", "args": {"n": 1}}})}),
+        "cached_content_token_count": 3}, **candidate({"function_call": {"id": "k", "name": "f", "args": {"n": 1}}})}),
      {"id": ['"i"'], "model": ['"m"'], "usage.input_tokens": ["10"], "usage.output_tokens": ["15", "5"],
       "usage.reasoning_tokens": ["5"], "usage.cached_tokens": ["3"], "tool_calls[0].id": ['"k"'],
       "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"n": 1}']}),
     (PRETTY.encode(), {"id": ['"i"'], "text": ['"\u00e9"', '"\U0001f600"'], "stop_reason": ['"STOP"']}),
-    (whole(chunked({"functionCall": {"id": "k", "name": "f", "args": {"n": 1}}},
-                   {"functionCall": {"id": "l", "name": "f", "args": {"n": 1}}}, reason="STOP")),
+    (whole(candidate({"functionCall": {"id": "k", "name": "f", "args": {"n": 1}}},
+                     {"functionCall": {"id": "l", "name": "f", "args": {"n": 1}}}, reason="STOP")),
      {"stop_reason": ['"STOP"'], "tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'],
       "tool_calls[0].arguments": ['{"n": 1}'], "tool_calls[1].id": ['"l"'], "tool_calls[1].name": ['"f"'],
       "tool_calls[1].arguments": ['{"n": 1}']}),
     # A call that is cut: the last brace of its arguments is not believed.
-    (sse(chunked({"functionCall": {"name": "f", "args": {"n": 1}, "willContinue": True}})),
+    (sse(candidate({"functionCall": {"name": "f", "args": {"n": 1}, "willContinue": True}})),
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['{"n": 1']}),
-    (sse(chunked({"functionCall": {"name": "f", "willContinue": True}}), chunked(partial("$.a", stringValue="x")),
-         chunked(partial("$.a", stringValue="y", more=False)), chunked(partial("$.b", numberValue=1.5, more=False)),
-         chunked(partial("$.c", boolValue=False, more=False)),
-         chunked(partial("$.d", nullValue="NULL_VALUE", more=False)),
-         chunked({"functionCall": {}}), chunked({"functionCall": {"name": "g", "willContinue": True}}),
-         chunked(partial("$.a", stringValue="x"))),
+    (sse(candidate({"functionCall": {"name": "f", "willContinue": True}}), candidate(partial("$.a", stringValue="x")),
+         candidate(partial("$.a", stringValue="y", more=False)), candidate(partial("$.b", numberValue=1.5, more=False)),
+         candidate(partial("$.c", boolValue=False, more=False)),
+         candidate(partial("$.d", nullValue="NULL_VALUE", more=False)),
+         candidate({"functionCall": {}}), candidate({"functionCall": {"name": "g", "willContinue": True}}),
+         candidate(partial("$.a", stringValue="x"))),
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"x"', '"y"', "1.5", "false", '"NULL_VALUE"'],
       "tool_calls[1].name": ['"g"'], "tool_calls[1].arguments": ['"x"']}),
     (sse(*({"candidates": [{"content": {"parts": [{"function_call": call}]}}]} for call in (
@@ -273,9 +275,9 @@ GEMINI_GENERATE: list[tuple[bytes, dict[str, list[str]]]] = [
         {"name": "g", "will_continue": True}, {"partial_args": [{"json_path": "$.a", "string_value": "y"}]}))),
      {"tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"x"', "2", "true", "0"],
       "tool_calls[1].name": ['"g"'], "tool_calls[1].arguments": ['"y"']}),
-    (sse(chunked({"text": "a"}, reason="SAFETY"), {"error": {"code": 500, "message": "m"}}),
+    (sse(candidate({"text": "a"}, reason="SAFETY"), {"error": {"code": 500, "message": "m"}}),
      {"text": ['"a"'], "error": ['{"code": 500, "message": "m"}'], "stop_reason": ['"SAFETY"']}),
-    (sse(chunked({"text": "a"}), {"error": {"code": 500, "message": "m"}}),
+    (sse(candidate({"text": "a"}), {"error": {"code": 500, "message": "m"}}),
      {"text": ['"a"'], "error": ['{"code": 500, "message": "m"}'], "stop_reason": ['{"code": 500, "message": "m"}']}),
 ]
 
@@ -529,7 +531,7 @@ STEPS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
 ]
 
 
-def stepped(kind: str, **more: Any) -> dict[str, Any]:
+def step_event(kind: str, **more: Any) -> dict[str, Any]:
     return {"event_type": f"step.{kind}", "index": 0, **more}
 
 
@@ -542,21 +544,21 @@ GEMINI_INTERACTIONS: list[tuple[bytes, dict[str, list[str]]]] = [
       for name in ("steps", "outputs") for value, expected in STEPS),
     *((sse(interaction("completed", interaction={**INTERACTED, "steps": [value]})), {**INTERACTED_SO, **expected})
       for value, expected in STEPS),
-    *((sse(stepped("start", step=value), stepped("stop")), expected) for value, expected in STEPS),
+    *((sse(step_event("start", step=value), step_event("stop")), expected) for value, expected in STEPS),
     *((sse({"event_type": "content.start", "index": 0, "content": value}, {"event_type": "content.stop", "index": 0}),
        expected) for value, expected in STEPS[1:]),
     (whole({**INTERACTED, **SPENT}), {**INTERACTED_SO, **SPENT_SO}),
     (sse(interaction("completed", interaction={**INTERACTED, **SPENT})), {**INTERACTED_SO, **SPENT_SO}),
     (sse(interaction("status_update", interaction_id="v1_x", status="failed")),
      {"id": ['"v1_x"'], "stop_reason": ['"failed"']}),
-    (sse(stepped("start", step={"type": "model_output"}), stepped("delta", delta={"type": "text", "text": "a"}),
-         stepped("delta", delta={"type": "text", "text": "b"})), {"text": ['"a"', '"b"']}),
-    (sse(stepped("start", step={"type": "thought"}),
-         stepped("delta", delta={"type": "thought_summary", "content": {"type": "text", "text": "s"}})),
+    (sse(step_event("start", step={"type": "model_output"}), step_event("delta", delta={"type": "text", "text": "a"}),
+         step_event("delta", delta={"type": "text", "text": "b"})), {"text": ['"a"', '"b"']}),
+    (sse(step_event("start", step={"type": "thought"}),
+         step_event("delta", delta={"type": "thought_summary", "content": {"type": "text", "text": "s"}})),
      {"reasoning": ['"s"']}),
-    (sse(stepped("start", step={"type": "function_call", "id": "k", "name": "f", "arguments": {}}),
-         stepped("delta", delta={"type": "arguments_delta", "arguments": "{1"}),
-         stepped("delta", delta={"type": "arguments_delta", "arguments": "}"}), stepped("stop")),
+    (sse(step_event("start", step={"type": "function_call", "id": "k", "name": "f", "arguments": {}}),
+         step_event("delta", delta={"type": "arguments_delta", "arguments": "{1"}),
+         step_event("delta", delta={"type": "arguments_delta", "arguments": "}"}), step_event("stop")),
      {"tool_calls[0].id": ['"k"'], "tool_calls[0].name": ['"f"'], "tool_calls[0].arguments": ['"{1"', '"}"']}),
     (whole({"status": "failed", "errors": [{"code": "internal", "message": "m"}]}),
      {"stop_reason": ['"failed"', '{"code": "internal", "message": "m"}'],
@@ -620,7 +622,7 @@ def test_a_wrapped_answer_of_gemini_is_read_where_it_stands(number: int) -> None
 # -- any body --------------------------------------------------------------------------------------------------------
 
 
-def said(response: ChatResponse) -> Iterator[tuple[str, str]]:
+def texts(response: ChatResponse) -> Iterator[tuple[str, str]]:
     """The facts that are texts."""
     for fact, text in (("text", response.text), ("reasoning", response.reasoning_content), ("id", response.id),
                        ("refusal", response.refusal), ("model", response.model)):
@@ -633,7 +635,7 @@ def said(response: ChatResponse) -> Iterator[tuple[str, str]]:
                     yield f"{owner}[{index}].{field}", value
 
 
-def told(text: str, values: Sequence[str], joint: str) -> bool:
+def makes(text: str, values: Sequence[str], joint: str) -> bool:
     """Whether pieces make a text, with nothing but joints between them."""
     return "".join(values) == text or (joint != "" and "".join(values).replace(joint, "") == text.replace(joint, ""))
 
@@ -642,7 +644,7 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
     """What holds of any body: pieces make their fact, places are values of the body, bytes know their facts."""
     if api == "bedrock_invoke" and response.streaming:
         return  # its values stand in base64: only the frames of the reason have a place
-    for fact, text in said(response):
+    for fact, text in texts(response):
         reads = traced.of(fact)
         values = [text_of(body[read.start : read.end]) for read in reads]
         joint = "\n\n" if (api, fact) == ("openai_responses", "reasoning") else ""
@@ -650,7 +652,7 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
             inside = [value for read, value in zip(reads, values, strict=True) if "null" not in read.pointer]
             assert all(json.dumps(value, ensure_ascii=False)[1:-1] in text for value in inside)
         elif reads or not (api == "openai_responses" and fact.endswith(".name")):  # some tools are named by their item
-            assert told(text, values, joint), (fact, text, values)
+            assert makes(text, values, joint), (fact, text, values)
         for read in traced.by_fact.get(fact, ()):
             assert not read.again or text_of(body[read.start : read.end]) in text
     if response.usage is not None:
@@ -773,7 +775,7 @@ def test_a_byte_knows_the_smallest_value_first() -> None:
 
 
 def one_call(index: int) -> dict[str, Any]:
-    return called(id=str(index), function={"name": "f", "arguments": "{}"}) | {"content": None}
+    return call_delta(id=str(index), function={"name": "f", "arguments": "{}"}) | {"content": None}
 
 
 @pytest.mark.parametrize("deltas", [

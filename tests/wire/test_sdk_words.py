@@ -35,7 +35,7 @@ def lacks(words: Iterable[str], table: Iterable[str]) -> set[str]:
     return set(words) - set(table)
 
 
-def unread(codes: Iterable[str]) -> set[str]:
+def missing(codes: Iterable[str]) -> set[str]:
     """Error codes that are in no table, so that nobody decided what they mean."""
     known = RETRYABLE_WORDS | FATAL_WORDS
     found = set()
@@ -50,7 +50,7 @@ def unread(codes: Iterable[str]) -> set[str]:
 def test_a_word_that_no_table_has_would_be_found() -> None:
     assert list(literals(typing.Literal["a", "b"] | None)) == ["a", "b"]
     assert lacks(["stop", "tired"], wire("openai_chat").stop_reasons) == {"tired"}
-    assert unread(["server_error", "bio_policy", "context_length_exceeded", "tired"]) == {"tired"}
+    assert missing(["server_error", "bio_policy", "context_length_exceeded", "tired"]) == {"tired"}
 
 
 def test_openai_chat() -> None:
@@ -72,13 +72,13 @@ def test_openai_responses() -> None:
     assert statuses
     assert not lacks(statuses, RESPONSES)
     assert not lacks((f"incomplete:{word}" for word in field(IncompleteDetails, "reason")), RESPONSES)
-    assert not unread(field(ResponseError, "code"))
+    assert not missing(field(ResponseError, "code"))
 
 
 def test_openai_error_codes_of_a_session() -> None:
     pytest.importorskip("openai")
     error = pytest.importorskip("openai.types.beta.session_turn_error")
-    assert not unread(field(error.SessionTurnError, "code"))
+    assert not missing(field(error.SessionTurnError, "code"))
 
 
 def test_anthropic() -> None:
@@ -91,7 +91,7 @@ def test_anthropic() -> None:
         assert set(literals(words))
         assert not lacks(literals(words), wire("anthropic_messages").stop_reasons)
     assert set(literals(ErrorType))
-    assert not unread(literals(ErrorType))
+    assert not missing(literals(ErrorType))
 
 
 def test_gemini() -> None:
@@ -114,7 +114,7 @@ def test_bedrock() -> None:
               for shape in model.operation_model(name).error_shapes}
     errors |= {name for name in events if name.endswith("Exception")}
     assert errors
-    assert not unread(errors)
+    assert not missing(errors)
 
 
 def test_ollama() -> None:

@@ -44,18 +44,18 @@ def text_answer(api: str, name: str) -> list[bytes]:
     return list(encode_response(api, made, stream=True, chunk=9))
 
 
-def released(api: str, events: list[bytes]) -> list[Any]:
+def releases(api: str, events: list[bytes]) -> list[Any]:
     return [each.arguments["at"] for each in read(api, b"".join(events)).calls if each.admission == "ready"]
 
 
 @pytest.mark.parametrize("api", WORDS)
 def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> None:
     first, second = answer(api, "first"), answer(api, "second")
-    assert (released(api, first), released(api, second)) == (["first"], ["second"])
+    assert (releases(api, first), releases(api, second)) == (["first"], ["second"])
     begun = 0
     for size in range(len(first)):
         both = [*first[:size], *second]
-        names = released(api, both)
+        names = releases(api, both)
         if read(api, b"".join(first[:size])).raw is not None:
             assert names in ([], ["first"]), "what follows an end is no part of the answer"
             continue
@@ -72,9 +72,9 @@ def test_answers_without_ids_are_told_apart_by_the_event_that_begins_them(api: s
     first, second = bare("first"), bare("second")
     assert b"answer_" not in b"".join(first)
     held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
-    assert released(api, [*first[:held], *second]) == []
+    assert releases(api, [*first[:held], *second]) == []
     again = [*answer(api, "first")[:held], answer(api, "first")[0], *answer(api, "first")[held:]]
-    assert released(api, again) == ["first"], "the event that begins an answer, told once more"
+    assert releases(api, again) == ["first"], "the event that begins an answer, told once more"
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
@@ -84,21 +84,21 @@ def test_a_server_with_another_id_in_every_chunk_gives_one_answer(api: str) -> N
     assert calls
     changed = [event.replace(b"answer_first", f"answer_{number}".encode()) for number, event in enumerate(events)]
     assert changed[0] != changed[1]
-    assert released(api, changed) == ["first"]
+    assert releases(api, changed) == ["first"]
 
 
 def test_a_chunk_before_the_answer_with_an_id_of_its_own_is_no_answer() -> None:
     """OpenRouter's first chunk has the id of the request, Azure's an empty one."""
     for ident in ("", "chatcmpl-0"):
         head = f'data: {{"id": "{ident}", "choices": [{{"index": 0, "delta": {{"role": "assistant"}}}}]}}\n\n'
-        assert released("openai_chat", [head.encode(), *answer("openai_chat", "one")]) == ["one"]
+        assert releases("openai_chat", [head.encode(), *answer("openai_chat", "one")]) == ["one"]
 
 
 def test_a_closing_chunk_with_an_id_of_its_own_ends_the_answer() -> None:
     """A gateway may make the last chunk itself."""
     *body, last, usage, done = answer("openai_chat", "one")
     assert b'"finish_reason":"tool_calls"' in last
-    assert released("openai_chat", [*body, last.replace(b"answer_one", b"gateway_1"), usage, done]) == ["one"]
+    assert releases("openai_chat", [*body, last.replace(b"answer_one", b"gateway_1"), usage, done]) == ["one"]
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
@@ -108,14 +108,14 @@ def test_a_second_answer_without_a_call_releases_none_of_the_first(api: str) -> 
     found = read(api, b"".join([*first[:held], *text]))
     assert found.calls
     assert f"{api}.second_answer" in {each.rule for each in found.response.findings}
-    assert released(api, [*first[:held], *text]) == []
+    assert releases(api, [*first[:held], *text]) == []
 
 
 def test_what_a_gateway_writes_behind_an_answer_that_ended_takes_nothing_back() -> None:
     *body, usage, done = answer("openai_chat", "one")
     own = [b'data: {"id": "gateway_1", "choices": [{"index": 0, "delta": {}, "finish_reason": %s}]}\n\n' % word
            for word in (b"null", b'"tool_calls"')]
-    assert released("openai_chat", [*body, *own, usage, done]) == ["one"]
+    assert releases("openai_chat", [*body, *own, usage, done]) == ["one"]
 
 
 def test_an_empty_finish_reason_in_every_chunk_ends_no_answer() -> None:
@@ -124,8 +124,8 @@ def test_an_empty_finish_reason_in_every_chunk_ends_no_answer() -> None:
 
     first, second = bare("first"), bare("second")
     held = max(size for size in range(len(first)) if not read("openai_chat", b"".join(first[:size])).raw)
-    assert released("openai_chat", second) == ["second"]
-    assert released("openai_chat", [*first[:held], *second]) == []
+    assert releases("openai_chat", second) == ["second"]
+    assert releases("openai_chat", [*first[:held], *second]) == []
 
 
 @pytest.mark.parametrize("api", WORDS)
@@ -138,7 +138,7 @@ def test_only_the_last_of_three_answers_may_run(api: str, third: Callable[[str, 
         for two in range(1, len(second)):
             if any(read(api, b"".join(part)).raw for part in (first[:one], second[:two]) if part):
                 continue
-            assert released(api, [*first[:one], *second[:two], *third(api, "third")]) in ([], ["third"])
+            assert releases(api, [*first[:one], *second[:two], *third(api, "third")]) in ([], ["third"])
             begun += bool(read(api, b"".join(second[:two])).calls)
     assert begun, "the call of the second answer had begun"
 
@@ -147,7 +147,7 @@ def test_an_answer_that_ended_by_itself_does_not_end_the_next_one() -> None:
     first, second = answer("openai_chat", "first"), answer("openai_chat", "second")
     assert b'"finish_reason":"tool_calls"' in first[-3]
     held = max(size for size in range(len(second)) if read("openai_chat", b"".join(second[:size])).raw is None)
-    assert released("openai_chat", [*first[:-2], *second[:held], *text_answer("openai_chat", "third")]) == []
+    assert releases("openai_chat", [*first[:-2], *second[:held], *text_answer("openai_chat", "third")]) == []
 
 
 def test_several_choices_with_an_id_each_are_several_answers() -> None:
@@ -187,7 +187,7 @@ def test_a_second_stream_of_responses_is_no_part_of_the_first(monkeypatch: pytes
     first, second = answer(api, "first"), answer(api, "second")
     for size in range(len(first)):
         ended = read(api, b"".join(first[:size])).response.saw_stop_reason
-        assert released(api, [*first[:size], *second]) in ([], ["first" if ended else "second"])
+        assert releases(api, [*first[:size], *second]) in ([], ["first" if ended else "second"])
     for later in (second, text_answer(api, "second")):
         found = read(api, b"".join([*first, *later]))
         assert (found.response.id, found.response.text) == ("answer_first", "I look.")
@@ -201,37 +201,38 @@ def test_no_call_of_a_response_runs_if_another_response_follows_before_its_end(m
     monkeypatch.setitem(WORDS, api, "completed")
     monkeypatch.setitem(ENDS, api, "completed")
 
-    def said(name: str, make: Callable[[str, str], list[bytes]] = answer) -> list[bytes]:
+    def without_items(name: str, make: Callable[[str, str], list[bytes]] = answer) -> list[bytes]:
         *events, last = make(api, name)
         line = last.split(b"data: ")[1]
         event = json.loads(line)
         assert event["response"].pop("output")
         return [*events, last.replace(line, json.dumps(event).encode() + b"\n\n")]
 
-    first, second = said("first"), said("second")
-    assert (released(api, first), released(api, second)) == (["first"], ["second"])
+    first, second = without_items("first"), without_items("second")
+    assert (releases(api, first), releases(api, second)) == (["first"], ["second"])
     begun = 0
     for size in range(len(first)):
-        names = released(api, [*first[:size], *second])
+        names = releases(api, [*first[:size], *second])
         assert names in ([], ["second"])
         begun += not names
     assert begun, "the first call had begun, and holds the second"
-    found = read(api, b"".join([*first[:-1], *said("second", text_answer)]))
+    found = read(api, b"".join([*first[:-1], *without_items("second", text_answer)]))
     assert [each.admission for each in found.calls] == ["held"]
     assert "openai_responses.second_answer" in {each.rule for each in found.response.findings}
     late = [*first[1:3], first[0], *first[3:]]
-    assert released(api, late) == ["first"], "the event that begins it came late, and begins no other one"
+    assert releases(api, late) == ["first"], "the event that begins it came late, and begins no other one"
 
 
 def test_a_failure_behind_the_end_counts_unless_another_response_began() -> None:
-    def said(kind: str, status: str, number: int) -> bytes:
+    def response_event(kind: str, status: str, number: int) -> bytes:
         response = {"id": f"resp_{number}", "object": "response", "status": status, "output": []}
         return f"data: {json.dumps({'type': f'response.{kind}', 'response': response})}\n\n".encode()
 
-    whole = said("created", "in_progress", 1) + said("completed", "completed", 1)
-    again = said("created", "queued", 1)
+    whole = response_event("created", "in_progress", 1) + response_event("completed", "completed", 1)
+    again = response_event("created", "queued", 1)
     for late, reason in (
-        (said("failed", "failed", 1), Stop.ERROR), (again + said("failed", "failed", 1), Stop.ERROR),
-        (said("created", "in_progress", 2) + said("failed", "failed", 2), Stop.END_TURN),
+        (response_event("failed", "failed", 1), Stop.ERROR),
+        (again + response_event("failed", "failed", 1), Stop.ERROR),
+        (response_event("created", "in_progress", 2) + response_event("failed", "failed", 2), Stop.END_TURN),
     ):
         assert read("openai_responses", whole + late).stop_reason is reason
