@@ -98,14 +98,14 @@ def at_random(chance: random.Random) -> Iterator[tuple[str, bytes]]:
     """Files without end: some values changed, and of every third the bytes as well."""
     while True:
         shape = chance.choice(SHAPES)
-        data = bytearray(shape.written(_changed(shape, chance)))
+        data = bytearray(shape.written(_change(shape, chance)))
         if chance.random() < 0.34:
             for _ in range(chance.randint(1, 3)):
                 _break(data, chance)
         yield shape.name, bytes(data)
 
 
-def _changed(shape: Shape, chance: random.Random) -> object:
+def _change(shape: Shape, chance: random.Random) -> object:
     value = shape.value
     for _ in range(chance.randint(1, 3)):
         found = list(places(value))

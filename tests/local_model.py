@@ -57,7 +57,7 @@ class First:
 
 
 @dataclass(frozen=True)
-class Held:
+class Comparison:
     """One prediction beside what the model did."""
 
     budget: int
@@ -112,7 +112,7 @@ def first(answer: ProviderResponse) -> First:
     return First(answer.judgement.stop.normalized, answer.response.text or "")
 
 
-def predicted(case: Any, budget: int) -> tuple[First, str, str]:
+def predict(case: Any, budget: int) -> tuple[First, str, str]:
     """The first segment at another budget, by what, and how the turn would end."""
     answer, terminal = _first_at(case, budget)
     return first(answer), answer.recut.basis if answer.recut else "recorded", terminal
@@ -126,7 +126,7 @@ def _first_at(case: Any, budget: int) -> tuple[ProviderResponse, str]:
 
 def hold(
     url: str, api: str, prompt: str, *, long: int = LONG, stream: bool = True, budgets: Sequence[int] = BUDGETS
-) -> list[Held]:
+) -> list[Comparison]:
     """Every smaller budget: what is predicted from one long recording, and what the model does."""
     case = case_of(ask(url, api, prompt, long, stream=stream))
     found = []
@@ -134,7 +134,7 @@ def hold(
         told, _ = _first_at(case, budget)
         seen = case_of(ask(url, api, prompt, budget, stream=stream))
         recut = told.recut
-        found.append(Held(
+        found.append(Comparison(
             budget, recut.basis if recut else "recorded", first(told),
             First(seen.judgements[0].stop.normalized, seen.recording.exchanges[0].response.text or ""),
             recut.apart if recut else None))

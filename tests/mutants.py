@@ -211,8 +211,8 @@ def rows(root: Path = ROOT, packages: Sequence[str] = PACKAGES, by_name: bool = 
     `by_name`: also those that are tried only by name.
     """
     left_out = [pattern for pattern, why in LEFT_OUT.items() if not (by_name and why == BY_NAME)]
-    named = [(table, value) for table, value in assigned(root, packages) if is_table(value)]
-    records = [(table, value) for table, value in assigned(root, packages) if is_record(value)]
+    named = [(table, value) for table, value in assignments(root, packages) if is_table(value)]
+    records = [(table, value) for table, value in assignments(root, packages) if is_record(value)]
     held = [each for table, value in named for each in inside(table, value)]
     within = [each for table, value in (*records, *held) for each in parts(table, value)]
     found: dict[int, tuple[Table, Any]] = {}
@@ -231,7 +231,7 @@ def modules(root: Path, packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
         yield ".".join(steps[:-1] if steps[-1] == "__init__" else steps), path
 
 
-def assigned(root: Path, packages: Sequence[str]) -> Iterator[tuple[Table, Any]]:
+def assignments(root: Path, packages: Sequence[str]) -> Iterator[tuple[Table, Any]]:
     """What the modules assign to names in capitals."""
     for module, path in modules(root, packages):
         for statement in ast.parse(path.read_text("utf-8")).body:
@@ -301,7 +301,7 @@ def members(table: Any) -> list[Any]:
     return sorted(table, key=repr) if isinstance(table, (set, frozenset)) else list(table)
 
 
-def changed(record: Any, name: str, value: Any) -> Any:
+def with_field(record: Any, name: str, value: Any) -> Any:
     return replace(record, **{name: value}) if is_dataclass(record) else record._replace(**{name: value})
 
 
@@ -309,10 +309,10 @@ def without(table: Any, path: Sequence[Step]) -> Any:
     """The same kind of table, a row poorer."""
     step, rest = path[0], path[1:]
     if isinstance(step, str):
-        return changed(table, step, without(getattr(table, step), rest))
+        return with_field(table, step, without(getattr(table, step), rest))
     chosen = members(table)[step]
     if is_record(table):
-        return changed(table, chosen, optional(table)[chosen])
+        return with_field(table, chosen, optional(table)[chosen])
     if isinstance(table, Mapping) and rest:
         return {**table, chosen: without(table[chosen], rest)}
     if isinstance(table, Mapping):
@@ -447,7 +447,7 @@ def copies(path: str, table: Table) -> frozenset[str]:
     """
     field = len(table.within) == 1
     found = {f".{table.within[0]}"} if field else set()
-    for alias, target in imported(path).items() if not field else ():
+    for alias, target in imports(path).items() if not field else ():
         if target == table.module:
             found.add(f"{alias}.{table.name}")
         elif target.rpartition(".")[2] == table.name and f"{table.module}.".startswith(target.removesuffix(table.name)):
@@ -456,7 +456,7 @@ def copies(path: str, table: Table) -> frozenset[str]:
     for statement in ast.parse(Path(path).read_text("utf-8")).body:
         defined = getattr(statement, "name", None) or _target(statement)
         if defined is not None and not isinstance(statement, (ast.Import, ast.ImportFrom)):
-            uses.setdefault(defined, set()).update(_mentioned(statement))
+            uses.setdefault(defined, set()).update(_mentions(statement))
     while more := {name for name, used in uses.items() if name not in found and used & found}:
         found |= more
     return frozenset(found)
@@ -474,7 +474,7 @@ def texts(path: str) -> dict[str, frozenset[str]]:
         if name is not None:
             first = min(each.lineno for each in (statement, *getattr(statement, "decorator_list", ())))
             words.setdefault(name, set()).update(WORD.findall("\n".join(lines[first - 1 : statement.end_lineno])))
-            uses.setdefault(name, set()).update(_mentioned(statement))
+            uses.setdefault(name, set()).update(_mentions(statement))
     return {name: frozenset(own.union(*(words[other] for other in uses[name] & words.keys())))
             for name, own in words.items() if name.startswith("test_")}
 
@@ -488,7 +488,7 @@ def rare_tests(path: str, words: frozenset[str]) -> frozenset[str]:
 
 
 @cache
-def imported(path: str) -> dict[str, str]:
+def imports(path: str) -> dict[str, str]:
     """What a test file imports: the name there, and what it stands for."""
     found = {}
     for node in ast.walk(ast.parse(Path(path).read_text("utf-8"))):
@@ -499,7 +499,7 @@ def imported(path: str) -> dict[str, str]:
     return found
 
 
-def _mentioned(statement: ast.stmt) -> Iterator[str]:
+def _mentions(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
             yield node.id
@@ -519,7 +519,7 @@ LIBRARIES = sys.stdlib_module_names | {"_pytest", "anyio", "httpcore", "httpx", 
 # -- processes -------------------------------------------------------------------------------------------------------
 
 
-def forked(work: Callable[[], Any]) -> tuple[int, Path]:
+def fork(work: Callable[[], Any]) -> tuple[int, Path]:
     """Starts a process that does `work` and leaves its result in a file."""
     handle, name = tempfile.mkstemp(prefix="mutant-")
     process = os.fork()
@@ -555,8 +555,8 @@ def text_of(file: str) -> str:
     return (ROOT / file).read_text("utf-8")
 
 
-def tried(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Row | None,
-          best: Set[str] = frozenset()) -> Outcome:
+def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Row | None,
+              best: Set[str] = frozenset()) -> Outcome:
     """Runs test files until a test fails, with one row deleted or with all of them."""
     if row is not None:
         sys.meta_path.insert(0, Deleting(row))
@@ -628,7 +628,7 @@ def test_files(root: Path) -> tuple[Tests, ...]:
     found = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         stem = path.stem.removeprefix("test_")
-        known = {part for name in imported(str(path)).values() for part in (name, name.rpartition(".")[0])}
+        known = {part for name in imports(str(path)).values() for part in (name, name.rpartition(".")[0])}
         found.append(Tests(path.relative_to(root).as_posix(), frozenset({stem, *stem.split("_")}),
                               frozenset(known), frozenset(WORD.findall(path.read_text("utf-8").lower()))))
     return tuple(found)
@@ -639,7 +639,7 @@ def importers(root: Path, packages: tuple[str, ...]) -> dict[str, set[str]]:
     """The modules that import a module."""
     found: dict[str, set[str]] = {}
     for module, path in modules(root, packages):
-        for name in imported(str(path)).values():
+        for name in imports(str(path)).values():
             for target in (name, name.rpartition(".")[0]):
                 found.setdefault(target, set()).add(module)
     return found
@@ -749,7 +749,7 @@ def main() -> int:
     options = asked.parse_args()
     prepare()
     began = time.monotonic()
-    found: list[Row] | None = result(*forked(lambda: rows(by_name=bool(options.words))))
+    found: list[Row] | None = result(*fork(lambda: rows(by_name=bool(options.words))))
     if not found:
         print("the tables could not be read", file=sys.stderr)
         return 2
@@ -758,7 +758,7 @@ def main() -> int:
     if options.list:
         print("\n".join(row.title for row in chosen))
         return 0
-    survivors = run(chosen, options.jobs, options.verbose, reported(options.times) if options.times else {})
+    survivors = run(chosen, options.jobs, options.verbose, report_times(options.times) if options.times else {})
     print(f"{len(chosen)} rows in {time.monotonic() - began:.0f} s, {len(survivors)} that no behavioural test misses")
     for row, why in survivors:
         print(f"  {row.title}: {why}")
@@ -776,7 +776,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
     # before the others: the test that misses it is tried first for the rest.
     waiting = sorted(chosen, key=lambda row: (-len(dependents(row.table.module)), row.table.module,
                                               row.position > 0))[::-1]
-    shared = Shared(chosen)
+    shared = SharedModules(chosen)
     shared.share()
     running: dict[int, tuple[Row, Path]] = {}
     best: dict[object, dict[str, None]] = {}  # the tests that missed other rows: of the table, its module, its name
@@ -789,7 +789,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             copies(str(ROOT / files[0]), row.table)  # these two once here, not once a row
             for file in files:
                 texts(str(ROOT / file))
-            process, path = forked(lambda row=row, files=files, first=first: tried(files, took, row, first))
+            process, path = fork(lambda row=row, files=files, first=first: run_files(files, took, row, first))
             running[process] = (row, path)
         process, status = os.wait()
         row, path = running.pop(process)
@@ -810,7 +810,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             continue
         load(outcome[3] if outcome is not None else ())
         shared.done(row)
-        why = judged(outcome, verbose, row)
+        why = survival_reason(outcome, verbose, row)
         if why:
             survivors.append((row, why))
     return survivors
@@ -829,7 +829,7 @@ def keys(table: Table) -> tuple[object, ...]:
 
 def baseline(tests: str) -> tuple[dict[str, float], str]:
     """How long each test of a file takes with no row deleted, and why the file cannot be used, if it cannot."""
-    ran = result(*forked(lambda: tried([tests], {}, None)))
+    ran = result(*fork(lambda: run_files([tests], {}, None)))
     if ran is None or ran[0] != pytest.ExitCode.OK:
         return {}, f"{tests} fails with no row deleted ({'it died' if ran is None else ran[2] or ran[0]})"
     return ran[1], ""
@@ -850,7 +850,7 @@ class Refusing(MetaPathFinder):
             raise RowsLeftError(fullname)
 
 
-class Shared:
+class SharedModules:
     """The modules of the packages that the rows to come leave as they are: each is imported once, not once a row.
 
     A module can be shared when no row of it is left, nor of those that it imports.
@@ -900,7 +900,7 @@ def load(modules: Iterable[str]) -> None:
     gc.freeze()
 
 
-def reported(path: Path) -> dict[str, dict[str, float]]:
+def report_times(path: Path) -> dict[str, dict[str, float]]:
     """How long each test took by a JUnit report: file -> test -> seconds.
 
     A report names a test by its module and its name: `tests.turn.test_limits`, `test_a_cap[1]`.
@@ -913,7 +913,7 @@ def reported(path: Path) -> dict[str, dict[str, float]]:
     return took
 
 
-def judged(ran: Outcome | None, verbose: bool, row: Row) -> str:
+def survival_reason(ran: Outcome | None, verbose: bool, row: Row) -> str:
     """Why a row survived; empty where a test missed it."""
     if ran is None:
         why = f"its tests died or took longer than {SECONDS} s"

@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Opened:
+class CorpusRun:
     """The folder as the program sees it, and what it cost."""
 
     view: View
@@ -63,7 +63,7 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def opened() -> Opened:
+def corpus() -> CorpusRun:
     if not (ROOT / "har").is_dir():
         pytest.skip("the recorded traffic is not here (set LOOP_INSPECTOR_CORPUS)")
     began = time.process_time()
@@ -71,13 +71,13 @@ def opened() -> Opened:
     read = time.process_time()
     seen = view(replay(open_case(loaded)))
     made = document(seen)
-    return Opened(seen, made, sorted((ROOT / "har").rglob("*.har")), read - began, time.process_time() - read)
+    return CorpusRun(seen, made, sorted((ROOT / "har").rglob("*.har")), read - began, time.process_time() - read)
 
 
 @pytest.fixture(scope="module")
-def rows(opened: Opened) -> list[tuple[Row, Row]]:
+def rows(corpus: CorpusRun) -> list[tuple[Row, Row]]:
     """Each independent fact about an exchange of our APIs, beside what we say of the same entry."""
-    said = {(response["path"], response["entry"]): response for response in opened.document["responses"]}
+    said = {(response["path"], response["entry"]): response for response in corpus.document["responses"]}
     with (ROOT / "expected.jsonl").open(encoding="utf-8") as lines:
         facts = [row for row in map(json.loads, lines) if row["api"] in APIS]
     assert len(facts) > 1000
@@ -89,15 +89,15 @@ def rows(opened: Opened) -> list[tuple[Row, Row]]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_file_is_read_and_every_entry_counted(opened: Opened) -> None:
-    by_path = {given["path"]: given for given in opened.document["inputs"]}
+def test_every_file_is_read_and_every_entry_counted(corpus: CorpusRun) -> None:
+    by_path = {given["path"]: given for given in corpus.document["inputs"]}
     skipped_files = {skipped["why"].partition(":")[0] for skipped in by_path[str(ROOT / "har")]["skipped"]}
-    for path in opened.files:
+    for path in corpus.files:
         entries = json.loads(path.read_text("utf-8"))["log"]["entries"]
         assert str(path) not in skipped_files
         given = by_path[str(path)]
         assert "error" not in given, path
-        of_file = [r["entry"] for r in opened.document["responses"] if r["path"] == str(path)]
+        of_file = [r["entry"] for r in corpus.document["responses"] if r["path"] == str(path)]
         assert len(of_file) == given["responses"]
         assert sorted([*of_file, *(skipped["entry"] for skipped in given["skipped"])]) == list(range(len(entries))), (
             path
@@ -108,12 +108,12 @@ def test_the_api_is_the_one_that_was_called(rows: list[tuple[Row, Row]]) -> None
     assert [row["id"] for row, said in rows if said["api"] != row["api"]] == []
 
 
-def test_nothing_of_another_api_is_taken_for_one_of_the_six(opened: Opened, rows: list[tuple[Row, Row]]) -> None:
-    assert len(opened.document["responses"]) == len(rows)
+def test_nothing_of_another_api_is_taken_for_one_of_the_six(corpus: CorpusRun, rows: list[tuple[Row, Row]]) -> None:
+    assert len(corpus.document["responses"]) == len(rows)
 
 
-def test_every_response_stands_in_one_turn(opened: Opened) -> None:
-    made = opened.document
+def test_every_response_stands_in_one_turn(corpus: CorpusRun) -> None:
+    made = corpus.document
     indices = sorted(index for turn in made["turns"] for index in turn["responses"])
     assert indices == list(range(len(made["responses"])))
     assert len({turn["id"] for turn in made["turns"]}) == len(made["turns"])
@@ -121,8 +121,8 @@ def test_every_response_stands_in_one_turn(opened: Opened) -> None:
     assert made == json.loads(json.dumps(made, ensure_ascii=True))
 
 
-def test_what_is_said_can_be_read_aloud(opened: Opened) -> None:
-    said = text(opened.view)
+def test_what_is_said_can_be_read_aloud(corpus: CorpusRun) -> None:
+    said = text(corpus.view)
     assert [character for character in set(said) if character < " " and character != "\n"] == []
     said.encode("utf-8")
 
@@ -130,7 +130,7 @@ def test_what_is_said_can_be_read_aloud(opened: Opened) -> None:
 # -- stop reasons -----------------------------------------------------------------------------------------------------
 
 
-def told(row: Row) -> str | None:
+def reader_word(row: Row) -> str | None:
     """The last word of the first choice, as an independent reader found it; the reason behind `incomplete`."""
     words = row["raw_stop_reasons"]
     if not words or words[0] is None:
@@ -141,7 +141,8 @@ def told(row: Row) -> str | None:
 
 def test_the_raw_stop_reason_is_the_one_that_was_sent(rows: list[tuple[Row, Row]]) -> None:
     assert [
-        (row["id"], told(row), said["raw_stop_reason"]) for row, said in rows if said["raw_stop_reason"] != told(row)
+        (row["id"], reader_word(row), said["raw_stop_reason"]) for row,
+        said in rows if said["raw_stop_reason"] != reader_word(row)
     ] == []
 
 
@@ -206,10 +207,10 @@ def test_what_is_not_whole_is_never_finished(rows: list[tuple[Row, Row]]) -> Non
             assert said["state"] not in ("Complete", "ExecuteTools"), row["id"]
 
 
-def test_a_reason_of_the_provider_has_its_place_in_the_bytes(opened: Opened) -> None:
+def test_a_reason_of_the_provider_has_its_place_in_the_bytes(corpus: CorpusRun) -> None:
     """The word itself stands where the evidence says, in the bytes that were recorded."""
     looked = 0
-    for facts in opened.view.responses:
+    for facts in corpus.view.responses:
         raw = facts.exchange.response.raw_stop_reason
         for seen in facts.exchange.response.stop_reason.evidence[:1]:
             at = seen.at
@@ -317,10 +318,10 @@ def test_complete_calls_under_a_clean_stop_are_ready(rows: list[tuple[Row, Row]]
 # -- replaying --------------------------------------------------------------------------------------------------------
 
 
-def test_what_if_nothing_changes(opened: Opened) -> None:
-    made = branch(opened.view, Settings())
+def test_what_if_nothing_changes(corpus: CorpusRun) -> None:
+    made = branch(corpus.view, Settings())
     assert made.difference is None
-    assert [step_key(step) for step in made.view.steps] == [step_key(step) for step in opened.view.steps]
+    assert [step_key(step) for step in made.view.steps] == [step_key(step) for step in corpus.view.steps]
     assert made.changed_turns == ()
 
 
@@ -333,13 +334,13 @@ def test_what_if_nothing_changes(opened: Opened) -> None:
         {"continuation_max_total_completion_tokens": "1000000"},
     ],
 )
-def test_a_higher_limit_never_shortens_a_turn(opened: Opened, assignment: dict[str, str]) -> None:
-    made = branch(opened.view, settings_of(assignment, Settings()))
-    for then, now in zip(opened.view.turns, made.view.turns, strict=True):
+def test_a_higher_limit_never_shortens_a_turn(corpus: CorpusRun, assignment: dict[str, str]) -> None:
+    made = branch(corpus.view, settings_of(assignment, Settings()))
+    for then, now in zip(corpus.view.turns, made.view.turns, strict=True):
         if now.final_turn.spend.tokens_assumed and not then.final_turn.spend.tokens_assumed:
             continue  # an answer without counts, cut without a cap: a budget that is set may have been spent on it
         assert now.final_turn.spend.requests >= then.final_turn.spend.requests, then.id
 
 
-def test_it_costs_a_second_or_two_beyond_reading(opened: Opened) -> None:
-    assert opened.beyond < 2, f"{opened.beyond:.2f} s beyond {opened.loading:.2f} s of reading"
+def test_it_costs_a_second_or_two_beyond_reading(corpus: CorpusRun) -> None:
+    assert corpus.beyond < 2, f"{corpus.beyond:.2f} s beyond {corpus.loading:.2f} s of reading"

@@ -77,7 +77,7 @@ def test_the_examples_are_typed(tmp_path: Path) -> None:
 # -- alone -----------------------------------------------------------------------------------------------------------
 
 
-def needed(names: tuple[str, ...]) -> set[str]:
+def requirements(names: tuple[str, ...]) -> set[str]:
     """These distributions and all that they require, as they are installed here."""
     found: set[str] = set()
     left = list(names)
@@ -99,7 +99,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the engine, what it needs, and nothing else that was ever installed."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / "loop_core").symlink_to(ROOT / "loop_core")
-    for name in needed(NEEDS):
+    for name in requirements(NEEDS):
         files = metadata.files(name) or []
         for top in {path.parts[0] for path in files if ".." not in path.parts and path.parts[0] != "__pycache__"}:
             (folder / top).symlink_to(Path(str(metadata.distribution(name).locate_file(top))))

@@ -72,7 +72,7 @@ except SystemExit as end:
 """
 
 
-def explained(path: Path, *options: str) -> set[str]:
+def explain_modules(path: Path, *options: str) -> set[str]:
     return modules_after(COMMAND, "explain", str(path), *options)
 
 
@@ -116,7 +116,7 @@ def test_the_engine_does_not_load_the_app() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_explaining_loads_no_screen_no_network_and_no_sdk(whole_body: Path, options: tuple[str, ...]) -> None:
-    loaded = explained(whole_body, *options)
+    loaded = explain_modules(whole_body, *options)
     assert "loop_core.wire.openai_chat" in loaded, "the sample was not read"
     assert loaded & SLOW == set()
     others = {"pydantic_core", "sqlite3", *(f"inspector.sessions.importers.{name}" for name in ("cursor", "zeroclaw"))}
@@ -147,41 +147,41 @@ def test_a_transcript_loads_the_wire_format_of_its_answers_alone(tmp_path: Path)
         {"type": "message", "id": "b", "parentId": "a", "timestamp": "2026-01-02T03:04:07Z",
          "message": {"role": "assistant", "content": [{"type": "text", "text": "hello"}], "api": "openai-completions",
                      "model": "m", "stopReason": "stop"}}))))
-    loaded = explained(path)
+    loaded = explain_modules(path)
     assert "inspector.sessions.importers.pi" in loaded, "the sample was not read"
     assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
 
 
 def test_pairs_load_the_wire_format_of_their_answers_alone(tmp_path: Path) -> None:
     path = pair(tmp_path, '{"city": "Oslo"}', "tool_calls")
-    loaded = explained(path)
+    loaded = explain_modules(path)
     assert "inspector.sessions.importers.pairs" in loaded, "the sample was not read"
     assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.openai_chat"}
     path.write_text(json.dumps({"request": {"messages": [{"role": "user", "content": "hi"}]},
                                 "response": answer("{}", "stop")}))
-    loaded = explained(path)
+    loaded = explain_modules(path)
     assert "inspector.sessions.importers.hermes" in loaded, "a format that may also be a database looks at it"
     assert "sqlite3" not in loaded
 
 
 def test_a_transcript_of_claude_code_loads_the_wire_format_of_its_answers_alone() -> None:
-    loaded = explained(next((ROOT / "sample_sessions").glob("18-*")))
+    loaded = explain_modules(next((ROOT / "sample_sessions").glob("18-*")))
     assert "inspector.sessions.importers.claude_code" in loaded, "the sample was not read"
     assert {row.package for row in FORMATS.values()} & loaded == {"loop_core.wire.anthropic_messages"}
 
 
 def test_the_schema_validator_is_loaded_when_a_complete_call_meets_a_schema(tmp_path: Path) -> None:
-    loaded = explained(pair(tmp_path, '{"city": "Oslo"}', "tool_calls"))
+    loaded = explain_modules(pair(tmp_path, '{"city": "Oslo"}', "tool_calls"))
     assert "jsonschema_rs" in loaded
 
 
 def test_a_cut_call_does_not_load_the_schema_validator(tmp_path: Path) -> None:
-    loaded = explained(pair(tmp_path, '{"city": "Os', "length"))
+    loaded = explain_modules(pair(tmp_path, '{"city": "Os', "length"))
     assert "jsonschema_rs" not in loaded
 
 
 def test_a_call_without_a_schema_does_not_load_the_schema_validator(whole_body: Path) -> None:
-    assert "jsonschema_rs" not in explained(whole_body)
+    assert "jsonschema_rs" not in explain_modules(whole_body)
 
 
 # -- inside a module --------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def response() -> loop_core.ChatResponse:
     return loop_core.decode_response("openai_chat", BODY)
 
 
-def begun() -> tuple[Any, Any]:
+def begin() -> tuple[Any, Any]:
     return loop_core.begin("t1", request())
 
 
@@ -52,11 +52,11 @@ class Source:
         return ()
 
 
-def finished() -> loop_core.Trace:
+def run_turn() -> loop_core.Trace:
     return loop_core.run("t1", request(), Source())
 
 
-def refused() -> str:
+def limits_error() -> str:
     try:
         loop_core.Limits(continuation_max_attempts=-1)
     except loop_core.LoopError as why:
@@ -64,7 +64,7 @@ def refused() -> str:
     return ""
 
 
-async def afinished() -> loop_core.Trace:
+async def run_async() -> loop_core.Trace:
     class AsyncSource:
         async def respond(self, send: loop_core.Send, turn: Any) -> Any:
             return Source().respond(send, turn)
@@ -78,7 +78,7 @@ async def afinished() -> loop_core.Trace:
     return await loop_core.arun("t1", request(), AsyncSource())
 
 
-def awaited(make: Callable[[], Any]) -> Any:
+def result_of(make: Callable[[], Any]) -> Any:
     """What a coroutine returns that waits for nothing."""
     try:
         make().send(None)
@@ -92,22 +92,22 @@ NOBODY = Server("openai_chat", "http://127.0.0.1:9", model="m")
 """Port 9 of this machine, where nothing listens."""
 
 
-def opened() -> int:
+def open_live() -> int:
     with loop_core.Live(NOBODY) as source:
         return source.request_count
 
 
-async def aopened() -> int:
+async def open_async() -> int:
     async with loop_core.AsyncLive(NOBODY) as source:
         return source.request_count
 
 
-def sent() -> Any:
-    turn, (send,) = begun()
+def http_send() -> Any:
+    turn, (send,) = begin()
     return loop_core.http_request(NOBODY, turn, send)
 
 
-def observed() -> int:
+def count_requests() -> int:
     """The number of requests that an observer saw."""
     seen: list[object] = []
 
@@ -125,44 +125,44 @@ async def apieces() -> list[str]:
 
 USES: Mapping[str, Callable[[], object]] = {
     "Answer": lambda: isinstance(loop_core.ask(NOBODY, "hello", **AT_ONCE), loop_core.Answer),
-    "AsyncLive": lambda: asyncio.run(aopened()) == 0,
+    "AsyncLive": lambda: asyncio.run(open_async()) == 0,
     "ChatResponse": lambda: loop_core.ChatResponse("openai_chat").text is None,
     "Connection": lambda: loop_core.Connection(loop_core.Timeouts(silence=3)).timeouts.silence == 3,
     "Limits": lambda: loop_core.Limits(max_tool_steps=3).max_tool_steps == 3,
-    "Live": lambda: opened() == 0,
-    "LoopError": lambda: "continuation_max_attempts" in refused(),
+    "Live": lambda: open_live() == 0,
+    "LoopError": lambda: "continuation_max_attempts" in limits_error(),
     "Message": lambda: loop_core.Message("user").text == "",
-    "Observer": lambda: observed() == 1,
+    "Observer": lambda: count_requests() == 1,
     "Plan": lambda: loop_core.Plan(policy=loop_core.preset("strict")).policy.name == "strict",
     "Policy": lambda: isinstance(loop_core.preset("zoo-after"), loop_core.Policy),
     "Reading": lambda: isinstance(loop_core.read("openai_chat", BODY), loop_core.Reading),
     "Request": lambda: loop_core.Request("openai_chat", model="m").model == "m",
     "Retries": lambda: loop_core.Retries(most=1).most == 1,
     "RunTools": lambda: loop_core.RunTools(()).batch == (),
-    "Send": lambda: isinstance(begun()[1][0], loop_core.Send),
+    "Send": lambda: isinstance(begin()[1][0], loop_core.Send),
     "Server": lambda: loop_core.Server("openai_chat", "http://127.0.0.1:1").api == "openai_chat",
     "Stop": lambda: loop_core.Stop.MAX_TOKENS == "max_tokens",
     "Timeouts": lambda: loop_core.Timeouts().silence == 120,
     "ToolError": lambda: issubclass(loop_core.ToolError, loop_core.LoopError),
     "Toolbox": lambda: loop_core.Toolbox({}).tools == {},
-    "Trace": lambda: isinstance(finished(), loop_core.Trace),
+    "Trace": lambda: isinstance(run_turn(), loop_core.Trace),
     "Verdict": lambda: inspect.isclass(loop_core.Verdict),
     "aask": lambda: asyncio.run(loop_core.aask(NOBODY, "hello", **AT_ONCE)).text == "",
-    "arun": lambda: awaited(afinished).steps[-1].turn.terminal == "completed",
+    "arun": lambda: result_of(run_async).steps[-1].turn.terminal == "completed",
     "ask": lambda: loop_core.ask(NOBODY, "hello", **AT_ONCE).terminal != "completed",
     "astream": lambda: asyncio.run(apieces()) == [],
-    "begin": lambda: begun()[0].state == "Request",
+    "begin": lambda: begin()[0].state == "Request",
     "decode": lambda: loop_core.decode("openai_chat", BODY).text == "hi",
     "decode_request": lambda: request().model == "m",
     "decode_response": lambda: response().text == "hi",
     "decoder": lambda: loop_core.decoder("openai_chat").close().text is None,
     "encode_request": lambda: loop_core.encode_request("openai_chat", request())["model"] == "m",
     "encode_response": lambda: b"".join(loop_core.encode_response("openai_chat", response())).startswith(b"{"),
-    "http_request": lambda: sent().method == "POST" and sent().url.endswith(":9/v1/chat/completions"),
+    "http_request": lambda: http_send().method == "POST" and http_send().url.endswith(":9/v1/chat/completions"),
     "preset": lambda: loop_core.preset("strict").name == "strict",
     "read": lambda: loop_core.read("openai_chat", BODY).stop_reason == "end_turn",
-    "run": lambda: finished().steps[-1].turn.terminal == "completed",
-    "step": lambda: loop_core.step(begun()[0], Source().respond(begun()[1][0], begun()[0]))[0].state == "EvaluateStop",
+    "run": lambda: run_turn().steps[-1].turn.terminal == "completed",
+    "step": lambda: loop_core.step(begin()[0], Source().respond(begin()[1][0], begin()[0]))[0].state == "EvaluateStop",
     "stream": lambda: list(loop_core.stream(NOBODY, "hello", **AT_ONCE)) == [],
 }
 """Public name -> a use of it that is true where it works."""

@@ -167,7 +167,7 @@ def test_a_module_is_shared_once_no_row_is_left_of_it_nor_of_what_it_imports(
     every = mutants.rows(orchard, ("orchard",))
     for name in ("orchard.trees.words", "orchard.trees.press"):
         sys.modules.pop(name, None)
-    shared = mutants.Shared(every, orchard, ("orchard",))
+    shared = mutants.SharedModules(every, orchard, ("orchard",))
     shared.share()
     for row in every:
         assert not {"orchard.trees.words", "orchard.trees.press"} & sys.modules.keys()
@@ -185,7 +185,7 @@ def test_no_module_is_shared_without_its_package(orchard: Path, monkeypatch: pyt
     every = mutants.rows(orchard, ("orchard",))
     for name in [name for name in sys.modules if name.partition(".")[0] == "orchard"]:
         del sys.modules[name]
-    shared = mutants.Shared(every, orchard, ("orchard",))
+    shared = mutants.SharedModules(every, orchard, ("orchard",))
     shared.share()
     assert "orchard.trees" in sys.modules
     assert not {"orchard.mill", "orchard.mill.wheel"} & sys.modules.keys()

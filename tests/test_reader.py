@@ -41,7 +41,7 @@ WEATHER = Tool("weather", {"type": "object", "properties": {"city": {"type": "st
 OBJECTS = ("anthropic_messages", "gemini_generate", "bedrock_converse", "ollama_chat")
 
 
-def asked(api: str) -> Request:
+def request_of(api: str) -> Request:
     return Request(api, (Message(Role.USER, (TextPart("the weather?"),)),), "m", (WEATHER,), max_tokens=64, stream=True)
 
 
@@ -102,9 +102,9 @@ def test_a_router_s_word_is_read_beside_its_own() -> None:
 def test_what_was_asked_decides_what_may_run() -> None:
     data = chat("tool_calls", '{"city": 7}')
     assert loop_core.read("openai_chat", data).calls[0].admission is Admission.READY, "no schema is known"
-    ours = loop_core.read("openai_chat", data, request=asked("openai_chat"))
+    ours = loop_core.read("openai_chat", data, request=request_of("openai_chat"))
     assert ours.calls[0].admission is Admission.REJECTED
-    recorded = loop_core.encode_request("openai_chat", asked("openai_chat"))
+    recorded = loop_core.encode_request("openai_chat", request_of("openai_chat"))
     assert loop_core.read("openai_chat", data, request=recorded).calls == ours.calls
     assert loop_core.read("openai_chat", chat("tool_calls", '{"city": "Oslo"}'), request=recorded).calls[0].arguments \
         == {"city": "Oslo"}
@@ -171,7 +171,7 @@ def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: st
     sent = whole[: data.draw(st.integers(1, len(whole)))]
     places = sorted(data.draw(st.sets(st.integers(0, len(sent)), max_size=6)) | {0, len(sent)})
     pieces = [sent[start:end] for start, end in pairwise(places)]
-    request = asked(api)
+    request = request_of(api)
     try:
         response = loop_core.decode_response(api, sent)
     except DecodeError as why:
@@ -194,7 +194,7 @@ def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: st
 
 @pytest.mark.parametrize("api", CALLING)
 def test_a_request_comes_back_from_its_body_in_every_format(api: str) -> None:
-    request = asked(api)
+    request = request_of(api)
     written = loop_core.encode_request(api, request)
     url = f"https://h/v1{loop_core.wire.wire(api).path(request)}"
     for given_ in (written, json.dumps(written).encode(), b"\xef\xbb\xbf" + json.dumps(written).encode()):
@@ -205,9 +205,9 @@ def test_a_request_comes_back_from_its_body_in_every_format(api: str) -> None:
 
 
 def test_a_request_goes_over_into_another_format_unless_fields_of_its_own_would_be_lost() -> None:
-    request = asked("openai_chat")
+    request = request_of("openai_chat")
     assert loop_core.encode_request("anthropic_messages", request) \
-        == loop_core.encode_request("anthropic_messages", asked("anthropic_messages"))
+        == loop_core.encode_request("anthropic_messages", request_of("anthropic_messages"))
     own = loop_core.decode_request("openai_chat", {"model": "m", "messages": [], "seed": 7})
     with pytest.raises(EncodeError, match="fields of openai_chat") as refused:
         loop_core.encode_request("anthropic_messages", own)

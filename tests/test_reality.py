@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, ask, case_of, hold, predicted, unreachable
+from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, ask, case_of, hold, predict, unreachable
 
 WHY = unreachable(URL)
 pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY or "a model answers")
@@ -21,7 +21,7 @@ def test_later_segments_follow_the_machines_path():
     """Only the path is claimed: cut again and again, and then not known, since the recording itself was cut."""
     case = case_of(ask(URL, "openai_chat", PROMPTS[0], LONG))
     for budget in BUDGETS:
-        _, _, terminal = predicted(case, budget)
+        _, _, terminal = predict(case, budget)
         assert terminal == "unrecorded"
 
 

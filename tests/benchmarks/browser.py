@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from measure import Line, Report, Skipped, milliseconds
+from measure import Line, Report, Skip, milliseconds
 from screens import FIRST_STEP
 from start import INSPECTOR, ROOT
 from terminal import Terminal
@@ -68,7 +68,7 @@ def serving(sample: str) -> Iterator[str]:
             server.wait()
 
 
-def painted(browser: Any, url: str, *, stub: bool) -> float:
+def paint_time(browser: Any, url: str, *, stub: bool) -> float:
     """Seconds from the navigation until the page has painted: its terminal alone, or the first step of the sample.
 
     The page comes from an empty cache, with the cookie already there.
@@ -96,17 +96,17 @@ def report() -> Report:
     """One session beside its parts."""
     name = "a session's first step ÷ (first step in a terminal + page)"
     if not sys.platform.startswith("linux"):
-        yield Skipped(name, "the terminal needs Linux")
+        yield Skip(name, "the terminal needs Linux")
         return
     try:
         import playwright.sync_api  # noqa: F401
 
         from tests.scenes import chromium
     except ImportError as why:
-        yield Skipped(name, f"{why}: the extra `browser` brings it")
+        yield Skip(name, f"{why}: the extra `browser` brings it")
         return
     if chromium.browser_path() is None:
-        yield Skipped(name, f"no browser on the path: {', '.join(chromium.NAMES)}")
+        yield Skip(name, f"no browser on the path: {', '.join(chromium.NAMES)}")
         return
     from inspector.sessions.folders import samples
 
@@ -115,8 +115,8 @@ def report() -> Report:
     with serving(sample) as url, chromium.browser() as browser:
         assert re.match(r"http://127\.0\.0\.1:", url)
         for _ in range(ROUNDS + 1):  # the first of each fills the caches; it is never the least
-            session.append(painted(browser, url, stub=False))
-            bare.append(painted(browser, url, stub=True))
+            session.append(paint_time(browser, url, stub=False))
+            bare.append(paint_time(browser, url, stub=True))
             taken = in_terminal(sample)
             wall.append(taken[0])
             cpu.append(taken[1])

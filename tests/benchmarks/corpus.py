@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from measure import Line, Report, Skipped, best, milliseconds
+from measure import Line, Report, Skip, best, milliseconds
 
 from inspector.check import check_paths, report_forms
 from inspector.check.rules import selected_rules
@@ -54,35 +54,35 @@ def report() -> Report:
     """Replay and explanation of all recordings together."""
     paths = recordings()
     if not paths:
-        yield Skipped("machine replay ÷ decoding", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
+        yield Skip("machine replay ÷ decoding", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
         return
     case = open_case(open_paths(paths))
     sent = [(each.api, each.body, each.response.http_status, each.headers)
             for each in case.recording.exchanges if each.recorded]
 
-    def decoded() -> None:
+    def decode_all() -> None:
         for api, body, status, headers in sent:
             decode(api, body, http_status=status, headers=headers)
 
-    def replayed() -> None:
+    def replay_all() -> None:
         replay(case)
 
-    took = best({"replay": replayed, "decode": decoded, "judge": lambda: open_case(case.recording)}, ROUNDS)
+    took = best({"replay": replay_all, "decode": decode_all, "judge": lambda: open_case(case.recording)}, ROUNDS)
     yield Line(f"machine replay ÷ decoding, {len(sent):,} recorded exchanges", took["replay"] / took["decode"],
                most=0.3, note=milliseconds(took["replay"], took["decode"]))
     yield Line("judging ÷ decoding", took["judge"] / took["decode"], note=milliseconds(took["judge"], took["decode"]))
     took = best({"explain": lambda: explain(paths), "json": lambda: read_json(paths)}, ROUNDS)
     yield Line(f"explaining {len(paths)} HAR files ÷ json.loads of them", took["explain"] / took["json"], most=10,
                note=milliseconds(took["explain"], took["json"]))
-    took = best({"check": lambda: checked(paths), "explain": lambda: explained(paths)}, ROUNDS)
+    took = best({"check": lambda: check_all(paths), "explain": lambda: explain_all(paths)}, ROUNDS)
     yield Line(f"checking {len(paths)} HAR files in one process ÷ `explain --json` of them", took["check"] /
                took["explain"], most=1.2, note=milliseconds(took["check"], took["explain"]))
 
 
-def checked(paths: list[str]) -> None:
+def check_all(paths: list[str]) -> None:
     forget()
     report_forms.as_json(check_paths(paths, selected_rules(), jobs=1))
 
 
-def explained(paths: list[str]) -> None:
+def explain_all(paths: list[str]) -> None:
     json.dumps(explain(paths))

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from zlib import crc32
 
-from measure import Line, Report, Skipped, best, milliseconds
+from measure import Line, Report, Skip, best, milliseconds
 from pydantic_core import from_json
 from streams import STREAMS, gemini_array, gemini_array_line, gemini_partial_args
 
@@ -94,7 +94,7 @@ def _sdk(name: str, api: str, make: Callable[[bytes], Callable[[], object]], lea
     try:
         run = make(data)
     except ImportError as why:
-        yield Skipped(title, f"not installed ({why}); pip install '.[sdks]'")
+        yield Skip(title, f"not installed ({why}); pip install '.[sdks]'")
         return
     took = best({"sdk": run, "ours": lambda: decode(api, data)}, 5)
     yield Line(title, took["sdk"] / took["ours"], least=least, note=milliseconds(took["sdk"], took["ours"]))

@@ -134,7 +134,7 @@ def turn(url: str, api: str, folder: str | None = None) -> Callable[[], object]:
                 recorder = Recorder(path)
                 stack.callback(recorder.close)
             source = stack.enter_context(Live(target, recorder, redact=redact.body))
-            made = run("t", _asked(api), source, Plan(Limits(max_tool_steps=0)))
+            made = run("t", _request(api), source, Plan(Limits(max_tool_steps=0)))
         ended = made.steps[-1].turn
         if ended.evaluation is None or ended.evaluation.response.usage is None:
             raise RuntimeError(f"{api}: the answer was not read: {ended.notice}")
@@ -143,7 +143,7 @@ def turn(url: str, api: str, folder: str | None = None) -> Callable[[], object]:
     return run_turn
 
 
-def _asked(api: str) -> Any:
+def _request(api: str) -> Any:
     from loop_core.values import Message, Request, Role, TextPart
 
     return Request(api, (Message(Role.USER, (TextPart("x"),)),), "m", max_tokens=4_096, stream=True)
@@ -154,7 +154,7 @@ def _asked(api: str) -> Any:
 
 def _above(name: str, api: str, make: Callable[[Any], Callable[[], object]]) -> Iterator[object]:
     """What we do with the pieces, against what an SDK's helper does with them above the HTTP client that it uses."""
-    from measure import Line, Skipped, best, milliseconds
+    from measure import Line, Skip, best, milliseconds
 
     title = f"above the transport, {api}: ours ÷ the {name} SDK"
     try:
@@ -165,14 +165,14 @@ def _above(name: str, api: str, make: Callable[[Any], Callable[[], object]]) -> 
         client = _client(http, events(api))
         helper = make(client)
     except ImportError as why:
-        yield Skipped(title, f"not installed ({why}); pip install '.[sdks]'")
+        yield Skip(title, f"not installed ({why}); pip install '.[sdks]'")
         return
 
     def read() -> int:
         with client.stream("POST", "http://localhost/", content=b"{}") as response:
             return sum(len(data) for data in response.iter_bytes())
 
-    took = best({"ours": heard(api), "theirs": helper, "read": read}, 8)
+    took = best({"ours": our_reader(api), "theirs": helper, "read": read}, 8)
     theirs = took["theirs"] - took["read"]
     yield Line(title, took["ours"] / theirs, most=0.1, note=milliseconds(took["ours"], theirs))
 
@@ -184,13 +184,13 @@ def _client(http: Any, pieces: Sequence[bytes]) -> Any:
         def __iter__(self) -> Iterator[bytes]:
             return iter(pieces)
 
-    def answered(request: object) -> Any:
+    def respond(request: object) -> Any:
         return http.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
 
-    return http.Client(transport=http.MockTransport(answered))
+    return http.Client(transport=http.MockTransport(respond))
 
 
-def heard(api: str) -> Callable[[], object]:
+def our_reader(api: str) -> Callable[[], object]:
     """Masked, redacted, decoded and judged, piece by piece."""
     from inspector.sessions import redact
     from loop_core.client.address import Server
@@ -200,8 +200,8 @@ def heard(api: str) -> Callable[[], object]:
     from loop_core.values import TransportEnd
 
     target, pieces = Server(api, "http://127.0.0.1:9", key=KEY), events(api)
-    _, (send,) = begin("t", _asked(api))
-    asked = live_request(target, _asked(api), send, 0)
+    _, (send,) = begin("t", _request(api))
+    asked = live_request(target, _request(api), send, 0)
 
     def run() -> object:
         hearing = ResponseReader(asked, target, Observer(), redact.body)

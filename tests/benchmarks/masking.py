@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import mock
 
 from corpus import explain, recordings
-from measure import Line, Report, Skipped, best, milliseconds
+from measure import Line, Report, Skip, best, milliseconds
 
 from inspector.sessions import build, detection, redact
 
@@ -18,7 +18,7 @@ def report() -> Report:
     """The recorded corpus, explained with and without masking."""
     paths = recordings()
     if not paths:
-        yield Skipped("explaining with masking ÷ without", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
+        yield Skip("explaining with masking ÷ without", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
         return
 
     def without() -> object:

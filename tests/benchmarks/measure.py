@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class Skip:
     """A measurement that cannot be made here, and why."""
 
     name: str
@@ -55,7 +55,7 @@ class Skipped:
         return f"SKIP  {self.name:<58} {self.why}"
 
 
-Report = Iterator[Line | Skipped]
+Report = Iterator[Line | Skip]
 
 
 most_rounds = 1_000

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this checkout
 
-from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, Held, hold, unreachable
+from tests.local_model import BUDGETS, FORMATS, LONG, MIXED, PROMPTS, URL, Comparison, hold, unreachable
 
 LEAST = 0.95
 
@@ -27,11 +27,11 @@ def main() -> int:
         print(why, file=sys.stderr)
         return 2
     print(f"{len(PROMPTS)} prompts, recorded at {LONG} tokens, predicted at {', '.join(map(str, BUDGETS))}")
-    chunks: list[Held] = []
+    chunks: list[Comparison] = []
     for api in FORMATS:
         for stream in (True, False):
             held = [each for prompt in PROMPTS for each in hold(URL, api, prompt, stream=stream)]
-            by_basis: dict[str, list[Held]] = defaultdict(list)
+            by_basis: dict[str, list[Comparison]] = defaultdict(list)
             for each in held:
                 by_basis[each.basis].append(each)
             chunks += by_basis["chunks"]
@@ -40,13 +40,13 @@ def main() -> int:
                     print(_line(f"{api}, {'stream' if stream else 'whole'}, {basis}", some), flush=True)
     kept = bool(chunks) and sum(each.same for each in chunks) >= LEAST * len(chunks)
     print(_line("all by chunks", chunks) if chunks else "no stream carried one token a chunk")
-    mixed = _mixed()
+    mixed = _mixed_rows()
     print(_trust("all", mixed))
     return 0 if kept and all(each.holds for each in mixed) else 1
 
 
-def _mixed() -> list[Held]:
-    found: list[Held] = []
+def _mixed_rows() -> list[Comparison]:
+    found: list[Comparison] = []
     for language, prompt in MIXED.items():
         held = hold(URL, "openai_chat", prompt)
         print(_trust(language, held), flush=True)
@@ -54,14 +54,14 @@ def _mixed() -> list[Held]:
     return found
 
 
-def _trust(name: str, held: list[Held]) -> str:
+def _trust(name: str, held: list[Comparison]) -> str:
     exact = [each for each in held if each.apart is None]
     apart = [each for each in held if each.apart is not None]
     return (f"{name:<10} called exact {len(exact)}/{len(held)}, of them the same {sum(each.same for each in exact)}; "
             f"ESTIMATED {len(apart)}, of them within the range {sum(each.holds for each in apart)}")
 
 
-def _line(name: str, held: list[Held]) -> str:
+def _line(name: str, held: list[Comparison]) -> str:
     same, stops = sum(each.same for each in held), sum(each.predicted.stop == each.seen.stop for each in held)
     apart = sorted(abs(len(each.predicted.text) - len(each.seen.text)) for each in held)
     return (f"{name:<42} reason and text {same}/{len(held)} ({same / len(held):.0%})   reason {stops}/{len(held)}   "

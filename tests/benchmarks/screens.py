@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from measure import Line, Report, Skipped, milliseconds
+from measure import Line, Report, Skip, milliseconds
 from start import INSPECTOR, ROOT
 from terminal import NotShownError, Terminal
 
@@ -43,10 +43,10 @@ def first_frame(command: list[str], marker: str) -> float:
 def report() -> Report:
     """Everything that needs a pseudo-terminal."""
     if not sys.platform.startswith("linux"):
-        yield Skipped("the app in a terminal", "the process CPU clock of another process is read as Linux numbers it")
+        yield Skip("the app in a terminal", "the process CPU clock of another process is read as Linux numbers it")
         return
     if not (ROOT / "inspector" / "tui" / "app.py").exists():
-        yield Skipped("the app in a terminal", "there is no inspector/tui/app.py")
+        yield Skip("the app in a terminal", "there is no inspector/tui/app.py")
         return
     from inspector.sessions.folders import samples
 
@@ -67,7 +67,7 @@ def _first_frame(sample: str) -> Report:
                note=milliseconds(min(ours), min(empty)))
 
 
-def _pressed(terminals: Mapping[str, Terminal]) -> dict[str, float]:
+def _key_times(terminals: Mapping[str, Terminal]) -> dict[str, float]:
     """Seconds of CPU of a key in each, turn and turn about, down and up the same rows."""
     took = dict.fromkeys(terminals, float("inf"))
     for _ in range(ROUNDS):  # so that all see the same machine
@@ -91,13 +91,13 @@ def _keys() -> Report:
                 terminal.wait_for(commands[name][1], seconds=300)
                 terminal.settle(1.0, seconds=300)
                 terminal.press("j", 5)
-            rows = _pressed(terminals)
+            rows = _key_times(terminals)
             for name in ("many", "few"):
                 terminals[name].press("\r", 1, quiet=1.0)
                 terminals[name].wait_for(FIRST_STEP, seconds=300)
                 terminals[name].settle(1.0, seconds=300)
                 terminals[name].press("j", 5)
-            took = _pressed(terminals)
+            took = _key_times(terminals)
             idle = min(terminals["many"].idle(3) for _ in range(3))
     yield Line("a key among 33,334 turns ÷ bare list of 100,000 rows", rows["many"] / rows["bare"], most=3,
                note=milliseconds(rows["many"], rows["bare"]))

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from measure import Line, Report, Skipped
+from measure import Line, Report, Skip
 
 from inspector.provider import Intent, Story
 from inspector.provider.place import locate
@@ -106,7 +106,7 @@ def least(asks: dict[str, tuple[Process, Callable[[], object]]]) -> dict[str, fl
 def report() -> Report:
     """Every format: an answer that is asked for again, and one that has to be encoded first."""
     if not sys.platform.startswith("linux"):
-        yield Skipped("serve events", "the CPU clock of another process is read on Linux only")
+        yield Skip("serve events", "the CPU clock of another process is read on Linux only")
         return
     with ExitStack() as stack:
         ours, bare = Process(SERVE, stack), Process(BARE, stack)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agent_session import write
-from measure import Line, Report, Skipped, milliseconds
+from measure import Line, Report, Skip, milliseconds
 from start import INSPECTOR, ROOT
 from terminal import NotShownError, Terminal
 
@@ -22,7 +22,7 @@ BASE_MB, ANSWER_KB, APP_MB, STEP_KB, STEPS = 60, 2, 100, 1, 3
 """What may be used: for the program, for each answer; for the app, for each of the steps of an answer."""
 
 
-def used(command: list[str]) -> tuple[float, float]:
+def cost_of(command: list[str]) -> tuple[float, float]:
     """CPU seconds of a command, and its peak memory in MB."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
     _, status, spent = os.wait4(process.pid, 0)
@@ -35,7 +35,7 @@ def used(command: list[str]) -> tuple[float, float]:
 def report() -> Report:
     """`explain --json` and the app over one file."""
     if not sys.platform.startswith("linux"):
-        yield Skipped("a large transcript", "peak memory and the CPU clock of a process are read as Linux has them")
+        yield Skip("a large transcript", "peak memory and the CPU clock of a process are read as Linux has them")
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.jsonl"
@@ -43,8 +43,8 @@ def report() -> Report:
         name = f"{MEGABYTES:,} MB, {answers:,} answers"
         loops, ours = [], []
         for _ in range(ROUNDS):
-            loops.append(used([sys.executable, "-c", LOOP, str(path)])[0])
-            ours.append(used([*INSPECTOR, "explain", "--json", str(path)]))
+            loops.append(cost_of([sys.executable, "-c", LOOP, str(path)])[0])
+            ours.append(cost_of([*INSPECTOR, "explain", "--json", str(path)]))
         took, peak = min(cpu for cpu, _ in ours), min(most for _, most in ours)
         yield Line(f"explain --json of {name} ÷ json.loads of its lines", took / min(loops), most=2.5,
                    note=milliseconds(took, min(loops)))

@@ -36,7 +36,7 @@ def session(turns: int) -> Case:
     return open_case(open_paths(["-"], stdin=lines(*answers(turns))))
 
 
-def told(made: TunedGrid) -> object:
+def document_of(made: TunedGrid) -> object:
     return document(made)
 
 
@@ -46,7 +46,7 @@ def report() -> Report:
     grid = Grid(parse_axes(GRID))
     took = best({
         "grid": lambda: tune(case, grid, jobs=1),
-        "told": lambda: told(tune(case, grid, jobs=1)),
+        "told": lambda: document_of(tune(case, grid, jobs=1)),
         "cell": lambda: replay(case, grid.settings(500)),
     }, ROUNDS)
     yield Line("grid of 1,000 cells ÷ one replay of 1,000 responses", took["grid"] / took["cell"], most=20,

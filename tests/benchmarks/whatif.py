@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from corpus import recordings
-from measure import Line, Report, Skipped, best, milliseconds
+from measure import Line, Report, Skip, best, milliseconds
 
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
@@ -34,7 +34,7 @@ MOST_MS = 100
 """The CPU time of one what-if over the recorded corpus: it is the answer to a key press."""
 
 
-def streamed(number: int, tokens: int, last: bool) -> str:
+def stream_of(number: int, tokens: int, last: bool) -> str:
     """A streamed answer, an event a token, cut at its cap unless it is the last of its turn."""
     head = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1_763_000_000, "model": "m-1"}
 
@@ -58,7 +58,7 @@ def session(tokens: int) -> bytes:
             made.append(json.dumps({
                 "request": {"url": "https://api.openai.com/v1/chat/completions", "method": "POST", "body": asked},
                 "response": {"status": 200, "headers": {"content-type": "text/event-stream"},
-                             "body": streamed(number, tokens, part == IN_A_TURN - 1)},
+                             "body": stream_of(number, tokens, part == IN_A_TURN - 1)},
             }))
             history += [
                 {"role": "assistant", "content": "".join(f" word {number} {each}" for each in range(tokens))},
@@ -86,7 +86,7 @@ def report() -> Report:
     if paths:
         yield from _over_the_corpus(open_case(open_paths(paths)))
     else:
-        yield Skipped("what-ifs over the corpus", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
+        yield Skip("what-ifs over the corpus", "no corpus; name its folder with LOOP_INSPECTOR_CORPUS")
     yield from _by_size()
 
 
@@ -101,12 +101,12 @@ def _against_decoding(name: str, case: Case) -> Report:
     sent = [(each.api, each.body, each.response.http_status, each.headers)
             for each in case.recording.exchanges if each.recorded]
 
-    def decoded() -> None:
+    def decode_all() -> None:
         for api, body, status, headers in sent:
             decode(api, body, http_status=status, headers=headers)
 
     branches = _branches(case, CHANGES)
-    took = best({"decoding": decoded, **branches}, ROUNDS)
+    took = best({"decoding": decode_all, **branches}, ROUNDS)
     for title in branches:
         yield Line(f"{name}: {title} ÷ decoding", took[title] / took["decoding"],
                    note=milliseconds(took[title], took["decoding"]))

@@ -169,31 +169,31 @@ OTHER, THIRD = ((agents.prompt("or else", timestamp=f"{day}T00:00:00Z"),
 
 
 @pytest.fixture
-def resumed(tmp_path: Path) -> Path:
+def resumed_folder(tmp_path: Path) -> Path:
     """A session, one that was resumed from it, one resumed from that, and one forked from the first."""
     for name, more in (("a", ()), ("b", ON), ("c", (*ON, *OTHER)), ("d", THIRD)):
         (tmp_path / f"{name}.jsonl").write_text(agents.claude(*BEGUN, *more))
     return tmp_path
 
 
-def test_a_turn_that_a_session_copied_is_checked_in_the_file_that_has_it_first(resumed):
-    report = check_paths([str(resumed)], selected_rules(), jobs=None)
+def test_a_turn_that_a_session_copied_is_checked_in_the_file_that_has_it_first(resumed_folder):
+    report = check_paths([str(resumed_folder)], selected_rules(), jobs=None)
     assert [(Path(each.file).name, each.turn) for each in report.problems if each.rule == "answer-cut"] == [
         ("a.jsonl", 1), ("b.jsonl", 3)]
     assert [[turn.turn for turn in file.turns] for file in report.files] == [[1, 2], [3], [4], [3]]
     assert report.copy_count == 2 + 3 + 2
 
 
-def test_reports_merge_in_any_order_to_the_same_turns(resumed):
-    a, b, c, d = (check_file(path) for path in sorted(resumed.iterdir()))
+def test_reports_merge_in_any_order_to_the_same_turns(resumed_folder):
+    a, b, c, d = (check_file(path) for path in sorted(resumed_folder.iterdir()))
     whole = merge([a, b, c, d])
     assert merge([merge([d, c]), merge([b, a])]) == merge([merge([c]), a, merge([b, d])]) == whole
     assert pickle.loads(pickle.dumps(whole)) == whole
     assert len(merge([b]).turns) == len(b.turns) == 3, "alone, a file is whole"
 
 
-def test_every_form_says_how_many_copies_are_left_out_and_names_no_turn_of_them(resumed):
-    paths = [resumed / "a.jsonl", resumed / "b.jsonl"]
+def test_every_form_says_how_many_copies_are_left_out_and_names_no_turn_of_them(resumed_folder):
+    paths = [resumed_folder / "a.jsonl", resumed_folder / "b.jsonl"]
     report = merge(map(check_file, paths))
     for form in ("text", "md"):
         assert "3 turns (2 copies of turns left out)" in FORMS[form](report).replace("\n  ", " ")
@@ -205,8 +205,8 @@ def test_every_form_says_how_many_copies_are_left_out_and_names_no_turn_of_them(
     assert json.loads(stats.as_json(report))["copied"] == 2
 
 
-def test_a_filter_changes_neither_the_numbers_of_turns_nor_what_is_a_copy(resumed):
-    paths = [str(resumed / "a.jsonl"), str(resumed / "b.jsonl")]
+def test_a_filter_changes_neither_the_numbers_of_turns_nor_what_is_a_copy(resumed_folder):
+    paths = [str(resumed_folder / "a.jsonl"), str(resumed_folder / "b.jsonl")]
     for words, found, copied in (("stop:max_tokens", ["a1", "b3"], 1), ("stop:end_turn", ["a2"], 1)):
         report = check_paths(paths, selected_rules(), jobs=None, filter_text=words)
         assert [f"{Path(file.path).stem}{turn.turn}" for file in report.files for turn in file.turns] == found

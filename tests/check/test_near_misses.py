@@ -108,7 +108,7 @@ def use(arguments: str, key: str = "toolu_01A") -> dict[str, Any]:
     return {"type": "tool_use", "id": key, "name": "write_file", "input": arguments}
 
 
-def answered(words: str, failed: bool = False) -> dict[str, Any]:
+def tool_answer(words: str, failed: bool = False) -> dict[str, Any]:
     part = {"type": "tool_result", "tool_use_id": "toolu_01A", "content": words, "is_error": failed}
     return {"role": "user", "content": [part]}
 
@@ -119,7 +119,7 @@ SENT = {"role": "assistant", "content": [{**use(""), "input": {"path": "a.md", "
 
 def cut_call_run(words: str, failed: bool) -> bytes:
     return har(claude(ASKS, [use(CUT)], "max_tokens", tools=MESSAGE_TOOLS),
-               claude([*ASKS, SENT, answered(words, failed)], [text("Done.")], "end_turn", tools=MESSAGE_TOOLS))
+               claude([*ASKS, SENT, tool_answer(words, failed)], [text("Done.")], "end_turn", tools=MESSAGE_TOOLS))
 
 
 def went_on(words: str) -> bytes:
@@ -142,7 +142,7 @@ def asked_to_repeat(rest: str) -> bytes:
     return har(chat(ASKS, LONG, "length"), chat(again, rest, "stop"))
 
 
-def interspersed(more: str) -> bytes:
+def between_chunks(more: str) -> bytes:
     return har(entry(OPENAI, {"model": "gpt-5-mini", "messages": ASKS, "max_tokens": 50}, chunks(
         delta("The lock was "), delta("never released."), delta(reason="stop"), more=more)))
 
@@ -165,7 +165,7 @@ def paused_and_then(*messages: dict[str, Any]) -> bytes:
                       [text(REST)], "end_turn", cap=4096))
 
 
-def routed(*messages: dict[str, Any]) -> bytes:
+def router_chat(*messages: dict[str, Any]) -> bytes:
     return har(chat([*ASKS, assistant(None, call()), *messages, user("And now?")], "Fine.", "stop", url=ROUTER, cap=50))
 
 
@@ -190,14 +190,14 @@ CASES: dict[str, tuple[bytes, bytes]] = {
     "repeated-cut-call": (cut_twice(CUT), cut_twice('{"path": "other.md", "content": "som')),
     "continuation-damage": (continued_and_kept(REST), continued_and_kept(LONG + REST)),
     "seam-unverified": (asked_to_repeat(REST), asked_to_repeat(LONG[-40:] + REST)),
-    "answer-gap": (interspersed('data: {"id":"chatcmpl-9aZ","object":"chat.completion.chunk","choices":[{"ind\n\n'),
-                   interspersed(": OPENROUTER PROCESSING\n\n")),
+    "answer-gap": (between_chunks('data: {"id":"chatcmpl-9aZ","object":"chat.completion.chunk","choices":[{"ind\n\n'),
+                   between_chunks(": OPENROUTER PROCESSING\n\n")),
     "budget-shrank": (continued_with(10), continued_with(20)),
     "context-taken-as-budget": (
         full_and_then(*ASKS, assistant(LONG.strip())),
         full_and_then(user("Summary of what was said: the queue was saturated. Write the end."))),
     "pause-taken-as-end": (paused_and_then(user("Something else now.")), paused_and_then()),
-    "history-refused": (routed(), routed(result())),
+    "history-refused": (router_chat(), router_chat(result())),
     "cache-prefix-rewritten": (with_cache({}, text("It is ten o'clock. You plan migrations."), 0),
                                with_cache({}, MARK, 0)),
     "cut-and-continued": (continued_with(20), har(chat(ASKS, LONG + REST, "stop"))),

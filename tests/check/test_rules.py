@@ -42,7 +42,7 @@ LONG = "The queue was saturated for nineteen minutes, so that nothing at all mov
 REST = "and in the end somebody restarted the scheduler by hand."
 
 
-def found(*exchanges: dict, data: bytes | None = None) -> dict[str, str]:
+def rules_of(*exchanges: dict, data: bytes | None = None) -> dict[str, str]:
     """The rules that fire on a session, each with its first message."""
     report = check_file(lines(*exchanges) if data is None else data)
     assert report.errors == []
@@ -67,19 +67,19 @@ def text(words: str) -> dict:
 
 
 def test_a_whole_session_is_clean():
-    assert found(pair_of(ASKS, chat("All of it."), max_tokens=50)) == {}
+    assert rules_of(pair_of(ASKS, chat("All of it."), max_tokens=50)) == {}
 
 
 def test_a_cut_call_that_was_run():
-    said = found(*cut_call_ran())
+    said = rules_of(*cut_call_ran())
     assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this engine holds")
-    assert "cut-call-executed" not in found(*repair_turn())
-    assert set(found(*repair_turn())) == {"cut-and-continued"}
+    assert "cut-call-executed" not in rules_of(*repair_turn())
+    assert set(rules_of(*repair_turn())) == {"cut-and-continued"}
 
 
 def test_a_call_of_an_answer_without_a_reason_that_was_run():
     asks = [user("write")]
-    said = found(
+    said = rules_of(
         pair_of(asks, chat(None, None, call()), tools=TOOLS),
         pair_of([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS))
     assert said["unproven-call-executed"].startswith("warning the recorded agent ran write_file")
@@ -93,7 +93,7 @@ def test_a_call_whose_end_its_recorder_does_not_keep_is_no_fault_of_the_agent():
         {"step_index": 2, "source": "MODEL", "type": "CODE_ACTION", "status": "DONE", "content": "written"},
         {"step_index": 3, "source": "MODEL", "type": "PLANNER_RESPONSE", "status": "DONE", "content": "On."}]
     time = "2026-03-04T05:06:07Z"
-    said = found(data="".join(f"{json.dumps({'created_at': time, **row})}\n" for row in rows).encode())
+    said = rules_of(data="".join(f"{json.dumps({'created_at': time, **row})}\n" for row in rows).encode())
     assert list(said) == ["end-not-recorded"]
     assert said["end-not-recorded"].startswith("info ")
 
@@ -110,14 +110,14 @@ def test_such_a_call_in_a_turn_that_ended_is_told_too():
             ("a", 1767225600, asks, wrote, "tool_calls"),
             ("b", 1767225605, [*asks, wrote, {"role": "tool", "tool_call_id": "c", "content": "done"}],
              {"role": "assistant", "content": "Fine."}, "stop"))]
-    said = found(data="".join(f"{json.dumps(row)}\n" for row in rows).encode())
+    said = rules_of(data="".join(f"{json.dumps(row)}\n" for row in rows).encode())
     assert list(said) == ["end-not-recorded"]
     assert said["end-not-recorded"].startswith("info the recorded agent ran f (request of response 2)")
 
 
 def test_half_an_answer_that_was_taken_for_a_whole_one():
     asks = [user("tell me")]
-    said = found(
+    said = rules_of(
         pair_of(asks, chat(LONG, "length"), max_tokens=7),
         pair_of([*asks, assistant(LONG), user("and what about the other one")], chat("Fine."), max_tokens=50))
     assert said["cut-answer-taken"] == (
@@ -126,13 +126,13 @@ def test_half_an_answer_that_was_taken_for_a_whole_one():
 
 
 def test_a_cut_answer_at_the_end():
-    said = found(pair_of(ASKS, chat(LONG, "length"), max_tokens=7))
+    said = rules_of(pair_of(ASKS, chat(LONG, "length"), max_tokens=7))
     assert said == {
         "answer-cut": 'error the provider cut the answer: openai_chat (openai) ended with "length", 7 of 7 tokens'}
 
 
 def test_a_cut_call_at_the_end():
-    said = found(pair_of(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
+    said = rules_of(pair_of(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
     assert said["call-cut"].startswith("error openai_chat cut write_file at character 35 of its arguments")
     assert list(said) == ["call-cut"]
 
@@ -159,8 +159,8 @@ def events_of(events) -> str:
 ], ids=["no tool is known", "nothing is required", "a path is required"])
 def test_a_call_whose_stream_has_no_character_of_arguments(tools, severity):
     """Claude sends `input: {}` and one empty delta where a tool takes nothing; a lost argument looks the same."""
-    said = found(exchange({"model": "m-1", "max_tokens": 64, "messages": ASKS, **tools}, events_of(SENT_NOTHING),
-                          url=MESSAGES))
+    said = rules_of(exchange({"model": "m-1", "max_tokens": 64, "messages": ASKS, **tools}, events_of(SENT_NOTHING),
+                             url=MESSAGES))
     assert said["call-cut"].startswith(f"{severity} anthropic_messages sent list_all without arguments")
 
 
@@ -168,11 +168,11 @@ def test_the_same_call_cut_again():
     asks = [user("write")]
     again = [*asks, assistant(None, call(CUT)), result("Error: the arguments were cut, send the call again")]
     first = pair_of(asks, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS)
-    said = found(first, pair_of(again, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS))
+    said = rules_of(first, pair_of(again, chat(None, "length", call(CUT)), max_tokens=9, tools=TOOLS))
     assert said["repeated-cut-call"] == (
         "warning the call write_file is cut again at the same beginning (2 times)")
     other = call('{"path": "other.md", "content": "som')
-    assert "repeated-cut-call" not in found(
+    assert "repeated-cut-call" not in rules_of(
         first, pair_of(again, chat(None, "length", other), max_tokens=9, tools=TOOLS))
 
 
@@ -180,9 +180,9 @@ def test_a_continuation_that_begins_anew():
     asks = [user("tell me")]
     first = pair_of(asks, chat(LONG, "length"), max_tokens=7)
     again = [*asks, assistant(LONG), user(HINT)]
-    assert found(first, pair_of(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
+    assert rules_of(first, pair_of(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
         "error the continuation begins the answer anew instead of going on")
-    assert "continuation-damage" not in found(first, pair_of(again, chat(REST), max_tokens=50))
+    assert "continuation-damage" not in rules_of(first, pair_of(again, chat(REST), max_tokens=50))
 
 
 @pytest.mark.parametrize(("kept", "why"), [
@@ -192,7 +192,7 @@ def test_a_continuation_that_begins_anew():
 ])
 def test_a_continued_answer_in_the_agents_own_history(kept, why):
     asks = [user("tell me")]
-    said = found(
+    said = rules_of(
         pair_of(asks, chat(LONG, "length"), max_tokens=7),
         pair_of([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=50),
         pair_of([*asks, assistant(kept), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
@@ -202,13 +202,14 @@ def test_a_continued_answer_in_the_agents_own_history(kept, why):
 def test_a_history_that_keeps_each_segment_with_its_hint_is_whole():
     session = cut_text(LONG, REST, max_tokens=10)
     kept = [*session[1]["request"]["body"]["messages"], assistant(REST), user("thanks, and now the other")]
-    assert set(found(*session, pair_of(kept, chat("Fine."), max_tokens=50))) == {"cut-and-continued"}
+    assert set(rules_of(*session, pair_of(kept, chat("Fine."), max_tokens=50))) == {"cut-and-continued"}
     last_only = [kept[0], assistant(REST), user("thanks, and now the other")]
-    assert found(*session, pair_of(last_only, chat("Fine."), max_tokens=50))["continuation-damage"].startswith("error ")
+    assert rules_of(*session, pair_of(last_only, chat("Fine."),
+                                      max_tokens=50))["continuation-damage"].startswith("error ")
 
 
 def test_a_turn_that_only_our_own_limits_would_have_ended_is_no_loss():
-    said = found(*cut_text(*PARTS, last="stop", max_tokens=10))
+    said = rules_of(*cut_text(*PARTS, last="stop", max_tokens=10))
     assert said == {"cut-and-continued": "info openai_chat (openai) was cut 4 times, and the recorded agent "
                                          "finished it with 4 continuations"}
 
@@ -216,7 +217,7 @@ def test_a_turn_that_only_our_own_limits_would_have_ended_is_no_loss():
 def test_an_overlap_that_the_history_holds_twice():
     asks = [user("tell me")]
     again = "so that nothing at all moved in it, " + REST
-    said = found(
+    said = rules_of(
         pair_of(asks, chat(LONG, "length"), max_tokens=7),
         pair_of([*asks, assistant(LONG), user(HINT)], chat(again), max_tokens=50),
         pair_of([*asks, assistant(LONG + again), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
@@ -225,14 +226,14 @@ def test_an_overlap_that_the_history_holds_twice():
 
 
 def test_a_continuation_whose_seam_shows_nothing():
-    assert found(*cut_text("The lock was never ", "released by anybody at all.", max_tokens=10)) == {
+    assert rules_of(*cut_text("The lock was never ", "released by anybody at all.", max_tokens=10)) == {
         "cut-and-continued": 'info openai_chat (openai) was cut and completed ("length", 10 of 10 tokens)'}
 
 
 def test_a_seam_without_the_words_that_were_asked_back():
     asks = [user("tell me")]
     again = [*asks, assistant(LONG), hint_as_json(LONG[-40:])]
-    assert found(pair_of(asks, chat(LONG, "length"), max_tokens=10), pair_of(again, chat(REST), max_tokens=10))[
+    assert rules_of(pair_of(asks, chat(LONG, "length"), max_tokens=10), pair_of(again, chat(REST), max_tokens=10))[
         "seam-unverified"].startswith("info ")
 
 
@@ -241,126 +242,127 @@ def hint_as_json(words: str) -> dict:
 
 
 def test_an_answer_that_only_looks_finished():
-    assert found(pair_of(ASKS, chat("", "stop"), max_tokens=50))["looks-finished"].startswith("error openai_chat")
+    assert rules_of(pair_of(ASKS, chat("", "stop"), max_tokens=50))["looks-finished"].startswith("error openai_chat")
 
 
 def test_a_reason_that_the_bytes_contradict():
-    said = found(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), max_tokens=50, tools=TOOLS))
+    said = rules_of(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), max_tokens=50, tools=TOOLS))
     assert said["reason-contradicts-bytes"].startswith("error the arguments of write_file are cut")
 
 
 def test_a_call_that_no_tool_can_read():
     bare = {"id": "c1", "type": "function", "function": {"name": "write_file"}}
-    said = found(pair_of(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
+    said = rules_of(pair_of(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=TOOLS))
     assert said["unreadable-arguments"].startswith("warning the arguments of write_file are absent")
     assert "reason-contradicts-bytes" not in said, "nothing shows a cut"
-    said = found(pair_of(ASKS, chat(None, "tool_calls", call('{"path": a.md}')), max_tokens=50, tools=TOOLS))
+    said = rules_of(pair_of(ASKS, chat(None, "tool_calls", call('{"path": a.md}')), max_tokens=50, tools=TOOLS))
     assert said["unreadable-arguments"].startswith("error the arguments of write_file are invalid")
     nothing = {"type": "object", "properties": {}}
     free = [{"type": "function", "function": {"name": "write_file", "parameters": nothing}}]
-    assert "unreadable-arguments" not in found(
+    assert "unreadable-arguments" not in rules_of(
         pair_of(ASKS, chat(None, "tool_calls", bare), max_tokens=50, tools=free)), "the tool needs none"
 
 
 def test_a_problem_says_nothing_of_our_own_limits():
-    said = found(pair_of(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
+    said = rules_of(pair_of(ASKS, chat(LONG, "length", tokens=16), max_tokens=1))
     assert said["answer-cut"] == (
         'error the provider cut the answer: openai_chat (openai) ended with "length", 16 output tokens, '
         "more than the cap of 1")
 
 
 def test_a_text_that_stops_in_the_middle_under_a_clean_reason():
-    said = found(pair_of(ASKS, chat("The report is about the"), max_tokens=50))["text-unfinished"]
+    said = rules_of(pair_of(ASKS, chat("The report is about the"), max_tokens=50))["text-unfinished"]
     assert said.startswith("warning ")
     assert "(its last word is 'the')" in said
-    assert "text-unfinished" not in found(pair_of(ASKS, chat("The report is about them"), max_tokens=50))
+    assert "text-unfinished" not in rules_of(pair_of(ASKS, chat("The report is about them"), max_tokens=50))
 
 
 def test_no_reason_and_an_unknown_one():
-    assert "no-stop-reason" in found(pair_of(ASKS, chat("All of it.", None), max_tokens=50))
-    assert found(pair_of(ASKS, chat("All of it.", "model_length2"), max_tokens=50))["unknown-stop-reason"].startswith(
+    assert "no-stop-reason" in rules_of(pair_of(ASKS, chat("All of it.", None), max_tokens=50))
+    assert rules_of(pair_of(ASKS, chat("All of it.", "model_length2"),
+                            max_tokens=50))["unknown-stop-reason"].startswith(
         "warning 'model_length2' is not a known stop reason")
     message = {"id": "m", "role": "assistant", "finish": "completed", "tokens": {"input": 9, "output": 16}}
     export = {"info": {"id": "s"}, "messages": [{"info": message, "parts": [{"type": "text", "text": "Hi."}]}]}
-    assert found(data=json.dumps(export).encode()) == {
+    assert rules_of(data=json.dumps(export).encode()) == {
         "unknown-stop-reason": 'warning the model ended with "completed" as the recorder says, 16 tokens'}
 
 
 def test_a_stream_that_broke_and_one_with_a_gap():
-    assert found(pair_of(ASKS, cut_stream("The lock was"), stream=True))["stream-broken"].startswith("error")
+    assert rules_of(pair_of(ASKS, cut_stream("The lock was"), stream=True))["stream-broken"].startswith("error")
     head = '{"id":"c","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":'
     whole = [f'{head}{{"content":"The lock "}},"finish_reason":null}}]}}', f'{head}{{"content":"was ',
              f'{head}{{}},"finish_reason":"stop"}}]}}', "[DONE]"]
     body = "".join(f"data: {each}\n\n" for each in whole)
-    assert "answer-gap" in found(pair_of(ASKS, body, stream=True))
+    assert "answer-gap" in rules_of(pair_of(ASKS, body, stream=True))
 
 
 def test_a_malformed_call():
     body = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro",
             "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 0, "totalTokenCount": 9}}
     asks = {"contents": [{"role": "user", "parts": [{"text": "write"}]}]}
-    assert "malformed-call" in found(exchange(asks, body, url=GEMINI))
+    assert "malformed-call" in rules_of(exchange(asks, body, url=GEMINI))
 
 
 def test_reasoning_that_took_the_budget():
     usage = {"prompt_tokens": 9, "completion_tokens": 100, "total_tokens": 109,
              "completion_tokens_details": {"reasoning_tokens": 95}}
-    said = found(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    said = rules_of(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     assert said["thinking-ate-budget"] == (
         "error 95 of 100 output tokens went on reasoning, and the answer was cut")
     usage["completion_tokens_details"] = {"reasoning_tokens": 50}
-    assert "thinking-ate-budget" not in found(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
+    assert "thinking-ate-budget" not in rules_of(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     usage["completion_tokens_details"] = {"reasoning_tokens": 95}
     asks = [user("tell me")]
-    whole = found(pair_of(asks, chat(LONG, "length", usage=usage), max_tokens=100),
-                  pair_of([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
+    whole = rules_of(pair_of(asks, chat(LONG, "length", usage=usage), max_tokens=100),
+                     pair_of([*asks, assistant(LONG), user(HINT)], chat(REST), max_tokens=100))
     assert whole["thinking-ate-budget"].startswith("warning "), "nothing was lost"
     for opening in ("<think>", "[THINK]"):
-        said = found(pair_of(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
+        said = rules_of(pair_of(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
         assert said["thinking-ate-budget"] == (
             f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, "
             "and nothing follows")
-    closed = found(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
+    closed = rules_of(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
-    assert found(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
+    assert rules_of(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
 
 
 def test_a_budget_that_shrank():
     asks = [user("tell me")]
     again = [*asks, assistant(LONG), user(HINT)]
     first = pair_of(asks, chat(LONG, "length", tokens=40), max_tokens=40)
-    assert found(first, pair_of(again, chat(REST), max_tokens=20))["budget-shrank"] == (
+    assert rules_of(first, pair_of(again, chat(REST), max_tokens=20))["budget-shrank"] == (
         "warning the answer was cut at max_tokens 40, and the continuation asks with 20")
-    assert "budget-shrank" not in found(first, pair_of(again, chat(REST), max_tokens=40))
+    assert "budget-shrank" not in rules_of(first, pair_of(again, chat(REST), max_tokens=40))
 
 
 def test_a_cap_that_nobody_chose():
     asks = [user("tell me")]
-    said = found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1024, tokens=1024))
+    said = rules_of(claude([text(LONG)], "max_tokens", *asks, max_tokens=1024, tokens=1024))
     assert said["small-default-cap"].startswith("warning cut at max_tokens 1,024; this default is that of LangChain")
-    assert "small-default-cap" not in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
-    assert found(pair_of(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
+    assert "small-default-cap" not in rules_of(claude([text(LONG)], "max_tokens", *asks, max_tokens=1000, tokens=1000))
+    assert rules_of(pair_of(asks, chat(LONG, "length", tokens=16)))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 16 output tokens")
     both = chat(LONG, "length", tokens=32)
     both["choices"].append({**both["choices"][0], "index": 1})
-    assert found(pair_of(asks, both, n=2))["small-default-cap"] == (
+    assert rules_of(pair_of(asks, both, n=2))["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 32 output tokens in 2 choices")
-    twice = found(*cut_text("The lock was never ", "released by ", "anybody."))
+    twice = rules_of(*cut_text("The lock was never ", "released by ", "anybody."))
     assert twice["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "
         "are cut so"), "once for the turn"
     for api, cap in (("anthropic_messages", 512), ("anthropic_messages", 4096)):
         assert (api, cap) in DEFAULT_CAPS
-        assert "small-default-cap" in found(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))
-    assert "small-default-cap" not in found(claude([text("Done.")], "end_turn", *asks, max_tokens=1024))
+        assert "small-default-cap" in rules_of(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))
+    assert "small-default-cap" not in rules_of(claude([text("Done.")], "end_turn", *asks, max_tokens=1024))
 
 
 def test_a_full_context_and_one_taken_for_a_budget():
     asks = [user("tell me")]
     full = claude([text(LONG)], "model_context_window_exceeded", *asks)
-    assert "context-full" in found(full)
-    said = found(full, claude([text(REST)], "end_turn", *asks, {"role": "assistant", "content": LONG.strip()}))
+    assert "context-full" in rules_of(full)
+    said = rules_of(full, claude([text(REST)], "end_turn", *asks, {"role": "assistant", "content": LONG.strip()}))
     assert said["context-taken-as-budget"] == (
         "error the context was full, and a continuation was sent as after a cut by max_tokens")
 
@@ -370,21 +372,21 @@ def test_a_pause_that_was_not_resumed():
     paused = claude([text("Searching. ")], "pause_turn", *asks)
     went_on = claude([text("Fine.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]},
                      user("something else now"))
-    assert found(paused, went_on)["pause-taken-as-end"].startswith("error the answer paused and was not resumed")
-    assert "answer-paused" not in found(paused, went_on), "one word for one pause"
+    assert rules_of(paused, went_on)["pause-taken-as-end"].startswith("error the answer paused and was not resumed")
+    assert "answer-paused" not in rules_of(paused, went_on), "one word for one pause"
     resumed = claude([text("Found it.")], "end_turn", *asks, {"role": "assistant", "content": [text("Searching. ")]})
-    assert "pause-taken-as-end" not in found(paused, resumed)
-    assert found(paused)["answer-paused"].startswith("warning anthropic_messages (anthropic) paused and waits")
-    assert "answer-paused" not in found(paused, resumed)
+    assert "pause-taken-as-end" not in rules_of(paused, resumed)
+    assert rules_of(paused)["answer-paused"].startswith("warning anthropic_messages (anthropic) paused and waits")
+    assert "answer-paused" not in rules_of(paused, resumed)
 
 
 def test_a_history_that_the_formats_own_server_refuses():
     asks = [user("write"), assistant(None, call()), user("and now?")]
     other = CHAT.replace("api.openai.com", "llm.example")
-    assert found(pair_of(asks, chat("Fine."), url=other))["history-refused"].startswith("warning ")
-    assert "history-refused" not in found(pair_of(asks, chat("Fine."))), "OpenAI itself took it"
+    assert rules_of(pair_of(asks, chat("Fine."), url=other))["history-refused"].startswith("warning ")
+    assert "history-refused" not in rules_of(pair_of(asks, chat("Fine."))), "OpenAI itself took it"
     answered = [user("write"), assistant(None, call()), result(), user("and now?")]
-    assert "history-refused" not in found(pair_of(answered, chat("Fine."), url=other))
+    assert "history-refused" not in rules_of(pair_of(answered, chat("Fine."), url=other))
 
 
 UNANSWERED = [user("write"), assistant(None, call()), user("and now?")]
@@ -415,8 +417,8 @@ SAID_BY_BEDROCK = {"output": {"message": {"role": "assistant", "content": [{"tex
      "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse", "https://llm.example/model/m/converse"),
 ], ids=["openai", "azure", "ollama", "anthropic", "vertex", "gemini", "bedrock"])
 def test_what_the_server_that_made_a_format_took_is_not_refused(session, own, other):
-    assert "history-refused" in found(session(other))
-    assert "history-refused" not in found(session(own))
+    assert "history-refused" in rules_of(session(other))
+    assert "history-refused" not in rules_of(session(own))
 
 
 @pytest.mark.parametrize(("path", "body", "why"), [
@@ -433,21 +435,21 @@ def test_what_the_server_that_made_a_format_took_is_not_refused(session, own, ot
 def test_what_a_strict_server_refuses_of_a_history(path, body, why):
     answer = SAID_BY_BEDROCK if "converse" in path else message([text("Fine.")], "end_turn")
     asks = {"model": "m-1", "max_tokens": 64, **body}
-    assert why in found(exchange(asks, answer, url=f"https://llm.example/{path}"))["history-refused"]
+    assert why in rules_of(exchange(asks, answer, url=f"https://llm.example/{path}"))["history-refused"]
 
 
 def test_a_history_may_begin_with_the_model():
     """Anthropic's own server answered such requests (rig's recordings of claude-sonnet-4-6 and claude-opus-4-8)."""
     asks = {"model": "m-1", "max_tokens": 64, "messages": [assistant("b"), user("a")]}
-    assert found(exchange(asks, message([text("Fine.")], "end_turn"), url="https://llm.example/v1/messages")) == {}
+    assert rules_of(exchange(asks, message([text("Fine.")], "end_turn"), url="https://llm.example/v1/messages")) == {}
 
 
 def test_a_cache_that_was_lost_with_what_changed():
     asks = [user("at nine"), {"role": "assistant", "content": [text("One.")]}, user("go on")]
 
     def session(system: str, cached: int) -> dict[str, str]:
-        return found(claude([text("One.")], "end_turn", user("at nine"), system="It is nine", cached=5_000),
-                     claude([text("Two.")], "end_turn", *asks, system=system, cached=cached))
+        return rules_of(claude([text("One.")], "end_turn", user("at nine"), system="It is nine", cached=5_000),
+                        claude([text("Two.")], "end_turn", *asks, system=system, cached=cached))
 
     assert session("It is ten", 1)["cache-prefix-rewritten"] == (
         "info system differs from the request before: 5,000 tokens came from the cache, and now 1")
@@ -472,10 +474,10 @@ def test_the_prefix_of_a_request():
 
 def test_a_filter_an_error_and_an_end_that_was_not_recorded(tmp_path):
     refusal = claude([text("No.")], "refusal", user("go"))
-    assert found(refusal)["answer-blocked"].startswith("warning")
-    assert found(pair_of(ASKS, {"error": {"message": "down", "type": "server_error"}}, status=503))[
+    assert rules_of(refusal)["answer-blocked"].startswith("warning")
+    assert rules_of(pair_of(ASKS, {"error": {"message": "down", "type": "server_error"}}, status=503))[
         "provider-error"].startswith("warning")
-    said = found(data=agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))).encode())
+    said = rules_of(data=agents.claude(agents.prompt("hi"), agents.block(agents.text("Hello."))).encode())
     assert said["end-not-recorded"].startswith("info")
 
 
@@ -496,5 +498,6 @@ def test_every_rule_fires_in_this_file():
 
 def test_whole_calls_of_a_clean_answer_raise_nothing():
     asks = [user("write")]
-    assert found(pair_of(asks, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, max_tokens=50),
-                 pair_of([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS, max_tokens=50)) == {}
+    assert rules_of(pair_of(asks, chat(None, "tool_calls", call(WHOLE)), tools=TOOLS, max_tokens=50),
+                    pair_of([*asks, assistant(None, call()), result()], chat("Done."), tools=TOOLS,
+                            max_tokens=50)) == {}

@@ -147,12 +147,12 @@ def test_work_after_the_stop_is_never_begun() -> None:
     async def work() -> None:
         begun.append(1)
 
-    async def stopped() -> None:
+    async def run_after_stop() -> None:
         stop = asyncio.Event()
         stop.set()
         assert await unless(stop, work()) is None
 
-    asyncio.run(stopped())
+    asyncio.run(run_after_stop())
     assert begun == []
 
 

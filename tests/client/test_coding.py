@@ -46,7 +46,7 @@ def test_what_is_not_coded_so_is_broken(coding: str) -> None:
         list(Uncoding(coding).feed(b"\xff\xfe{}" * 100))
 
 
-def received(coding: str, pieces: list[bytes]) -> bytes:
+def bytes_before_break(coding: str, pieces: list[bytes]) -> bytes:
     """What came before the coding turned out to be broken."""
     content, got = Uncoding(coding), list[bytes]()
     with pytest.raises(CodingError, match="is broken"):  # noqa: PT012  (what came before it is the matter)
@@ -59,9 +59,9 @@ def received(coding: str, pieces: list[bytes]) -> bytes:
 def test_what_came_before_a_fault_is_kept_however_the_bytes_are_cut(size: int) -> None:
     coder = zlib.compressobj(wbits=31)
     data = coder.compress(TEXT) + coder.flush(zlib.Z_SYNC_FLUSH) + b"\xff" * 30
-    assert received("gzip", [data[at : at + size] for at in range(0, len(data), size)]) == TEXT
+    assert bytes_before_break("gzip", [data[at : at + size] for at in range(0, len(data), size)]) == TEXT
 
 
 def test_content_with_a_wrong_checksum_is_not_relied_on() -> None:
     coded = gzip.compress(TEXT)
-    assert received("gzip", [coded[:-8] + b"\0\0\0\0" + coded[-4:]]) == b""
+    assert bytes_before_break("gzip", [coded[:-8] + b"\0\0\0\0" + coded[-4:]]) == b""

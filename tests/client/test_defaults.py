@@ -34,11 +34,11 @@ def test_a_plan_of_nothing_asks_as_the_server_wants(api: str, plan: Plan | None)
         with Live(server, line=PATIENT) as source:
             turn = run("t", asked, source, plan).steps[-1].turn
 
-        async def awaited() -> str:
+        async def async_answer() -> str:
             async with AsyncLive(server, line=PATIENT) as source:
                 return (await arun("t", asked, source, plan)).steps[-1].turn.joined_answer().text
 
-        assert asyncio.run(awaited()) == turn.joined_answer().text == TEXT
+        assert asyncio.run(async_answer()) == turn.joined_answer().text == TEXT
         sent = [seen.request.messages for seen in provider.seen]
     assert len(sent) == 4
     if wire(api).history == "prompt":  # one text, which ends with what was said or asks to go on

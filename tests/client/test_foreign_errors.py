@@ -122,7 +122,7 @@ class Runner:
         raise OSError(28, f"No space left for {KEY}")
 
 
-def turned(server: Server, *, live: bool, toolbox: Any = None, transport: Any = None, observer: Any = None) -> Turn:
+def turn_of(server: Server, *, live: bool, toolbox: Any = None, transport: Any = None, observer: Any = None) -> Turn:
     """One turn, without a loop and on one."""
     request = Request(server.api, (Message(Role.USER, (TextPart("Go."),)),), server.model, max_tokens=256, stream=True)
     if live:
@@ -144,7 +144,7 @@ both = pytest.mark.parametrize("live", [True, False], ids=["sync", "async"])
 @both
 def test_a_runner_that_raises_ends_the_turn_and_no_call_counts_as_not_run(provider: Provider, live: bool) -> None:
     server = replace(at(provider, "two-calls"), key=KEY)
-    turn = turned(server, live=live, toolbox=Runner())
+    turn = turn_of(server, live=live, toolbox=Runner())
     assert (turn.terminal, turn.joined_answer().text) == ("unrecorded", "I run both.")
     assert turn.notice == ("The tools failed, and may have run in part: OSError: [Errno 28] No space left for "
                            f"{'*' * len(KEY)}.")
@@ -207,7 +207,7 @@ FAILED = f"127.0.0.1:9: the HTTP client failed: LookupError: no route with {'*' 
 ])
 def test_a_client_that_fails_ends_the_answer_with_what_arrived(live: bool, passes: int, head: bool, text: str) -> None:
     server = Server("openai_chat", "http://127.0.0.1:9/v1", key=KEY, model="m")
-    turn = turned(server, live=live, transport=Breaking(passes, head))
+    turn = turn_of(server, live=live, transport=Breaking(passes, head))
     assert turn.terminal == "interrupted"
     assert turn.joined_answer().text.startswith(text)
     assert FAILED in str(turn.notice)
@@ -221,4 +221,4 @@ def test_what_an_observer_raises_passes(live: bool) -> None:
 
     server = Server("openai_chat", "http://127.0.0.1:9/v1", key=KEY, model="m")
     with pytest.raises(OSError, match="the disk is full"):
-        turned(server, live=live, transport=Breaking(1, head=True), observer=Full())
+        turn_of(server, live=live, transport=Breaking(1, head=True), observer=Full())

@@ -54,7 +54,7 @@ def cut(path: str, number: int = 1) -> ToolCall:
     return ToolCall(f"call_{number}", "write", f'{{"path": "{path}", "text": "it was a dar', False)
 
 
-def encoded(api: str, stop: Stop, *parts: Any, stream: bool = True, usage: int | None = None) -> list[bytes]:
+def encode_answer(api: str, stop: Stop, *parts: Any, stream: bool = True, usage: int | None = None) -> list[bytes]:
     end, length, called = WORDS[api]
     word = {Stop.END_TURN: end, Stop.MAX_TOKENS: length, Stop.TOOL_CALL: called}[stop]
     made = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
@@ -73,7 +73,7 @@ def says(stop: Stop, *parts: Any) -> Play:
     def play(api: str) -> Answer:
         def answer(peer: Peer) -> None:
             peer.head(kind=KINDS.get(api, "text/event-stream"))
-            peer.send(b"".join(encoded(api, stop, *parts)))
+            peer.send(b"".join(encode_answer(api, stop, *parts)))
         return answer
     return play
 
@@ -81,7 +81,7 @@ def says(stop: Stop, *parts: Any) -> Play:
 def breaks(stop: Stop, *parts: Any, keep: str | None) -> Play:
     """An answer whose stream ends behind the piece that holds `keep`; None: before anything of it is there."""
     def play(api: str) -> Answer:
-        pieces = encoded(api, stop, *parts)
+        pieces = encode_answer(api, stop, *parts)
         last = -1 if keep is None else next(at for at, piece in enumerate(pieces) if holds(api, piece, keep))
 
         def answer(peer: Peer) -> None:
@@ -94,7 +94,7 @@ def breaks(stop: Stop, *parts: Any, keep: str | None) -> Play:
 def half(stop: Stop, *parts: Any) -> Play:
     """Half of a whole body."""
     def play(api: str) -> Answer:
-        body = b"".join(encoded(api, stop, *parts, stream=False))
+        body = b"".join(encode_answer(api, stop, *parts, stream=False))
 
         def answer(peer: Peer) -> None:
             peer.head(kind="application/json")
@@ -239,7 +239,7 @@ HAZARDS = (
 
 
 def whole(api: str, stop: Stop, *parts: Any) -> Answer:
-    body = b"".join(encoded(api, stop, *parts, stream=False))
+    body = b"".join(encode_answer(api, stop, *parts, stream=False))
 
     def answer(peer: Peer) -> None:
         peer.head(kind="application/json")
@@ -250,7 +250,7 @@ def whole(api: str, stop: Stop, *parts: Any) -> Answer:
 CASES = [pytest.param(hazard, api, id=f"{hazard.name}-{api}") for hazard in HAZARDS for api in hazard.apis]
 
 
-def played(hazard: Hazard, api: str, fake: Fake) -> tuple[Turn, list[str]]:
+def play_hazard(hazard: Hazard, api: str, fake: Fake) -> tuple[Turn, list[str]]:
     ran: list[str] = []
     box = Toolbox({"write": lambda given: ran.append(given["path"]) or "ok"})
     fake.answers = [play(api) for play in hazard.script]
@@ -264,7 +264,7 @@ def played(hazard: Hazard, api: str, fake: Fake) -> tuple[Turn, list[str]]:
 
 @pytest.mark.parametrize(("hazard", "api"), CASES)
 def test_a_hazard_is_met(hazard: Hazard, api: str, fake: Fake) -> None:
-    turn, ran = played(hazard, api, fake)
+    turn, ran = play_hazard(hazard, api, fake)
     assert turn.terminal == hazard.terminal, turn.notice
     assert ran == list(hazard.ran)
     if hazard.text is not None:
@@ -277,19 +277,19 @@ def test_a_hazard_is_met(hazard: Hazard, api: str, fake: Fake) -> None:
 def test_the_token_bound_holds_for_what_each_request_asks_for(fake: Fake) -> None:
     """150 in all: 100 for the first, which is cut and tells no usage, and the 50 that are left."""
     hazard = next(each for each in HAZARDS if each.name == "the token bound cuts the answer off")
-    played(hazard, CHAT, fake)
+    play_hazard(hazard, CHAT, fake)
     assert [got.json["max_tokens"] for got in fake.got] == [100, 50]
 
 
 def test_a_cap_that_was_refused_is_the_old_one_again(fake: Fake) -> None:
     hazard = next(each for each in HAZARDS if each.name == "a larger cap is refused")
-    played(hazard, CHAT, fake)
+    play_hazard(hazard, CHAT, fake)
     assert [got.json["max_tokens"] for got in fake.got] == [100, 200, 100, 100]
 
 
 def test_a_repair_names_what_it_wants_and_forbids_nothing(fake: Fake) -> None:
     hazard = next(each for each in HAZARDS if each.name == "a batch is cut and comes again")
-    played(hazard, CHAT, fake)
+    play_hazard(hazard, CHAT, fake)
     asked = fake.got[1].json
     assert asked["tool_choice"] == "required"
     assert '- write (path "a", text "x")\n- write (path "b")' in asked["messages"][-1]["content"]

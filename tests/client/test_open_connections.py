@@ -19,12 +19,12 @@ from loop_core.values import Stop, TransportEnd, Usage
 from tests.scenes.live import ERROR, WORDS, EventLog, answer, async_turn, plan, request, server, streams, sync_turn
 from tests.scenes.loopback import Answer, Fake, Peer, read
 
-Turned = Callable[..., tuple[Turn, EventLog]]
+RunTurn = Callable[..., tuple[Turn, EventLog]]
 
 
 @pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
-def turned(request: pytest.FixtureRequest) -> Turned:
-    made: Turned = request.param
+def run_turn(request: pytest.FixtureRequest) -> RunTurn:
+    made: RunTurn = request.param
     return made
 
 
@@ -35,7 +35,7 @@ LATE = {"openai_responses": b'data: {"type":"response.note"}\n\n', "ollama_chat"
 
 
 @pytest.mark.parametrize("api", WORDS)
-def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, turned: Turned) -> None:
+def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, run_turn: RunTurn) -> None:
     """Some servers keep the socket open behind the last event. What comes at once is kept, what comes later is not."""
     late = LATE.get(api, b": behind the end\n\n") if api not in ("bedrock_converse", "bedrock_invoke") else b""
 
@@ -50,7 +50,7 @@ def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, turned: T
     pieces = answer(api, "One", Stop.END_TURN, usage=Usage(3, 7))
     fake.answers = [streams(api, pieces, then)]
     began = time.monotonic()
-    turn, told = turned(api, fake, line=OPEN)
+    turn, told = run_turn(api, fake, line=OPEN)
     assert time.monotonic() - began < 2.5, "it waited for more than the time behind the end"
     assert (turn.terminal, turn.joined_answer().text, len(fake.got)) == ("completed", "One", 1)
     (heard,) = told.of("ended")
@@ -62,7 +62,7 @@ def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, turned: T
     assert heard.problem == (nothing if ends_openly else "")
 
 
-def test_what_follows_a_stop_word_in_time_is_read(fake: Fake, turned: Turned) -> None:
+def test_what_follows_a_stop_word_in_time_is_read(fake: Fake, run_turn: RunTurn) -> None:
     """The wait begins again with each event: text may follow a finish reason of Gemini."""
     first, second = answer("gemini_generate", "One", Stop.END_TURN), answer("gemini_generate", " two", Stop.END_TURN)
 
@@ -72,7 +72,7 @@ def test_what_follows_a_stop_word_in_time_is_read(fake: Fake, turned: Turned) ->
             peer.send(piece)
 
     fake.answers = [streams("gemini_generate", first, then)]
-    turn, told = turned("gemini_generate", fake, line=OPEN)
+    turn, told = run_turn("gemini_generate", fake, line=OPEN)
     assert turn.joined_answer().text.startswith("One two")
     assert told.of("ended")[0].response.transport_end is TransportEnd.EOF
 
@@ -122,11 +122,11 @@ def test_a_word_that_ends_nothing_begins_no_wait(case: str, fake: Fake) -> None:
 
 @pytest.mark.parametrize("then", [Peer.hold, None], ids=["open", "closed"])
 def test_a_prompt_that_gemini_blocks_is_neither_waited_on_nor_sent_again(
-    then: Callable[[Peer], None] | None, fake: Fake, turned: Turned
+    then: Callable[[Peer], None] | None, fake: Fake, run_turn: RunTurn
 ) -> None:
     fake.answers = [streams("gemini_generate", [b'data: {"promptFeedback":{"blockReason":"SAFETY"}}\n\n'], then)]
     began = time.monotonic()
-    turn, _ = turned("gemini_generate", fake, line=OPEN)
+    turn, _ = run_turn("gemini_generate", fake, line=OPEN)
     assert (turn.terminal, len(fake.got), time.monotonic() - began < 4) == ("safety_blocked", 1, True)
 
 
@@ -145,7 +145,7 @@ def test_a_reader_that_takes_its_time_over_a_piece_is_no_silence_of_the_server(f
     assert (heard.problem, heard.response.transport_end, pieces.answer.terminal) == ("", TransportEnd.EOF, "completed")
 
 
-def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake, turned: Turned) -> None:
+def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake, run_turn: RunTurn) -> None:
     """It fails the request of Anthropic's client, and a recording of the same bytes says so."""
     error = b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"lost"}}\n\n'
 
@@ -154,26 +154,26 @@ def test_an_error_right_behind_the_end_of_a_message_is_read_live_too(fake: Fake,
         peer.send(error)
 
     fake.answers = [streams("anthropic_messages", answer("anthropic_messages", "One", Stop.END_TURN), then)]
-    turn, told = turned("anthropic_messages", fake, line=OPEN)
+    turn, told = run_turn("anthropic_messages", fake, line=OPEN)
     (heard,) = told.of("ended")
     assert heard.body.endswith(error)
     assert (turn.terminal, heard.response.error.message) == ("error", "lost")
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "anthropic_messages", "gemini_generate", "openai_responses"])
-def test_a_connection_that_breaks_behind_the_last_event_breaks_nothing(api: str, fake: Fake, turned: Turned) -> None:
+def test_a_connection_that_breaks_behind_the_last_event_breaks_nothing(api: str, fake: Fake, run_turn: RunTurn) -> None:
     def then(peer: Peer) -> None:
         peer.hold(0.1)
         peer.reset()
 
     fake.answers = [streams(api, answer(api, "One", Stop.END_TURN), then)]
-    turn, told = turned(api, fake, line=OPEN)
+    turn, told = run_turn(api, fake, line=OPEN)
     end = told.of("ended")[0].response.transport_end
     assert (turn.terminal, end) == ("completed", TransportEnd.RESET if api == "gemini_generate" else TransportEnd.EOF)
 
 
-def test_a_stream_that_ends_leaves_its_connection_for_the_next_request(fake: Fake, turned: Turned) -> None:
-    def chunked(text: str, stop: Stop) -> Answer:
+def test_a_stream_that_ends_leaves_its_connection_for_the_next_request(fake: Fake, run_turn: RunTurn) -> None:
+    def chunked_answer(text: str, stop: Stop) -> Answer:
         def play(peer: Peer) -> None:
             peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
             for piece in answer("openai_chat", text, stop):
@@ -181,10 +181,10 @@ def test_a_stream_that_ends_leaves_its_connection_for_the_next_request(fake: Fak
             peer.send(b"0\r\n\r\n")
             if stop is Stop.MAX_TOKENS and (got := read(peer.connection)) is not None:  # the same connection
                 fake.got.append(got)
-                chunked(" two", Stop.END_TURN)(peer)
+                chunked_answer(" two", Stop.END_TURN)(peer)
 
         return play
 
-    fake.answers = [chunked("One,", Stop.MAX_TOKENS), lambda peer: peer.whole(500, ERROR)]
-    turn, _ = turned("openai_chat", fake, line=OPEN)
+    fake.answers = [chunked_answer("One,", Stop.MAX_TOKENS), lambda peer: peer.whole(500, ERROR)]
+    turn, _ = run_turn("openai_chat", fake, line=OPEN)
     assert (turn.terminal, turn.joined_answer().text, len(fake.got)) == ("completed", "One, two", 2)

@@ -36,12 +36,12 @@ from tests.scenes.provider import CALLING
 ASK = Message(Role.USER, (TextPart("Tell me."),))
 
 
-def sent(turn: Turn, effects: tuple[Any, ...]) -> Send:
+def first_send(turn: Turn, effects: tuple[Any, ...]) -> Send:
     assert isinstance(effects[0], Send)
     return effects[0]
 
 
-def answered(turn: Turn, text: str | None, stop: Stop, *calls: ToolCall, **more: Any) -> tuple[Turn, tuple[Any, ...]]:
+def turn_after(turn: Turn, text: str | None, stop: Stop, *calls: ToolCall, **more: Any) -> tuple[Turn, tuple[Any, ...]]:
     """The turn after an answer, moved until it asks for something."""
     parts = ((TextPart(text),) if text else ()) + calls
     response = ChatResponse(turn.request.api, parts, StopReason(stop, stop.value, more.pop("detail", None)), **more)
@@ -51,14 +51,14 @@ def answered(turn: Turn, text: str | None, stop: Stop, *calls: ToolCall, **more:
     return turn, effects
 
 
-def started(api: str, allows: Ability, **more: Any) -> Turn:
+def start(api: str, allows: Ability, **more: Any) -> Turn:
     request = Request(api, (ASK,), "m", max_tokens=100, extra={"temperature": 0}, **more)
     return begin("t", request, ability=allows)[0]
 
 
 def test_the_first_request_is_the_request() -> None:
     turn, effects = begin("t", Request("openai_chat", (ASK,), "m", max_tokens=100, tool_choice="auto"))
-    request = request_for(turn, sent(turn, effects))
+    request = request_for(turn, first_send(turn, effects))
     assert (request.messages, request.max_tokens, request.tool_choice) == ((ASK,), 100, "auto")
 
 
@@ -77,12 +77,12 @@ def test_a_thought_signature_goes_only_where_gemini_may_be(profile: str, signed:
 
 
 def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
-    turn, effects = answered(started("anthropic_messages", Ability(prefill=True)), "One, two \n", Stop.MAX_TOKENS)
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(start("anthropic_messages", Ability(prefill=True)), "One, two \n", Stop.MAX_TOKENS)
+    request = request_for(turn, first_send(turn, effects))
     assert request.messages == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
     assert request.extra == {"temperature": 0}
-    turn, effects = answered(turn, "three", Stop.MAX_TOKENS)
-    assert request_for(turn, sent(turn, effects)).messages == (
+    turn, effects = turn_after(turn, "three", Stop.MAX_TOKENS)
+    assert request_for(turn, first_send(turn, effects)).messages == (
         ASK, Message(Role.ASSISTANT, (TextPart("One, two \nthree"),)))
 
 
@@ -92,8 +92,8 @@ def test_a_prefill_ends_the_history_and_never_stays_in_it() -> None:
 ])
 def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
     """System-side where the format takes it (ZeroClaw RFI 2309); else the conversation has to end with the user."""
-    turn, effects = answered(started(api, ability(PROFILES["generic"], api)), "One, two", Stop.MAX_TOKENS)
-    send = sent(turn, effects)
+    turn, effects = turn_after(start(api, ability(PROFILES["generic"], api)), "One, two", Stop.MAX_TOKENS)
+    send = first_send(turn, effects)
     messages = request_for(turn, send).messages
     assert messages[:2] == (ASK, Message(Role.ASSISTANT, (TextPart("One, two"),)))
     assert messages[2].role is role
@@ -101,22 +101,22 @@ def test_without_prefill_a_message_asks_to_go_on(api: str, role: Role) -> None:
 
 
 def test_a_history_only_grows() -> None:
-    turn, effects = answered(started("openai_chat", Ability()), "One, ", Stop.MAX_TOKENS)
-    first = request_for(turn, sent(turn, effects)).messages
-    turn, effects = answered(turn, "two, ", Stop.MAX_TOKENS)
-    assert request_for(turn, sent(turn, effects)).messages[: len(first)] == first
+    turn, effects = turn_after(start("openai_chat", Ability()), "One, ", Stop.MAX_TOKENS)
+    first = request_for(turn, first_send(turn, effects)).messages
+    turn, effects = turn_after(turn, "two, ", Stop.MAX_TOKENS)
+    assert request_for(turn, first_send(turn, effects)).messages[: len(first)] == first
 
 
 def test_nothing_visible_is_asked_again_with_twice_the_cap() -> None:
-    turn, effects = answered(started("openai_chat", Ability()), None, Stop.MAX_TOKENS)
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(start("openai_chat", Ability()), None, Stop.MAX_TOKENS)
+    request = request_for(turn, first_send(turn, effects))
     assert (request.messages, request.max_tokens) == ((ASK,), 200)
 
 
 def test_a_repair_forces_the_call_and_doubles_the_cap_that_cut_it() -> None:
-    turn = started("openai_chat", Ability(), tools=(Tool("w"),))
-    turn, effects = answered(turn, "So:", Stop.MAX_TOKENS, ToolCall("c", "w", '{"a'))
-    request = request_for(turn, sent(turn, effects))
+    turn = start("openai_chat", Ability(), tools=(Tool("w"),))
+    turn, effects = turn_after(turn, "So:", Stop.MAX_TOKENS, ToolCall("c", "w", '{"a'))
+    request = request_for(turn, first_send(turn, effects))
     assert (request.tool_choice, request.max_tokens) == ("tool:w", 200)
     assert request.messages[1] == Message(Role.ASSISTANT, (TextPart("So:"),))
     assert "w" in request.messages[2].text
@@ -124,11 +124,11 @@ def test_a_repair_forces_the_call_and_doubles_the_cap_that_cut_it() -> None:
 
 def test_results_go_back_behind_their_calls() -> None:
     call = ToolCall("c", "w", "{}", closed=True)
-    turn, effects = answered(started("openai_chat", Ability(), tools=(Tool("w", {"type": "object"}),)), None,
-                             Stop.TOOL_CALL, call)
+    turn, effects = turn_after(start("openai_chat", Ability(), tools=(Tool("w", {"type": "object"}),)), None,
+                               Stop.TOOL_CALL, call)
     assert isinstance(effects[0], RunTools)
     turn, effects = step(turn, ToolResults((ToolResultPart("c", "w", "sun"),)))
-    assert request_for(turn, sent(turn, effects)).messages == (
+    assert request_for(turn, first_send(turn, effects)).messages == (
         ASK, Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart("c", "w", "sun"),)))
 
 
@@ -141,19 +141,20 @@ def test_results_go_back_behind_their_calls() -> None:
 ])
 def test_the_container_of_a_paused_answer_is_named_again(asked: dict[str, Any], sent_on: Any) -> None:
     request = Request("anthropic_messages", (ASK,), "m", max_tokens=100, extra=asked)
-    turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo",
-                             native={"container.id": "c_1", "container.expires_at": "2026"})
-    assert body_of(request_for(turn, sent(turn, effects)), PROFILES["anthropic"])["container"] == sent_on
-    turn, effects = answered(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo")
-    assert request_for(turn, sent(turn, effects)).extra == asked
+    turn, effects = turn_after(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo",
+                               native={"container.id": "c_1", "container.expires_at": "2026"})
+    assert body_of(request_for(turn, first_send(turn, effects)), PROFILES["anthropic"])["container"] == sent_on
+    turn, effects = turn_after(begin("t", request)[0], "Searching", Stop.PAUSED, detail="echo")
+    assert request_for(turn, first_send(turn, effects)).extra == asked
 
 
 def test_a_paused_answer_is_echoed_and_a_token_is_sent_with_the_same_request() -> None:
-    turn, effects = answered(started("anthropic_messages", Ability()), "Searching", Stop.PAUSED, detail="echo")
-    assert request_for(turn, sent(turn, effects)).messages == (ASK, Message(Role.ASSISTANT, (TextPart("Searching"),)))
-    turn, effects = answered(started("gemini_generate", Ability()), "So", Stop.PAUSED, detail="token",
-                             continuation_token="dG9r")
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(start("anthropic_messages", Ability()), "Searching", Stop.PAUSED, detail="echo")
+    assert request_for(turn, first_send(turn, effects)).messages == (ASK,
+                                                                     Message(Role.ASSISTANT, (TextPart("Searching"),)))
+    turn, effects = turn_after(start("gemini_generate", Ability()), "So", Stop.PAUSED, detail="token",
+                               continuation_token="dG9r")
+    request = request_for(turn, first_send(turn, effects))
     assert (request.messages, request.continuation_token) == ((ASK,), "dG9r")
     assert body_of(request, PROFILES["gemini"])["continuationToken"] == "dG9r"
 
@@ -162,8 +163,8 @@ def chain(ident: str | None = "resp_1", previous: str | None = None, **extra: An
     """A request of Responses whose answer was cut, and the continuation that is to be asked for."""
     request = Request("openai_responses", (ASK,), "m", max_tokens=100, previous_id=previous, extra=extra)
     turn, _ = begin("t", request)
-    turn, effects = answered(turn, "One, two", Stop.MAX_TOKENS, id=ident)
-    return turn, sent(turn, effects)
+    turn, effects = turn_after(turn, "One, two", Stop.MAX_TOKENS, id=ident)
+    return turn, first_send(turn, effects)
 
 
 @pytest.mark.parametrize(("previous", "extra"), [("resp_0", {}), (None, {"store": True}), ("resp_0", {"store": True})])
@@ -205,8 +206,8 @@ def test_each_way_of_going_on_names_the_last_response_and_leaves_its_text_out(me
 
 def test_words_that_are_asked_for_once_more_go_on_from_the_answer_that_left_them_out() -> None:
     turn, _ = chain(previous="resp_0")
-    turn, effects = answered(turn, "Sure! Here is the rest: three, four.", Stop.END_TURN, id="resp_2")
-    send = sent(turn, effects)
+    turn, effects = turn_after(turn, "Sure! Here is the rest: three, four.", Stop.END_TURN, id="resp_2")
+    send = first_send(turn, effects)
     assert send.method is Method.AGAIN
     request = request_for(turn, send)
     assert request.previous_id == "resp_2"
@@ -218,15 +219,15 @@ def test_a_conversation_of_the_server_gets_what_is_new_and_no_id() -> None:
     assert (request.previous_id, request.extra) == (None, {"conversation": "conv_1"})
     assert [message.role for message in request.messages] == [Role.SYSTEM]
     turn, _ = begin("t", replace(request, messages=(ASK,), max_tokens=9))
-    turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_1")
+    turn, effects = turn_after(turn, None, Stop.MAX_TOKENS, id="resp_1")
     with pytest.raises(CallerError, match="twice"):
-        request_for(turn, sent(turn, effects))
+        request_for(turn, first_send(turn, effects))
 
 
 def test_a_chained_request_that_brought_nothing_is_sent_again_from_where_the_turn_began() -> None:
     turn, _ = chain(previous="resp_0")
-    turn, effects = answered(turn, None, Stop.MAX_TOKENS, id="resp_2")
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(turn, None, Stop.MAX_TOKENS, id="resp_2")
+    request = request_for(turn, first_send(turn, effects))
     assert request.previous_id == "resp_0"
     assert [message.role for message in request.messages] == [Role.USER, Role.ASSISTANT, Role.SYSTEM]
 
@@ -234,16 +235,16 @@ def test_a_chained_request_that_brought_nothing_is_sent_again_from_where_the_tur
 def test_results_of_a_free_form_tool_are_told_by_its_declaration() -> None:
     tool = Tool("sh", kind=CallKind.CUSTOM)
     request = Request("openai_responses", (ASK,), "m", (tool,), max_tokens=9, extra={"store": True})
-    turn, effects = answered(begin("t", request)[0], None, Stop.TOOL_CALL,
-                             ToolCall("c", "sh", "ls", closed=True, kind=CallKind.CUSTOM), id="resp_1")
+    turn, effects = turn_after(begin("t", request)[0], None, Stop.TOOL_CALL,
+                               ToolCall("c", "sh", "ls", closed=True, kind=CallKind.CUSTOM), id="resp_1")
     assert isinstance(effects[0], RunTools)
     turn, effects = step(turn, ToolResults((ToolResultPart("c", "sh", "a.txt"),)))
-    assert body_of(request_for(turn, sent(turn, effects)), PROFILES["openai"])["input"] == [
+    assert body_of(request_for(turn, first_send(turn, effects)), PROFILES["openai"])["input"] == [
         {"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}]
 
 
 def test_a_token_that_never_came_cannot_be_sent() -> None:
-    turn = started("gemini_generate", Ability())
+    turn = start("gemini_generate", Ability())
     with pytest.raises(CallerError, match="held none"):
         request_for(turn, Send(RequestPlace.RESUME, 1, Method.TOKEN))
 
@@ -282,8 +283,8 @@ def test_a_prefill_is_asked_for_only_where_it_is_taken(api: str, profile: str, m
     """Continuation notes, part B: Claude from 4.6 on answers 400 to a conversation that ends with the assistant."""
     allows = ability(profile_named(profile, model).profile, api)
     assert allows.prefill is prefills
-    turn, effects = answered(started(api, allows), "One, two", Stop.MAX_TOKENS)
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(start(api, allows), "One, two", Stop.MAX_TOKENS)
+    request = request_for(turn, first_send(turn, effects))
     assert (request.messages[-1].role is Role.ASSISTANT) is prefills
 
 
@@ -342,8 +343,8 @@ def test_a_streamed_chat_asks_for_its_usage_where_the_server_takes_that(profile:
 
 def test_a_kept_interaction_is_gone_on_from_by_its_id() -> None:
     asked = Request("gemini_interactions", (ASK,), "m", max_tokens=100, extra={"store": True})
-    turn, effects = answered(begin("t", asked)[0], "One, ", Stop.MAX_TOKENS, id="v1_1")
-    request = request_for(turn, sent(turn, effects))
+    turn, effects = turn_after(begin("t", asked)[0], "One, ", Stop.MAX_TOKENS, id="v1_1")
+    request = request_for(turn, first_send(turn, effects))
     assert request.previous_id == "v1_1"
     assert ASK not in request.messages
 
@@ -360,10 +361,10 @@ def test_what_is_no_json_is_refused_before_anything_is_sent(value: Any, why: str
     asked = Request("openai_chat", (ASK,), "m", stream=True, extra={"user": value})
     turn, effects = begin("t", asked)
     with pytest.raises(EncodeError, match=why):
-        http_request(Server("openai_chat", "http://127.0.0.1:9"), turn, sent(turn, effects))
+        http_request(Server("openai_chat", "http://127.0.0.1:9"), turn, first_send(turn, effects))
 
 
 def test_a_text_that_speaks_of_no_numbers_is_sent() -> None:
     asked = Request("openai_chat", (Message(Role.USER, (TextPart("Is NaN below Infinity?"),)),), "m", stream=True)
     turn, effects = begin("t", asked)
-    assert b"Is NaN below Infinity?" in http_request(Server("openai_chat"), turn, sent(turn, effects)).content
+    assert b"Is NaN below Infinity?" in http_request(Server("openai_chat"), turn, first_send(turn, effects)).content

@@ -27,8 +27,8 @@ OVERLOADED = b'data: {"error":{"message":"overloaded","type":"overloaded_error"}
 INVALID = b'data: {"error":{"message":"no such model","type":"invalid_request_error"}}\n\n'
 
 
-def heard(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | None = None, *,
-          left: bool = True, status: int | None = 200) -> LiveResponse:
+def response_of(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | None = None, *,
+                left: bool = True, status: int | None = 200) -> LiveResponse:
     asked = asked or request("openai_chat")
     made: LiveRequest = live_request(SERVER, asked, Send(RequestPlace.REQUEST, 0, Method.FIRST), 0)
     hearing = ResponseReader(made, SERVER, Observer())
@@ -47,7 +47,7 @@ def heard(body: bytes, end: TransportEnd = TransportEnd.EOF, asked: Request | No
     (b"<html>Sign in</html>", TransportEnd.EOF, False),
 ])
 def test_what_broke_before_it_was_seen_is_asked_for_again(body: bytes, end: TransportEnd, again: bool) -> None:
-    assert retryable(heard(body, end)) is again
+    assert retryable(response_of(body, end)) is again
 
 
 @pytest.mark.parametrize("kept", [
@@ -56,21 +56,21 @@ def test_what_broke_before_it_was_seen_is_asked_for_again(body: bytes, end: Tran
 def test_what_the_server_keeps_is_not_asked_for_twice(kept: dict[str, object]) -> None:
     asked = replace(request("openai_chat"), **kept)  # type: ignore[arg-type]
     assert is_stored(asked)
-    assert not retryable(heard(ROLE, asked=asked))
-    assert not retryable(heard(b"", TransportEnd.RESET, asked, status=None))
-    assert retryable(heard(b"", TransportEnd.RESET, asked, status=None, left=False)), "no connection was made"
+    assert not retryable(response_of(ROLE, asked=asked))
+    assert not retryable(response_of(b"", TransportEnd.RESET, asked, status=None))
+    assert retryable(response_of(b"", TransportEnd.RESET, asked, status=None, left=False)), "no connection was made"
 
 
 def test_a_whole_body_may_hide_what_a_tool_of_the_server_did() -> None:
     body = b'{"choices": [{"message": {"content": "On'
     asked = replace(request("openai_chat"), tools=(Tool("search", kind=CallKind.SERVER),))
-    made = heard(body)
+    made = response_of(body)
     assert not retryable(replace(made, ask=replace(made.ask, request=asked)))
 
 
 def test_it_is_asked_for_again_within_the_bounds() -> None:
     bounds = Retries(most=2, first=0.5)
-    made = heard(ROLE)
+    made = response_of(ROLE)
     waits = [bounds.wait(replace(made, ask=replace(made.ask, attempt=attempt))) for attempt in range(3)]
     assert waits == [0.5, 1.0, None]
 

@@ -41,7 +41,7 @@ def events(api: str, text: str) -> list[bytes]:
         return list(encode_response(api, made, stream=True, chunk=7))
 
 
-def shown(api: str, body: bytes, cuts: Sequence[int] = ()) -> str:
+def shown_text(api: str, body: bytes, cuts: Sequence[int] = ()) -> str:
     """What is shown of a body before the answer is over."""
     pieces: list[str] = []
     text = ShownText(api, (), STRICT, pieces.append)
@@ -57,7 +57,7 @@ def test_an_answer_that_is_played_twice_is_shown_once(api: str) -> None:
     once = b"".join(events(api, "Nothing was written twice."))
     again = once if api in SAME else STATED.sub(rb'"\1":\g<2>9', once)
     played = once + again
-    assert shown(api, played, range(1, len(played), 11)) == read(api, played).text == "Nothing was written twice."
+    assert shown_text(api, played, range(1, len(played), 11)) == read(api, played).text == "Nothing was written twice."
 
 
 @pytest.mark.parametrize("api", FORMATS)
@@ -76,7 +76,7 @@ def test_what_is_shown_begins_the_answer(api: str, text: str, other: str, size: 
         elif damage == "swapped":
             came[at], came[to] = came[to], came[at]
     body = b"".join(came)[: data.draw(st.integers(1, 10_000))]
-    live = shown(api, body, range(size, len(body), size))
+    live = shown_text(api, body, range(size, len(body), size))
     if live:
         assert read(api, body).text.startswith(live)
 

@@ -52,12 +52,12 @@ from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
 
 each_format = pytest.mark.parametrize("api", CALLING)
-Turned = Callable[..., tuple[Turn, EventLog]]
+RunTurn = Callable[..., tuple[Turn, EventLog]]
 
 
 @pytest.fixture(params=[sync_turn, async_turn], ids=["sync", "async"])
-def turned(request: pytest.FixtureRequest) -> Turned:
-    made: Turned = request.param
+def run_turn(request: pytest.FixtureRequest) -> RunTurn:
+    made: RunTurn = request.param
     return made
 
 
@@ -70,10 +70,10 @@ def is_whole(api: str, got: bytes, sent: bytes) -> bool:
 
 
 @each_format
-def test_an_answer_that_was_cut_is_continued(api: str, fake: Fake, turned: Turned) -> None:
+def test_an_answer_that_was_cut_is_continued(api: str, fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [streams(api, answer(api, "One, two, ", Stop.MAX_TOKENS)),
                     streams(api, answer(api, "three.", Stop.END_TURN))]
-    turn, told = turned(api, fake)
+    turn, told = run_turn(api, fake)
     assert (turn.terminal, turn.joined_answer().text) == ("completed", "One, two, three.")
     asked = [got.json for got in fake.got]
     assert len(asked) == 2
@@ -88,7 +88,7 @@ def test_an_answer_that_was_cut_is_continued(api: str, fake: Fake, turned: Turne
 
 
 @each_format
-def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, turned: Turned) -> None:
+def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, run_turn: RunTurn) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)
     fake.answers = [streams(api, answer(api, "", Stop.TOOL_CALL, call)),
                     streams(api, answer(api, "Sunny.", Stop.END_TURN))]
@@ -99,7 +99,7 @@ def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, turned: Turn
         return "sun"
 
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
-    turn, told = turned(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather", schema),))
+    turn, told = run_turn(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather", schema),))
     assert ran == [{"city": "Oslo"}]
     assert (turn.terminal, turn.joined_answer().text) == ("completed", "Sunny.")
     assert "sun" in fake.got[1].body.decode()
@@ -107,7 +107,7 @@ def test_calls_are_run_and_their_results_sent(api: str, fake: Fake, turned: Turn
 
 
 @each_format
-def test_a_connection_that_breaks_inside_a_frame_interrupts(api: str, fake: Fake, turned: Turned) -> None:
+def test_a_connection_that_breaks_inside_a_frame_interrupts(api: str, fake: Fake, run_turn: RunTurn) -> None:
     pieces = answer(api, "One, two, three, four, five, six", Stop.END_TURN)
     text = next(place for place, piece in enumerate(pieces) if holds(api, piece, "six"))
     seen = b"".join(pieces[: text + 1]) + pieces[text + 1][:10]
@@ -117,7 +117,7 @@ def test_a_connection_that_breaks_inside_a_frame_interrupts(api: str, fake: Fake
         peer.reset()
 
     fake.answers = [streams(api, [seen], reset)]
-    turn, told = turned(api, fake)
+    turn, told = run_turn(api, fake)
     assert turn.terminal == "interrupted"
     assert len(fake.got) == 1, "text was seen: it is not asked for again"
     (heard,) = told.of("ended")
@@ -126,7 +126,7 @@ def test_a_connection_that_breaks_inside_a_frame_interrupts(api: str, fake: Fake
 
 
 @each_format
-def test_a_cut_call_is_never_run(api: str, fake: Fake, turned: Turned) -> None:
+def test_a_cut_call_is_never_run(api: str, fake: Fake, run_turn: RunTurn) -> None:
     """Cut at every frame: whatever came, no tool runs unless the call and its reason were there."""
     call = ToolCall(None if api == "ollama_chat" else "call_1", "weather", '{"city":"Oslo"}', closed=True)
     pieces = answer(api, "So:", Stop.TOOL_CALL, call)
@@ -140,18 +140,18 @@ def test_a_cut_call_is_never_run(api: str, fake: Fake, turned: Turned) -> None:
         fake.got.clear()
         fake.answers = [streams(api, [*pieces[:end], pieces[end][: len(pieces[end]) // 2]]),
                         streams(api, answer(api, "Done.", Stop.END_TURN))]
-        turn, told = turned(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather"),))
+        turn, told = run_turn(api, fake, toolbox=Toolbox({"weather": weather}), tools=(Tool("weather"),))
         first = told.of("ended")[0].judgement.stop.normalized
         assert bool(ran) is (first is Stop.TOOL_CALL), f"cut in frame {end} of {len(pieces)}"
         assert turn.terminal in ("interrupted", "completed", "error")
         ran.clear()
 
 
-def test_a_server_that_falls_silent_times_out(fake: Fake, turned: Turned) -> None:
+def test_a_server_that_falls_silent_times_out(fake: Fake, run_turn: RunTurn) -> None:
     pieces = answer("openai_chat", "One, two", Stop.END_TURN)
     fake.answers = [streams("openai_chat", pieces[:2], Peer.hold)]
     began = time.monotonic()
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert time.monotonic() - began < 6
     assert turn.terminal == "interrupted"
     (heard,) = told.of("ended")
@@ -159,7 +159,7 @@ def test_a_server_that_falls_silent_times_out(fake: Fake, turned: Turned) -> Non
     assert "was silent for 0.4 s" in heard.problem
 
 
-def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, turned: Turned) -> None:
+def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, run_turn: RunTurn) -> None:
     def drip(peer: Peer) -> None:
         for _ in range(2_000):
             peer.send(b": still here\n\n")
@@ -168,7 +168,7 @@ def test_a_server_that_drips_for_ever_is_given_up(fake: Fake, turned: Turned) ->
     fake.answers = [streams("openai_chat", [], drip)]
     line = Connection(Timeouts(silence=0.4, whole=0.3), Retries(most=0))
     began = time.monotonic()
-    turn, told = turned("openai_chat", fake, line=line)
+    turn, told = run_turn("openai_chat", fake, line=line)
     assert time.monotonic() - began < 6, "it waited for the drip to end"
     assert told.of("ended")[0].response.transport_end is TransportEnd.TIMEOUT
     assert turn.terminal == "interrupted"
@@ -179,7 +179,9 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @pytest.mark.parametrize(("begin", "unit", "pause"), [
     (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n", 0.02), (b"", CONTINUE, 0.02), (b"", CONTINUE * 100, 0.0)])
-def test_a_head_without_an_end_is_given_up(begin: bytes, unit: bytes, pause: float, fake: Fake, turned: Turned) -> None:
+def test_a_head_without_an_end_is_given_up(
+    begin: bytes, unit: bytes, pause: float, fake: Fake, run_turn: RunTurn
+) -> None:
     def endless(peer: Peer) -> None:
         peer.send(begin)
         while not peer.stop.wait(pause):
@@ -188,14 +190,14 @@ def test_a_head_without_an_end_is_given_up(begin: bytes, unit: bytes, pause: flo
     fake.answers = [endless]
     line = Connection(Timeouts(silence=5, whole=0.5), Retries(most=0))
     began = time.monotonic()
-    turn, told = turned("openai_chat", fake, line=line)
+    turn, told = run_turn("openai_chat", fake, line=line)
     assert time.monotonic() - began < 4
     assert turn.terminal == "interrupted"
     assert [(heard.response.transport_end, heard.problem) for heard in told.of("ended")] == [
         (TransportEnd.TIMEOUT, "no end after 0.5 s")]
 
 
-def test_the_time_for_an_answer_holds_on_a_connection_that_is_used_again(fake: Fake, turned: Turned) -> None:
+def test_the_time_for_an_answer_holds_on_a_connection_that_is_used_again(fake: Fake, run_turn: RunTurn) -> None:
     """The second answer comes over the connection of the first, and its body, whose length is not said, hangs."""
     seen: list[Peer] = []
 
@@ -210,7 +212,8 @@ def test_the_time_for_an_answer_holds_on_a_connection_that_is_used_again(fake: F
         peer.hold()
 
     fake.answers = [first]
-    turn, told = turned("openai_chat", fake, line=Connection(Timeouts(silence=20, whole=0.5), Retries(most=1, first=0)))
+    turn, told = run_turn("openai_chat", fake, line=Connection(Timeouts(silence=20, whole=0.5),
+                                                               Retries(most=1, first=0)))
     assert len(seen) == 1
     assert turn.terminal == "interrupted"
     assert told.of("ended")[-1].problem == "no end after 0.5 s"
@@ -235,21 +238,21 @@ def test_a_slow_disk_is_no_slow_server(fake: Fake) -> None:
 
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))] * 2
 
-    async def turned() -> None:
+    async def one_turn() -> None:
         async with AsyncLive(server("openai_chat", fake.url), Slow()) as source:
             await arun("t", request("openai_chat"), source, plan("openai_chat"))
 
     with pytest.raises(TimeoutError, match="the disk"):
-        asyncio.run(turned())
+        asyncio.run(one_turn())
     with Live(server("openai_chat", fake.url), Slow()) as source, pytest.raises(TimeoutError, match="the disk"):
         run("t", request("openai_chat"), source, plan("openai_chat"))
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, turned: Turned) -> None:
+def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [lambda peer: peer.whole(status, ERROR, retry_after="0.05"),
                     streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert (turn.terminal, turn.joined_answer().text) == ("completed", "Hi")
     assert told.of("waits") == [0.05]
     assert [ask.attempt for ask in told.of("asked")] == [0, 1]
@@ -258,110 +261,110 @@ def test_a_refusal_is_retried_as_the_server_says(status: int, fake: Fake, turned
     assert turn.evaluation.number == 1, "the answer is the second exchange of the run"
 
 
-def test_retries_are_bounded_and_then_it_is_an_error(fake: Fake, turned: Turned) -> None:
+def test_retries_are_bounded_and_then_it_is_an_error(fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [lambda peer: peer.whole(429, ERROR)]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert turn.terminal == "error"
     assert len(fake.got) == 3
     assert told.of("waits") == [0.01, 0.02]
 
 
 @pytest.mark.parametrize("wait", ["3600", "inf", "1e400", "315360000"])
-def test_a_server_that_wants_too_long_a_wait_is_not_waited_for(wait: str, fake: Fake, turned: Turned) -> None:
+def test_a_server_that_wants_too_long_a_wait_is_not_waited_for(wait: str, fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after=wait)]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert (turn.terminal, len(fake.got), told.of("waits")) == ("error", 1, [])
     assert turn.notice == f"No answer came: the provider reported: HTTP 429, slow down (retry-after: {wait})."
 
 
-def test_a_bad_request_is_not_retried(fake: Fake, turned: Turned) -> None:
+def test_a_bad_request_is_not_retried(fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [lambda peer: peer.whole(400, {"error": {"message": "no such model", "type": "invalid"}})]
-    turn, _ = turned("openai_chat", fake)
+    turn, _ = run_turn("openai_chat", fake)
     assert (turn.terminal, len(fake.got)) == ("error", 1)
 
 
-def test_an_error_after_text_is_an_error_and_not_retried(fake: Fake, turned: Turned) -> None:
+def test_an_error_after_text_is_an_error_and_not_retried(fake: Fake, run_turn: RunTurn) -> None:
     pieces = answer("openai_chat", "One, two", Stop.END_TURN)
     error = b'data: {"error": {"message": "overloaded", "code": 503}}\n\n'
     fake.answers = [streams("openai_chat", [*pieces[:2], error])]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert (turn.terminal, len(fake.got)) == ("error", 1)
     assert told.of("ended")[0].response.error.message == "overloaded"
 
 
 @pytest.mark.parametrize(("coding", "requests"), [("br", 1), ("gzip", 3)])
-def test_only_a_coding_that_broke_is_asked_for_again(coding: str, requests: int, fake: Fake, turned: Turned) -> None:
+def test_only_a_coding_that_broke_is_asked_for_again(coding: str, requests: int, fake: Fake, run_turn: RunTurn) -> None:
     """A server that packs its answers in a way that is not unpacked would do so again, for the price of an answer."""
-    def packed(peer: Peer) -> None:
+    def send_unpacked(peer: Peer) -> None:
         peer.head(content_encoding=coding)
         peer.send(b"not packed at all")
 
-    fake.answers = [packed]
-    turn, _ = turned("openai_chat", fake)
+    fake.answers = [send_unpacked]
+    turn, _ = run_turn("openai_chat", fake)
     assert (turn.terminal, len(fake.got)) == ("interrupted", requests)
 
 
 @pytest.mark.parametrize("bytes_", [b"hello\r\n\r\n", b"HTTP/2 200\r\n\r\n", b"\0\1\2\r\n\r\n",
                                     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"])
 def test_what_is_not_http_is_told_as_that_and_not_as_a_broken_connection(
-    bytes_: bytes, fake: Fake, turned: Turned,
+    bytes_: bytes, fake: Fake, run_turn: RunTurn,
 ) -> None:
     fake.answers = [lambda peer: peer.send(bytes_)]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert (turn.terminal, len(fake.got)) == ("interrupted", 3)
     assert told.of("ended")[0].problem == f"{fake.url[7:]} sent what cannot be read as HTTP/1.1"
 
 
-def test_no_credential_in_the_address_of_a_redirect_is_shown(fake: Fake, turned: Turned) -> None:
+def test_no_credential_in_the_address_of_a_redirect_is_shown(fake: Fake, run_turn: RunTurn) -> None:
     """Neither the user before the host nor the query: a page to log in may have a token in it."""
     address = "https://alice:s3cr3t-w0rd@login.example:8443/in;a=1?token=t0k3n-0f-4l1c3#k3y"
     fake.answers = [lambda peer: peer.head(302, location=address)]
-    turn, _ = turned("openai_chat", fake)
+    turn, _ = run_turn("openai_chat", fake)
     assert turn.notice == ("No answer came: the provider reported: HTTP 302 redirects to "
                            "https://login.example:8443/in;a=1.")
 
 
-def test_an_object_that_is_no_answer_is_told_as_none(fake: Fake, turned: Turned) -> None:
+def test_an_object_that_is_no_answer_is_told_as_none(fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [lambda peer: peer.whole(200, {"message": "not here"})]
-    turn, _ = turned("openai_chat", fake)
+    turn, _ = run_turn("openai_chat", fake)
     assert turn.terminal == "error"
     assert turn.notice == "No answer came: the response holds no part of one, and no stop reason."
 
 
-def test_a_page_in_place_of_an_answer_is_an_error(fake: Fake, turned: Turned) -> None:
+def test_a_page_in_place_of_an_answer_is_an_error(fake: Fake, run_turn: RunTurn) -> None:
     def page(peer: Peer) -> None:
         peer.head(kind="text/html")
         peer.send(b"<html>Sign in</html>")
 
     fake.answers = [page]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert turn.terminal == "error"
     assert "neither JSON nor an event stream" in told.of("ended")[0].response.error.message
     assert told.of("came") == [b"<html>Sign in</html>"]
 
 
-def test_nobody_there_is_retried_and_then_interrupted(turned: Turned) -> None:
-    turn, told = turned("openai_chat", Fake("http://127.0.0.1:9"))
+def test_nobody_there_is_retried_and_then_interrupted(run_turn: RunTurn) -> None:
+    turn, told = run_turn("openai_chat", Fake("http://127.0.0.1:9"))
     assert turn.terminal == "interrupted"
     assert [heard.status for heard in told.of("ended")] == [None, None, None]
     assert told.of("ended")[0].response.transport_end is TransportEnd.RESET
     assert told.of("ended")[0].problem == "no connection to 127.0.0.1:9: Connection refused"
 
 
-def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, turned: Turned) -> None:
+def test_a_response_in_the_background_is_fetched_until_it_is_there(fake: Fake, run_turn: RunTurn) -> None:
     queued = {"id": "resp_7", "object": "response", "status": "queued", "background": True, "output": []}
     said = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "Done.", "annotations": []}]}
     fake.answers = [lambda peer: peer.whole(200, queued),
                     lambda peer: peer.whole(200, {**queued, "status": "in_progress"}),
                     lambda peer: peer.whole(200, {**queued, "status": "completed", "output": [said]})]
-    turn, _ = turned("openai_responses", fake)
+    turn, _ = run_turn("openai_responses", fake)
     assert (turn.terminal, turn.joined_answer().text) == ("completed", "Done.")
     assert [got.line for got in fake.got] == [
         "POST /v1/responses HTTP/1.1", "GET /v1/responses/resp_7 HTTP/1.1", "GET /v1/responses/resp_7 HTTP/1.1"]
 
 
-def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, turned: Turned) -> None:
+def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, run_turn: RunTurn) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", "two.", Stop.END_TURN))]
     told = EventLog()
@@ -569,14 +572,14 @@ def test_tasks_that_share_a_source_have_exchanges_of_their_own(fake: Fake, tmp_p
             ran = Toolbox({"weather": lambda _: "sun"}).run(effect, turn)
             return ran._replace(results=tuple(part._replace(text=f"for {turn.id}") for part in ran.results))
 
-    async def turned() -> list[str | None]:
+    async def all_texts() -> list[str | None]:
         async with AsyncLive(server("openai_chat", fake.url), recorder, Box(), PATIENT) as it:
             traces = await asyncio.gather(*(
                 arun(f"turn {turn}", replace(request("openai_chat", tools=tools), messages=(
                     Message(Role.USER, (TextPart(f"turn {turn}"),)),)), it, plan("openai_chat")) for turn in turns))
         return [trace.steps[-1].turn.joined_answer().text for trace in traces]
 
-    assert asyncio.run(turned()) == [f"turn {turn} is done." for turn in turns]
+    assert asyncio.run(all_texts()) == [f"turn {turn} is done." for turn in turns]
     recorder.close()
     records = [json.loads(line) for line in path.read_text().splitlines()]
     asked = {each["id"]: each for each in records if each.get("type") == "request"}
@@ -626,7 +629,7 @@ def test_a_redirect_to_what_is_no_address_ends_the_turn(fake: Fake, address: str
 def test_an_async_client_that_is_handed_in_stays_open(fake: Fake) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
 
-    async def turned() -> list[str | None]:
+    async def both_ends() -> list[str | None]:
         async with httpx.AsyncClient() as client:
             ends = []
             for _ in range(2):
@@ -635,7 +638,7 @@ def test_an_async_client_that_is_handed_in_stays_open(fake: Fake) -> None:
                 assert not client.is_closed
             return [end.turn.terminal for end in ends]
 
-    assert asyncio.run(turned()) == ["completed", "completed"]
+    assert asyncio.run(both_ends()) == ["completed", "completed"]
 
 
 def test_a_client_of_our_own_is_closed(fake: Fake) -> None:
@@ -659,7 +662,7 @@ KEY = "sk-live-0123456789abcdefghij"
 
 
 @each_format
-def test_the_key_is_sent_and_shown_to_nobody(api: str, fake: Fake, turned: Turned) -> None:
+def test_the_key_is_sent_and_shown_to_nobody(api: str, fake: Fake, run_turn: RunTurn) -> None:
     """The server repeats it in a header and in the text, in pieces of one byte."""
     text = b"".join(answer(api, f"Your key is {KEY}.", Stop.END_TURN)) if api != "bedrock_converse" else b"".join(
         answer(api, "Hi", Stop.END_TURN))
@@ -670,7 +673,7 @@ def test_the_key_is_sent_and_shown_to_nobody(api: str, fake: Fake, turned: Turne
             peer.send(bytes([byte]))
 
     fake.answers = [play]
-    turn, told = turned(api, fake, key=KEY)
+    turn, told = run_turn(api, fake, key=KEY)
     assert KEY in str(fake.got[0].headers)
     assert turn.terminal == "completed"
     heard = told.of("ended")[0]
@@ -681,23 +684,23 @@ def test_the_key_is_sent_and_shown_to_nobody(api: str, fake: Fake, turned: Turne
     assert not unread or (api == "cohere_chat" and DONE.endswith(unread))
 
 
-def test_a_key_that_a_tool_prints_goes_no_further(fake: Fake, turned: Turned) -> None:
+def test_a_key_that_a_tool_prints_goes_no_further(fake: Fake, run_turn: RunTurn) -> None:
     call = ToolCall("c", "env", "{}", closed=True)
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
                     streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
     box = Toolbox({"env": lambda arguments: f"OPENAI_API_KEY={KEY}"})
-    _, told = turned("openai_chat", fake, key=KEY, toolbox=box, tools=(Tool("env", {"type": "object"}),))
+    _, told = run_turn("openai_chat", fake, key=KEY, toolbox=box, tools=(Tool("env", {"type": "object"}),))
     assert KEY not in repr(told)
     assert KEY.encode() not in fake.got[1].body
 
 
-def test_a_key_that_came_in_pieces_is_masked_wherever_it_was_joined(fake: Fake, turned: Turned) -> None:
+def test_a_key_that_came_in_pieces_is_masked_wherever_it_was_joined(fake: Fake, run_turn: RunTurn) -> None:
     """Responses sends arguments twice: whole, where the key is masked at once, and in pieces, which then differ."""
     call = ToolCall("c", "env", json.dumps({"key": KEY}), closed=True)
     events = answer("openai_responses", "", Stop.TOOL_CALL, call)
     assert sum(b"arguments.delta" in event for event in events) > 1
     fake.answers = [streams("openai_responses", events)]
-    turn, told = turned("openai_responses", fake, key=KEY)
+    turn, told = run_turn("openai_responses", fake, key=KEY)
     assert "sent two texts" in repr(turn.evaluation), "the pieces were joined"
     assert KEY not in repr([turn, told.of("ended")[0].response, told.of("ended")[0].judgement])
 
@@ -745,10 +748,10 @@ def test_a_mask_leaves_other_base64_alone() -> None:
         assert mask.feed(said) + mask.flush() == said
 
 
-def test_a_key_that_the_error_of_a_server_holds_in_base64_is_shown_to_nobody(fake: Fake, turned: Turned) -> None:
+def test_a_key_that_the_error_of_a_server_holds_in_base64_is_shown_to_nobody(fake: Fake, run_turn: RunTurn) -> None:
     proof = b64encode(f"me:{KEY}".encode()).decode()
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"Basic {proof} is no key", "type": "x"}})]
-    turn, told = turned("openai_chat", fake, key=KEY)
+    turn, told = run_turn("openai_chat", fake, key=KEY)
     assert "is no key" in (turn.notice or "")
     assert proof[6:] not in repr([turn, told, told.of("ended")[0].response, told.of("ended")[0].body])
 
@@ -841,14 +844,14 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_address(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "[::1]"])
 def test_no_proxy_is_asked_for_this_machine(
-    host: str, fake: Fake, turned: Turned, monkeypatch: pytest.MonkeyPatch
+    host: str, fake: Fake, run_turn: RunTurn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any address of loopback takes a key, so none of them may lead over a proxy; nobody listens there."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, fake.url)
     monkeypatch.setenv("NO_PROXY", "")
     fake.answers = [lambda peer: peer.whole(500, {})]
-    turn, _ = turned("openai_chat", Fake(f"http://{host}:9/v1"), key=KEY)
+    turn, _ = run_turn("openai_chat", Fake(f"http://{host}:9/v1"), key=KEY)
     assert (turn.terminal, fake.got) == ("interrupted", [])
 
 
@@ -897,11 +900,11 @@ def test_how_long_a_server_asks_to_wait(headers: list[tuple[str, str]], seconds:
     assert retry_after(headers) == seconds
 
 
-def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, turned: Turned) -> None:
+def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, run_turn: RunTurn) -> None:
     pieces = answer("openai_chat", "One,", Stop.END_TURN, usage=Usage(5, 100))
     stamped = [piece.replace(b'"object"', b'"timings":{},"object"') for piece in pieces]
     fake.answers = [streams("openai_chat", stamped), streams("openai_chat", answer("openai_chat", "!", Stop.END_TURN))]
-    turn, told = turned("openai_chat", fake)
+    turn, told = run_turn("openai_chat", fake)
     assert told.of("ended")[0].speaker.profile.name == "llama_cpp"
     assert told.of("ended")[0].judgement.stop.normalized is Stop.MAX_TOKENS
     assert turn.joined_answer().text == "One,!"
@@ -909,12 +912,12 @@ def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, turned: T
 
 @each_format
 def test_no_log_of_the_http_library_holds_the_key(
-    api: str, fake: Fake, turned: Turned, caplog: pytest.LogCaptureFixture
+    api: str, fake: Fake, run_turn: RunTurn, caplog: pytest.LogCaptureFixture
 ) -> None:
     """docs/credentials.md says what the log of httpx and httpcore holds, for a program that switches it on."""
     fake.answers = [streams(api, answer(api, "Done.", Stop.END_TURN))]
     with caplog.at_level(1):
-        turned(api, fake, key="an-api-key-for-this-test")
+        run_turn(api, fake, key="an-api-key-for-this-test")
     assert any("an-api-key-for-this-test" in str(value) for got in fake.got for value in dict(got.headers).values())
     assert {record.name.partition(".")[0] for record in caplog.records} >= {"httpx", "httpcore"}
     assert "an-api-key-for-this-test" not in caplog.text

@@ -42,7 +42,7 @@ Row = dict[str, Any]
 # -- installations ---------------------------------------------------------------------------------------------------
 
 
-def installed(environment: tables.Environment, folder: Path) -> Mapping[str, str]:
+def install(environment: tables.Environment, folder: Path) -> Mapping[str, str]:
     """Installs what is not there yet; package -> version, as the installation says.
 
     Raises:
@@ -153,15 +153,15 @@ def play(probe: Probe, provider: Provider, client: tables.Client, api: str, mode
     refusals = [each.error for each in seen if each.error]
     meant = {call.name: json.loads(call.arguments or "{}") for answer in story.answers for call in answer.calls}
     return {
-        **row, "reason": came["reason"], "text": judged(came["text"], story, client.loops),
-        "ran": [[name, held(given, meant.get(name))] for name, given in came["ran"]],
-        "gave": [[name, held(given, meant.get(name))] for name, given in came["gave"]],
+        **row, "reason": came["reason"], "text": judge_text(came["text"], story, client.loops),
+        "ran": [[name, compare_arguments(given, meant.get(name))] for name, given in came["ran"]],
+        "gave": [[name, compare_arguments(given, meant.get(name))] for name, given in came["gave"]],
         "error": came["error"], "requests": len(seen), "refusal": refusals[-1] if refusals else None,
         "otherwise": any(each.request.stream is not (mode == "stream") for each in seen if not each.error),
     }
 
 
-def judged(text: str, story: Story, loops: bool) -> str:
+def judge_text(text: str, story: Story, loops: bool) -> str:
     """What of the intended text has come: of the last answer where a client runs tools, else of the first."""
     texts = [answer.text for answer in story.answers if answer.text]
     if not text.strip():
@@ -176,7 +176,7 @@ def judged(text: str, story: Story, loops: bool) -> str:
     return "part" if last.startswith(text) else "other"
 
 
-def held(given: str, meant: Any) -> str:
+def compare_arguments(given: str, meant: Any) -> str:
     """`whole` where a call has the arguments that were meant, else what it has."""
     try:
         return "whole" if json.loads(given) == meant else given
@@ -187,7 +187,7 @@ def held(given: str, meant: Any) -> str:
 # -- the file --------------------------------------------------------------------------------------------------------
 
 
-def written(versions: Mapping[str, Any], missing: Mapping[str, str], rows: list[Row]) -> str:
+def data_text(versions: Mapping[str, Any], missing: Mapping[str, str], rows: list[Row]) -> str:
     """The data file: one cell a line."""
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
     head = {"versions": versions, "missing": missing}
@@ -204,7 +204,7 @@ def chosen(only: str | None) -> list[tuple[str, str, str, str]]:
     return [cell for cell in tables.cells() if not only or only in cell]
 
 
-def played(cells: list[tuple[str, str, str, str]], environment: tables.Environment, folder: Path) -> list[Row]:
+def play_cells(cells: list[tuple[str, str, str, str]], environment: tables.Environment, folder: Path) -> list[Row]:
     """Plays the cells of one environment, one after the other."""
     clients = {client.name: client for client in tables.CLIENTS if client.environment == environment.name}
     probe, rows = Probe(environment, folder), list[Row]()
@@ -239,16 +239,16 @@ def main(arguments: list[str]) -> int:
             if environment.name in needed:
                 print(f"installing {environment.name}", flush=True)
                 try:
-                    versions[environment.name] = installed(environment, folder)
+                    versions[environment.name] = install(environment, folder)
                     missing.pop(environment.name, None)
-                    playing.append(pool.submit(played, cells, environment, folder))
+                    playing.append(pool.submit(play_cells, cells, environment, folder))
                 except (subprocess.CalledProcessError, OSError) as why:
                     missing[environment.name] = without_places(getattr(why, "stderr", "") or str(why))
         rows = {keys(row): row for future in playing for row in future.result()}
         kept = {keys(row): row for row in before.get("cells", ())}
         merged = {**kept, **rows}
         ordered = [merged[cell] for cell in tables.cells() if cell in merged]
-        tables.DATA.write_text(written(versions, missing, ordered), "utf-8")
+        tables.DATA.write_text(data_text(versions, missing, ordered), "utf-8")
     return 0
 
 

@@ -108,15 +108,15 @@ def test_words_of_a_complete_answer_say_nothing_of_what_is_missing(docs: ModuleT
 def test_what_of_a_text_has_come() -> None:
     story = all_stories()["call"]
     first, last = (answer.text for answer in story.answers)
-    assert [run.judged(text, story, True) for text in (last, last[:5], first, " ", "Hm.")] == [
+    assert [run.judge_text(text, story, True) for text in (last, last[:5], first, " ", "Hm.")] == [
         "whole", "part", "first answer", "empty", "other"]
-    assert [run.judged(text, story, False) for text in (first, first[:5], last)] == ["whole", "part", "other"]
+    assert [run.judge_text(text, story, False) for text in (first, first[:5], last)] == ["whole", "part", "other"]
 
 
 def test_what_of_arguments_has_come() -> None:
-    assert run.held('{"a":1}', {"a": 1}) == "whole"
-    assert run.held('{"a"', {"a": 1}) == '{"a"'
-    assert run.held("{}", {"a": 1}) == "{}"
+    assert run.compare_arguments('{"a":1}', {"a": 1}) == "whole"
+    assert run.compare_arguments('{"a"', {"a": 1}) == '{"a"'
+    assert run.compare_arguments("{}", {"a": 1}) == "{}"
 
 
 def test_an_installer_is_quoted_without_addresses_and_paths() -> None:

@@ -35,7 +35,7 @@ def places(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def confined(places: Path, monkeypatch: pytest.MonkeyPatch) -> Confine:
+def set_bounds(places: Path, monkeypatch: pytest.MonkeyPatch) -> Confine:
     def confine(*names: str, tools: bool = False) -> None:
         environment = {"LOOP_INSPECTOR_DATA": str(places / "data")}
         value = bounds_text([str(places / name) for name in names], tools, environment)
@@ -51,15 +51,15 @@ def confined(places: Path, monkeypatch: pytest.MonkeyPatch) -> Confine:
     ("tree/link/seven.jsonl", False), ("secret/back.jsonl", True), ("served-too/eight.jsonl", False), (".", False),
     ("served/../secret/seven.jsonl", False), ("tree/../served/two.jsonl", True), ("tree-not-there", False),
 ])
-def test_only_what_was_served_is_read(name: str, opens: bool, places: Path, confined: Confine) -> None:
-    confined("served/one.jsonl", "tree")
+def test_only_what_was_served_is_read(name: str, opens: bool, places: Path, set_bounds: Confine) -> None:
+    set_bounds("served/one.jsonl", "tree")
     (first, *_) = open_paths([str(places / name)]).inputs
     assert (first.error is None) is opens
     assert opens or "outside of what was served" in (first.error or "")
 
 
-def test_a_folder_is_read_without_what_lies_outside(places: Path, confined: Confine) -> None:
-    confined("served/one.jsonl")
+def test_a_folder_is_read_without_what_lies_outside(places: Path, set_bounds: Confine) -> None:
+    set_bounds("served/one.jsonl")
     loaded = open_paths([str(places / "served")])
     assert [given.path for given in loaded.inputs[1:]] == [str(places / "served" / name)
                                                            for name in ("one.jsonl", "two.jsonl")]
@@ -67,9 +67,9 @@ def test_a_folder_is_read_without_what_lies_outside(places: Path, confined: Conf
 
 
 def test_without_paths_everything_is_read_and_without_a_variable_too(
-    places: Path, confined: Confine, monkeypatch: pytest.MonkeyPatch
+    places: Path, set_bounds: Confine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    confined()
+    set_bounds()
     assert open_paths([str(places / "secret" / "seven.jsonl")]).inputs[0].error is None
     monkeypatch.delenv(BOUNDS_VARIABLE)
     check_bounds("/")
@@ -81,10 +81,10 @@ def test_a_variable_that_says_nothing_lets_nothing_through(value: str) -> None:
     assert bounds_of({BOUNDS_VARIABLE: value}) == Bounds(anything=False, tools=False)
 
 
-def test_tools_and_messages_are_files_too(places: Path, confined: Confine) -> None:
+def test_tools_and_messages_are_files_too(places: Path, set_bounds: Confine) -> None:
     (places / "secret" / "x.json").write_text("[]")
     (places / "served" / "x.json").write_text('[{"name": "sun", "result": "yes"}]')
-    confined("served/one.jsonl")
+    set_bounds("served/one.jsonl")
     assert tools_of(str(places / "served" / "x.json"))[0][0].name == "sun"
     for read in (lambda path: json_file(path, "--messages"), tools_of):
         with pytest.raises(CallerError, match="outside of what was served"):
@@ -92,22 +92,22 @@ def test_tools_and_messages_are_files_too(places: Path, confined: Confine) -> No
 
 
 def test_python_tools_are_imported_only_where_they_are_allowed(
-    tmp_path: Path, confined: Confine, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, set_bounds: Confine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tools_of_a_tab.py").write_text(
         f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef sun() -> str:\n    return 'yes'\n")
     monkeypatch.chdir(tmp_path)
     for paths in ((), ("served/one.jsonl",)):
-        confined(*paths)
+        set_bounds(*paths)
         with pytest.raises(CallerError, match="only with `inspector serve --allow-tools`"):
             tools_of("tools_of_a_tab:sun")
     assert not (tmp_path / "ran").exists()
-    confined(tools=True)
+    set_bounds(tools=True)
     assert [tool.name for tool in tools_of("tools_of_a_tab:sun")[0]] == ["sun"]
     assert (tmp_path / "ran").exists()
 
 
-def test_nothing_else_is_listed(places: Path, confined: Confine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_else_is_listed(places: Path, set_bounds: Confine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Transcripts of agents, samples and recent files are names and first words of what is not served."""
     project = places / "claude" / "projects" / "p"
     project.mkdir(parents=True)
@@ -120,6 +120,6 @@ def test_nothing_else_is_listed(places: Path, confined: Confine, monkeypatch: py
     monkeypatch.setenv("XDG_STATE_HOME", str(places / "state"))
     environment = {"CLAUDE_CONFIG_DIR": str(places / "claude"), "HOME": str(places)}
     assert [each.path for each in transcripts(environment)] == [str(project / "mine.jsonl")]
-    confined("served/one.jsonl")
+    set_bounds("served/one.jsonl")
     assert transcripts({**environment, BOUNDS_VARIABLE: os.environ[BOUNDS_VARIABLE]}) == []
     assert [path for section in found_sections(os.environ) for path in section.paths] == [recent[1]]

@@ -62,7 +62,7 @@ def everything(found, response=1):
 
 
 @pytest.fixture(scope="module")
-def ran():
+def cut_call_view():
     return show(*cut_call_ran())
 
 
@@ -73,8 +73,8 @@ def test_traces_hold_what_was_said_only_where_that_is_the_form(form, said):
     assert any("a word of its own" in text for text in files.values()) is said
 
 
-def test_every_form_makes_files_of_a_name_of_its_own(ran):
-    made = [name for files in everything(ran).values() for name in files]
+def test_every_form_makes_files_of_a_name_of_its_own(cut_call_view):
+    made = [name for files in everything(cut_call_view).values() for name in files]
     assert len(made) == len(set(made)) == len(FORMS) + 2  # a session beside the bug report, metrics beside the traces
     assert all(form.about for form in FORMS.values())
 
@@ -234,7 +234,7 @@ def test_a_session_keeps_the_limits_under_which_it_was_recorded(tmp_path):
     assert '"limits"' not in form_files(several, "session")["sessions.jsonl"], "each file has limits of its own"
 
 
-def _recorded(key, messages, body, end="eof", **more):
+def _records(key, messages, body, end="eof", **more):
     """The records of one exchange of a session file."""
     asks = {"model": "m-1", "messages": messages, "tools": TOOLS, "max_tokens": 40}
     received = [] if body is None else [{"type": "bytes", "request": key, "text": json.dumps(body)}]
@@ -242,8 +242,8 @@ def _recorded(key, messages, body, end="eof", **more):
             {"type": "response", "request": key, "status": 200}, *received, {"type": "end", "request": key, "end": end}]
 
 
-HALF = _recorded("r1", ASKS, chat("Half", "length", tokens=40), place="request", ordinal=0)
-WAS_CUT = _recorded("r1", ASKS, chat(None, "length", call(CUT), tokens=40))
+HALF = _records("r1", ASKS, chat("Half", "length", tokens=40), place="request", ordinal=0)
+WAS_CUT = _records("r1", ASKS, chat(None, "length", call(CUT), tokens=40))
 OTHER_HISTORY = [*ASKS, {"role": "assistant", "content": "half, as the client wrote it"}, user("and then?")]
 
 
@@ -253,14 +253,14 @@ OTHER_HISTORY = [*ASKS, {"role": "assistant", "content": "half, as the client wr
      [("CUT CALL RUN", "unrecorded")]),
     ([*WAS_CUT, {"type": "tool_result", "request": "r1", "call_id": "call_a1b2c3d4e5", "text": "no", "is_error": True}],
      [("CALL HELD", "unrecorded")]),
-    ([*_recorded("r1", ASKS, chat("Half")), {"type": "cancel", "request": "r1"}], [("CANCELLED", "cancelled")]),
+    ([*_records("r1", ASKS, chat("Half")), {"type": "cancel", "request": "r1"}], [("CANCELLED", "cancelled")]),
     ([*HALF, {"type": "cancel", "request": "r1", "answered": True}], [("TRUNCATED", "cancelled")]),
-    ([*_recorded("r1", ASKS, None, "reset"), *_recorded("r2", ASKS, chat("Done"), retries="r1")],
+    ([*_records("r1", ASKS, None, "reset"), *_records("r2", ASKS, chat("Done"), retries="r1")],
      [("RETRIED", "completed")]),
-    ([*HALF, *_recorded("r2", OTHER_HISTORY, chat("Done"), place="continuation", ordinal=1)],
+    ([*HALF, *_records("r2", OTHER_HISTORY, chat("Done"), place="continuation", ordinal=1)],
      [("CUT, COMPLETED", "completed")]),
     ([*WAS_CUT[:-2], {"type": "bytes", "request": "r1", "text": json.dumps(chat(None, "tool_calls", call()))},
-      WAS_CUT[-1], *_recorded("r2", [*ASKS, user("Result: ok")], chat("Done"), place="request", ordinal=1)],
+      WAS_CUT[-1], *_records("r2", [*ASKS, user("Result: ok")], chat("Done"), place="request", ordinal=1)],
      [("COMPLETE", "completed")]),
 ])
 def test_a_session_keeps_what_its_file_says_beside_the_exchanges(form, records, told):
@@ -279,7 +279,7 @@ def test_a_session_keeps_what_its_file_says_beside_the_exchanges(form, records, 
 
 
 def test_a_session_keeps_how_a_connection_broke():
-    records = _recorded("r1", ASKS, None, "reset")
+    records = _records("r1", ASKS, None, "reset")
     found = show(data=lines({"loop_inspector_session": 1}, *records[:-1], {**records[-1], "problem": "h broke it"}))
     assert [turn.notice for turn in found.turns] == ["No answer came: h broke it."]
     again = show(data=form_files(found, "session")["session.jsonl"].encode())
@@ -297,16 +297,16 @@ def test_notes_and_policies_on_an_exchange_stay_in_a_session():
 
 def test_a_place_is_not_kept_where_the_exchange_before_is_left_out():
     """The place of a request follows the exchange before it in the file, which a report may not need."""
-    apart = _recorded("r0", [user("another matter")], chat("fine"))
-    found = show(data=lines({"loop_inspector_session": 1}, *apart, *_recorded(
+    apart = _records("r0", [user("another matter")], chat("fine"))
+    found = show(data=lines({"loop_inspector_session": 1}, *apart, *_records(
         "r1", ASKS, chat("Done"), place="continuation", ordinal=1)))
     content = session_of(found.responses[1:], "t", found.inputs)
     assert b'"place"' not in content
     assert b'"place"' in session_of(found.responses, "t", found.inputs)
 
 
-def test_a_fixture_is_a_test_that_passes_and_can_fail(ran, tmp_path):
-    (content,) = form_files(ran, "fixture", response=1).values()
+def test_a_fixture_is_a_test_that_passes_and_can_fail(cut_call_view, tmp_path):
+    (content,) = form_files(cut_call_view, "fixture", response=1).values()
     path = tmp_path / "recorded.py"
     path.write_text(content + "\n\ntest_recorded_response()\n", "utf-8")
     subprocess.run([sys.executable, str(path)], check=True, env=env_of())

@@ -82,13 +82,13 @@ def branch(first, name, heard, wanted, since) -> Node:  # type: ignore[no-untype
     return tree.add(tree.find(ORIGINAL), settings_of({"live": name}, wanted), since)[0]
 
 
-def simulated(path: str) -> View:
+def simulation(path: str) -> View:
     """The run in which a smaller budget cuts the recorded output again."""
     first = read(path)
     return view(rerun(first, settings_of({"simulate": "yes", "max_tokens": "2"}, first.settings)), view(first))
 
 
-def exported(seen: View, form: str, turn: int | None = None, step: int | None = None) -> str:
+def export_text(seen: View, form: str, turn: int | None = None, step: int | None = None) -> str:
     """The text of one form, for a turn and for the answer at a step."""
     facts = None if step is None else answer_at(seen, step)
     made = FORMS[form].make(ExportScope(seen, None if turn is None else seen.turns[turn - 1], facts))
@@ -101,19 +101,19 @@ def exported(seen: View, form: str, turn: int | None = None, step: int | None = 
 def test_a_bug_report_of_an_answer_that_a_stand_in_made_up_is_refused(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
     with pytest.raises(CallerError, match="turn 2 is SIMULATED, no provider sent it; R: report the original"):
-        exported(seen, "bug", 2)
+        export_text(seen, "bug", 2)
 
 
 def test_a_turn_beside_that_of_a_stand_in_is_reported_as_if_there_were_none(tmp_path: Path) -> None:
     path = two_turns(tmp_path)
     seen, original = stood_in(path, tmp_path, 2), view(read(path))
-    assert exported(seen, "bug", 1) == exported(original, "bug", 1)
-    assert "stand-in" not in exported(seen, "bug", 1)
+    assert export_text(seen, "bug", 1) == export_text(original, "bug", 1)
+    assert "stand-in" not in export_text(seen, "bug", 1)
 
 
 def test_a_simulated_turn_is_not_reported_though_its_recorded_answer_is_at_hand(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="turn 2 is SIMULATED"):
-        exported(simulated(two_turns(tmp_path)), "bug", 2)
+        export_text(simulation(two_turns(tmp_path)), "bug", 2)
 
 
 def test_a_turn_that_got_no_answer_in_this_run_is_not_reported(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_turn_that_got_no_answer_in_this_run_is_not_reported(tmp_path: Path) -
     seen = view(rerun(first, settings_of({"simulate": "yes", "max_tokens": "400"}, first.settings)), view(first))
     assert seen.turns[1].verdict.word == "UNANSWERED"
     with pytest.raises(CallerError, match="turn 2 has no provider's answer in this run; R: report the original"):
-        exported(seen, "bug", 2)
+        export_text(seen, "bug", 2)
 
 
 def test_an_edited_turn_that_nobody_was_asked_is_not_reported(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_edited_turn_that_nobody_was_asked_is_not_reported(tmp_path: Path) ->
     settings = settings_of(edit, first.settings)
     seen = view(rerun(first, settings, edit_step(first, settings.edits[0])), view(first))
     with pytest.raises(CallerError, match="turn 2 was edited, and no provider answered that; R: report the original"):
-        exported(seen, "bug", 2)
+        export_text(seen, "bug", 2)
 
 
 def test_every_reason_against_a_report_is_tried() -> None:
@@ -174,7 +174,7 @@ def provenance(session: str) -> str:
 
 def test_a_session_of_a_branch_holds_the_run_itself_and_says_who_gave_its_answers(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
-    session = exported(seen, "session")
+    session = export_text(seen, "session")
     assert provenance(session) == (
         "exported from a run with 2 answers recorded and 1 answer SIMULATED, sent by no provider, credentials masked")
     again = view(replay(open_case(open_paths(["-"], stdin=session.encode()))))
@@ -185,7 +185,7 @@ def test_a_session_of_a_branch_holds_the_run_itself_and_says_who_gave_its_answer
 
 
 def test_a_session_of_the_recording_is_exported_from_a_recording(tmp_path: Path) -> None:
-    session = exported(view(read(two_turns(tmp_path))), "session")
+    session = export_text(view(read(two_turns(tmp_path))), "session")
     assert provenance(session) == "exported from a recording, credentials masked"
 
 
@@ -197,46 +197,46 @@ def test_every_origin_has_its_words() -> None:
 
 def test_a_session_cannot_hold_answers_that_a_simulation_made(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="turn 1 has SIMULATED answers, which were never sent; md and json show them"):
-        exported(simulated(two_turns(tmp_path)), "session")
+        export_text(simulation(two_turns(tmp_path)), "session")
 
 
 @pytest.mark.parametrize("form", ["md", "html", "text"])
 @pytest.mark.parametrize(("made", "says"), [
     (lambda path, folder: stood_in(path, folder, 2), ("SIMULATED response 4", "SIMULATED: answered by a stand-in",
                                                       "-stand-in.jsonl", MADE_UP_MARK)),
-    (lambda path, folder: simulated(path), ("SIMULATED response of step 2", "max_tokens=2")),
+    (lambda path, folder: simulation(path), ("SIMULATED response of step 2", "max_tokens=2")),
 ])
 def test_a_document_names_the_made_answers_and_their_file(
     form: str, made: Callable[[str, Path], View], says: Iterable[str], tmp_path: Path
 ) -> None:
     seen = made(two_turns(tmp_path), tmp_path)
-    text = exported(seen, form).replace("\\", "")
+    text = export_text(seen, form).replace("\\", "")
     for each in says:
         assert each in text
     assert "ettings of this run: " in text
 
 
 def test_a_document_of_the_recording_has_no_settings_and_no_other_files(tmp_path: Path) -> None:
-    text = exported(view(read(two_turns(tmp_path))), "md")
+    text = export_text(view(read(two_turns(tmp_path))), "md")
     assert "Settings of this run" not in text
     assert text.count("two.har") == 1
-    assert "settings" not in json.loads(exported(view(read(two_turns(tmp_path))), "json"))
+    assert "settings" not in json.loads(export_text(view(read(two_turns(tmp_path))), "json"))
 
 
 def test_the_document_of_a_what_if_names_its_settings_and_their_steps(tmp_path: Path) -> None:
     first = read(two_turns(tmp_path))
     wanted = settings_of({"continuation_max_attempts": "1"}, first.settings)
-    made = json.loads(exported(view(rerun(first, wanted, 3), view(first)), "json"))
+    made = json.loads(export_text(view(rerun(first, wanted, 3), view(first)), "json"))
     assert made["settings"] == "attempts=1 from step 4"
 
 
 def test_the_text_says_that_a_simulated_answer_is_in_no_file(tmp_path: Path) -> None:
-    text = exported(simulated(two_turns(tmp_path)), "text")
+    text = export_text(simulation(two_turns(tmp_path)), "text")
     assert "SIMULATED response of step 2 (in no file: cut again at max_tokens 2)" in text
 
 
 def test_a_merged_text_that_was_made_up_says_so_above_it(tmp_path: Path) -> None:
-    text = exported(stood_in(two_turns(tmp_path), tmp_path, 2), "md")
+    text = export_text(stood_in(two_turns(tmp_path), tmp_path, 2), "md")
     assert text.count("### Merged text\n") == 1
     assert text.count("### Merged text, SIMULATED\n") == 1
 
@@ -244,7 +244,7 @@ def test_a_merged_text_that_was_made_up_says_so_above_it(tmp_path: Path) -> None
 def test_a_request_to_a_stand_in_cannot_be_sent_again(tmp_path: Path) -> None:
     seen = stood_in(two_turns(tmp_path), tmp_path, 2)
     with pytest.raises(CallerError, match="SIMULATED response 4: no provider was asked; choose a recorded one"):
-        exported(seen, "curl", step=len(seen.steps) - 1)
+        export_text(seen, "curl", step=len(seen.steps) - 1)
 
 
 def test_a_fixture_of_a_made_up_answer_is_not_called_recorded(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_fixture_of_a_made_up_answer_is_not_called_recorded(tmp_path: Path) ->
     assert name == "test_session_simulated_4.py"
     assert content.startswith('"""openai_chat, SIMULATED response 4."""')
     assert "def test_simulated_response" in content
-    assert '"""Recorded: openai_chat, response 1."""' in exported(seen, "fixture", step=1)
+    assert '"""Recorded: openai_chat, response 1."""' in export_text(seen, "fixture", step=1)
 
 
 def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake: Fake) -> None:
@@ -262,11 +262,11 @@ def test_a_live_answer_says_so_in_every_form_that_names_it(tmp_path: Path, fake:
     seen = asked_live(write_two_turns(fake.url, tmp_path / "s.har"), tmp_path, 1)
     at = seen.turns[0].run.deciding_step
     for form in ("md", "html", "text"):
-        assert "LIVE response 4" in exported(seen, form)
-        assert "LIVE: asked again" in exported(seen, form)
-    assert '"""openai_chat, LIVE response 4."""' in exported(seen, "fixture", step=at)
-    assert chat_url(fake.url) in exported(seen, "curl", step=at)
-    assert json.loads(exported(seen, "json"))["responses"][3]["fidelity"] == "LIVE"
+        assert "LIVE response 4" in export_text(seen, form)
+        assert "LIVE: asked again" in export_text(seen, form)
+    assert '"""openai_chat, LIVE response 4."""' in export_text(seen, "fixture", step=at)
+    assert chat_url(fake.url) in export_text(seen, "curl", step=at)
+    assert json.loads(export_text(seen, "json"))["responses"][3]["fidelity"] == "LIVE"
 
 
 @pytest.mark.parametrize("form", ["otlp", "otlp-content"])

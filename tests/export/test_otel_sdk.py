@@ -46,7 +46,7 @@ NOW = 1_700_000_000 * 10**9
 SCENES = {"continued": cut_text(*PARTS), "ran a cut call": cut_call_ran()}
 
 
-def emitted(spans: Sequence[OtelSpan]) -> dict[str, Any]:
+def spans_by_id(spans: Sequence[OtelSpan]) -> dict[str, Any]:
     """What an exporter is given, by span id."""
     kept, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(kept))
@@ -57,7 +57,7 @@ def emitted(spans: Sequence[OtelSpan]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SCENES)
 def test_spans_arrive_as_they_were_mapped(name: str) -> None:
     spans = telemetry.spans(show(*SCENES[name]), NOW, with_content=True)
-    arrived = emitted(spans)
+    arrived = spans_by_id(spans)
     assert len(arrived) == len(spans)
     assert len({span.context.trace_id for span in arrived.values()}) == 1
     for span, own in zip(sorted(arrived.values(), key=lambda each: (each.parent is not None, each.start_time)),
@@ -91,7 +91,7 @@ def test_otlp_json_says_what_the_sdk_says(name: str) -> None:
     written = json.loads(telemetry.traces(spans))["resourceSpans"][0]["scopeSpans"][0]["spans"]
     again = telemetry.spans(show(*SCENES[name]), NOW)
     assert telemetry.traces(spans) == telemetry.traces(again), "the same file, the same ids"
-    by_place = sorted(emitted(spans).values(), key=lambda each: (each.parent is not None, each.start_time))
+    by_place = sorted(spans_by_id(spans).values(), key=lambda each: (each.parent is not None, each.start_time))
     for row, span in zip(written, by_place, strict=True):
         assert (row["name"], int(row["startTimeUnixNano"]), int(row["endTimeUnixNano"])) == (
             span.name, span.start_time, span.end_time)
@@ -219,7 +219,7 @@ class Point:
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def exporters(monkeypatch: pytest.MonkeyPatch) -> None:
     registered = {
         "opentelemetry_traces_exporter": [Point("otlp_proto_http", Spans)],
         "opentelemetry_metrics_exporter": [Point("otlp_proto_http", Metrics)],
@@ -229,7 +229,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Metrics, "given", [])
 
 
-def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, installed: None) -> None:
+def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", f"One {KEY}, two.", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--key-env", "MINE"),
@@ -245,7 +245,7 @@ def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, insta
 
 
 def test_what_was_said_goes_along_when_it_is_asked_for(
-    run_cli: Ran, fake: Fake, tmp_path: Path, installed: None
+    run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--otel-content",
@@ -257,7 +257,7 @@ def test_what_was_said_goes_along_when_it_is_asked_for(
 
 
 def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
-    run_cli: Ran, fake: Fake, tmp_path: Path, installed: None, monkeypatch: pytest.MonkeyPatch
+    run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
     monkeypatch.setattr(Spans, "result", SpanExportResult.FAILURE)
@@ -271,7 +271,7 @@ def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
     ({"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/json"}, "no exporter for OTEL_METRICS_EXPORTER=otlp"),
 ])
 def test_an_exporter_that_is_not_there_is_told_before_anything_is_sent(
-    run_cli: Ran, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, installed: None
+    run_cli: Ran, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, exporters: None
 ) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"), environment=environment)
     assert done.returncode == 2
@@ -286,7 +286,7 @@ def test_an_exporter_that_is_not_there_is_told_before_anything_is_sent(
 def test_the_protocol_names_the_exporter(protocol: str, registered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def kept(name: str, exporter: Any) -> Any:
+    def make_point(name: str, exporter: Any) -> Any:
         def make() -> Any:
             made.append(name)
             return exporter()
@@ -296,14 +296,14 @@ def test_the_protocol_names_the_exporter(protocol: str, registered: str, monkeyp
     def points(group: str) -> list[Point]:
         exporter = Metrics if "metrics" in group else Spans
         others = {"otlp_proto_http", "otlp_proto_grpc"} if protocol else {registered}
-        return [kept(name, exporter) for name in others]
+        return [make_point(name, exporter) for name in others]
 
     monkeypatch.setattr(otel_sdk, "entry_points", points)
     telemetry.sink({"OTEL_EXPORTER_OTLP_PROTOCOL": protocol})
     assert made == [registered, registered]
 
 
-def test_an_exporter_that_cannot_be_made_is_one_line(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exporter_that_cannot_be_made_is_one_line(exporters: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         raise ValueError("no endpoint at http://user:word@h")
 

@@ -44,19 +44,19 @@ def of(seen: View, operation: str, **more: Any) -> list[OtelSpan]:
     return [span for span in spans(seen, NOW, **more) if span.attributes[conventions.OPERATION] == operation]
 
 
-def timed(pair: dict[str, Any], started: Any = None, took: float | None = None) -> dict[str, Any]:
+def with_times(pair: dict[str, Any], started: Any = None, took: float | None = None) -> dict[str, Any]:
     times = {"started": started, "duration_ms": took}
     return {**pair, **{name: value for name, value in times.items() if value is not None}}
 
 
 @pytest.fixture(scope="module")
-def ran() -> View:
+def run() -> View:
     return show(*cut_call_ran())
 
 
-def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
-    first = of(ran, "chat")[0]
-    response = ran.responses[0].exchange.response
+def test_an_answer_has_the_providers_word_and_ours_beside_it(run: View) -> None:
+    first = of(run, "chat")[0]
+    response = run.responses[0].exchange.response
     assert first.name == f"chat {first.attributes[conventions.REQUEST_MODEL]}"
     assert first.kind == "client"
     asked_for = (
@@ -70,16 +70,16 @@ def test_an_answer_has_the_providers_word_and_ours_beside_it(ran: View) -> None:
         conventions.OUTPUT_TOKENS: 40}
     assert first.attributes["loop_inspector.stop.normalized"] == "max_tokens"
     assert set(first.attributes["loop_inspector.stop.rules"]) == {  # type: ignore[arg-type]
-        seen.rule for seen in ran.responses[0].judgement.stop.evidence}
+        seen.rule for seen in run.responses[0].judgement.stop.evidence}
 
 
-def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(ran: View) -> None:
-    (turn,), (tool,) = of(ran, "invoke_agent"), of(ran, "execute_tool")
+def test_a_cut_call_that_ran_is_an_error_of_the_turn_and_of_the_tool(run: View) -> None:
+    (turn,), (tool,) = of(run, "invoke_agent"), of(run, "execute_tool")
     assert (turn.error, turn.attributes[conventions.ERROR_TYPE]) == ("cut_call_run", "cut_call_run")
     assert (tool.name, tool.error, tool.attributes["loop_inspector.call.admission"]) == (
         "execute_tool write_file", "held", "held")
     assert tool.attributes[conventions.TOOL_CALL_ID] == "call_a1b2c3d4e5"
-    (called,) = of(ran, "chat")[0].events
+    (called,) = of(run, "chat")[0].events
     assert called.attributes["loop_inspector.call.admission"] == "held"
     assert called.attributes[conventions.TOOL_NAME] == "write_file"
 
@@ -174,17 +174,17 @@ def test_what_was_said_is_sent_only_when_asked_for_and_keys_never(with_content: 
     assert bool({name for span in made for name in span.attributes} & contents) is with_content
 
 
-def test_content_is_the_conventions_json(ran: View) -> None:
-    first, (tool,) = of(ran, "chat", with_content=True)[0], of(ran, "execute_tool", with_content=True)
+def test_content_is_the_conventions_json(run: View) -> None:
+    first, (tool,) = of(run, "chat", with_content=True)[0], of(run, "execute_tool", with_content=True)
     (said,) = json.loads(str(first.attributes[conventions.OUTPUT_MESSAGES]))
     assert (said["role"], said["finish_reason"]) == ("assistant", "length")
     (call,) = [part for part in said["parts"] if part["type"] == "tool_call"]
-    cut = ran.responses[0].exchange.response.tool_calls[0].arguments
+    cut = run.responses[0].exchange.response.tool_calls[0].arguments
     assert call["arguments"] == cut, "arguments that were cut stay the text that they are"
     history = json.loads(str(first.attributes[conventions.INPUT_MESSAGES]))
     assert {message["role"] for message in history} <= {"user", "assistant", "tool"}
     assert tool.attributes[conventions.TOOL_ARGUMENTS] == cut
-    assert tool.attributes[conventions.TOOL_RESULT] == ran.responses[1].exchange.request.messages[-1].results[0].text  # type: ignore[union-attr]
+    assert tool.attributes[conventions.TOOL_RESULT] == run.responses[1].exchange.request.messages[-1].results[0].text  # type: ignore[union-attr]
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -210,13 +210,13 @@ def test_a_moment(written: str | None, expected: int | None) -> None:
     assert moment(written) == expected
 
 
-def recorded(*times: tuple[Any, float | None]) -> View:
-    made = [timed(pair, *when) for pair, when in zip(cut_text(*SHORT), times, strict=True)]
+def view_with_times(*times: tuple[Any, float | None]) -> View:
+    made = [with_times(pair, *when) for pair, when in zip(cut_text(*SHORT), times, strict=True)]
     return show(*made)
 
 
 def test_recorded_times_are_kept() -> None:
-    seen = recorded((T0, 1500), ("2026-01-02T03:04:08Z", 500), ("2026-01-02T03:04:09Z", 250))
+    seen = view_with_times((T0, 1500), ("2026-01-02T03:04:08Z", 500), ("2026-01-02T03:04:09Z", 250))
     turn, *answers = spans(seen, NOW)
     second = 10**9
     assert [(span.start - T0_NS, span.end - T0_NS) for span in answers] == [
@@ -230,7 +230,7 @@ def test_recorded_times_are_kept() -> None:
 
 
 def test_without_times_there_is_an_order_and_no_length() -> None:
-    seen = recorded((None, None), (None, None), (None, None))
+    seen = view_with_times((None, None), (None, None), (None, None))
     turn, *answers = spans(seen, NOW)
     assert [(span.start, span.end) for span in answers] == [(NOW + at * 1_000,) * 2 for at in range(3)]
     assert {span.attributes["loop_inspector.times"] for span in (turn, *answers)} == {"order"}
@@ -241,7 +241,7 @@ def test_without_times_there_is_an_order_and_no_length() -> None:
 
 
 def test_half_of_the_times() -> None:
-    seen = recorded((T0, None), (None, 500), (None, None))
+    seen = view_with_times((T0, None), (None, 500), (None, None))
     turn, *answers = spans(seen, NOW)
     assert [span.attributes["loop_inspector.times"] for span in answers] == ["start", "length", "order"]
     assert [span.end - span.start for span in answers] == [0, 500_000_000, 0]
@@ -271,8 +271,8 @@ def test_metrics_of_a_turn_that_was_continued() -> None:
     assert set(by) <= set(conventions.INSTRUMENTS)
 
 
-def test_calls_are_counted_by_what_the_gate_said(ran: View) -> None:
-    calls = [point for point in points(ran) if point.name == conventions.CALLS]
+def test_calls_are_counted_by_what_the_gate_said(run: View) -> None:
+    calls = [point for point in points(run) if point.name == conventions.CALLS]
     assert [(point.value, point.attributes["loop_inspector.call.admission"]) for point in calls] == [(1, "held")]
 
 
@@ -287,7 +287,7 @@ def test_only_the_turns_that_were_asked_for() -> None:
 def test_every_metric_is_made_of_some_session() -> None:
     """Sample 05 and the three below have them all."""
     streamed = json.loads(json.dumps(cut_text(*SHORT)))
-    apart = [timed(each, f"2026-01-02T03:04:{second:02}Z", 5) for second, each in enumerate(streamed)]
+    apart = [with_times(each, f"2026-01-02T03:04:{second:02}Z", 5) for second, each in enumerate(streamed)]
     made = {point.name for scene in (cut_text(*SHORT), apart, cut_call_ran()) for point in points(show(*scene))}
     limited = points(show(*cut_text(*PARTS, "more", "and more", last="length")))
     found = made | {point.name for point in limited}

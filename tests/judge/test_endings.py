@@ -33,7 +33,7 @@ THOUGHT = ReasoningPart("I should write the file.")
 DONE = At(start=10, end=16)
 
 
-def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQUEST, **fields: Any) -> Judgement:
+def judge_end(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQUEST, **fields: Any) -> Judgement:
     return judge(reply(stop, *parts, **fields), request)
 
 
@@ -59,7 +59,7 @@ def seen(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None = REQU
     ((ToolCall(None, "", ""),), Ending.EMPTY_ANSWER),
 ])
 def test_what_ends_an_answer_that_only_looks_finished(parts: tuple[Any, ...], ending: Ending | None) -> None:
-    found = seen(*parts)
+    found = judge_end(*parts)
     assert found.ending is ending
     assert found.stop.raw == "stop"
     if ending is not None:
@@ -71,38 +71,38 @@ def test_what_ends_an_answer_that_only_looks_finished(parts: tuple[Any, ...], en
 
 def test_reasoning_in_the_text_is_quoted() -> None:
     text = " <think>I should write the file."
-    assert seen(text).stop.evidence[-1].quote == FactQuote("text", 1, len(text))
+    assert judge_end(text).stop.evidence[-1].quote == FactQuote("text", 1, len(text))
 
 
 def test_a_tool_word_without_a_call_is_no_call() -> None:
     for parts in ((), ("I will",), (THOUGHT,), (ToolCall(None, "", ""),)):
-        found = seen(*parts, stop=Stop.TOOL_CALL)
+        found = judge_end(*parts, stop=Stop.TOOL_CALL)
         assert (found.ending, found.stop.normalized, found.stop.detail) == (Ending.NO_CALL, Stop.TOOL_CALL, "no_calls")
-    assert seen(MARKUP, stop=Stop.TOOL_CALL).ending is Ending.CALL_LEAKED, "here it is"
-    assert seen(call(), stop=Stop.TOOL_CALL).ending is None
+    assert judge_end(MARKUP, stop=Stop.TOOL_CALL).ending is Ending.CALL_LEAKED, "here it is"
+    assert judge_end(call(), stop=Stop.TOOL_CALL).ending is None
 
 
 def test_messages_that_only_announce_what_comes_next_are_commentary() -> None:
-    assert seen("First I read the rules.", native={"phase": "commentary"}).ending is Ending.COMMENTARY_ONLY
-    assert seen("All done.", native={"phase": "final_answer"}).ending is None
+    assert judge_end("First I read the rules.", native={"phase": "commentary"}).ending is Ending.COMMENTARY_ONLY
+    assert judge_end("All done.", native={"phase": "final_answer"}).ending is None
     picture = OpaquePart("image", "{}")
-    assert seen("Here it comes.", picture, native={"phase": "commentary"}).ending is None
+    assert judge_end("Here it comes.", picture, native={"phase": "commentary"}).ending is None
 
 
 @pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
 def test_an_answer_that_does_not_look_finished_is_none_of_these(stop: Stop) -> None:
-    assert seen(stop=stop).ending is None
-    assert seen(MARKUP, stop=stop).ending is None
+    assert judge_end(stop=stop).ending is None
+    assert judge_end(MARKUP, stop=stop).ending is None
 
 
 def test_the_evidence_is_the_word_or_the_characters() -> None:
     word = StopReason(Stop.END_TURN, "stop", None, (Evidence("openai_chat.stop_reasons", DONE, "stop"),))
     empty = judge(replace(reply(Stop.END_TURN), stop_reason=word), REQUEST)
     assert empty.findings[0].at == DONE
-    leak = seen(f"So: {MARKUP}").findings[0]
+    leak = judge_end(f"So: {MARKUP}").findings[0]
     assert leak.quote == FactQuote("text", 4, 4 + MARKUP.index('write"') + len("write"))
-    assert seen(ReasoningPart(MARKUP)).findings[0].quote == FactQuote("reasoning", 0,
-                                                                      MARKUP.index('write"') + len("write"))
+    assert judge_end(ReasoningPart(MARKUP)).findings[0].quote == FactQuote("reasoning", 0,
+                                                                           MARKUP.index('write"') + len("write"))
 
 
 # -- what is visible -------------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ def test_the_evidence_is_the_word_or_the_characters() -> None:
         ("result", "iVBORw0KGgo="), ("results", [{"text": "a"}]), ("outputs", [{"logs": "2"}]), ("output", "4"))),
 ])
 def test_whatever_is_not_known_to_show_nothing_is_visible(part: Any) -> None:
-    assert seen(part).ending is None
-    assert seen(THOUGHT, part).ending is None
+    assert judge_end(part).ending is None
+    assert judge_end(THOUGHT, part).ending is None
 
 
 @pytest.mark.parametrize("part", [
@@ -129,8 +129,8 @@ def test_whatever_is_not_known_to_show_nothing_is_visible(part: Any) -> None:
     ToolCall("s1", "x", "no JSON", True, CallKind.SERVER),
 ])
 def test_what_only_belongs_to_other_parts_shows_nothing(part: Any) -> None:
-    assert seen(part).ending is Ending.EMPTY_ANSWER
-    assert seen(THOUGHT, part).ending is Ending.REASONING_ONLY
+    assert judge_end(part).ending is Ending.EMPTY_ANSWER
+    assert judge_end(THOUGHT, part).ending is Ending.REASONING_ONLY
 
 
 @pytest.mark.parametrize(("api", "body"), [
@@ -154,7 +154,7 @@ def test_a_text_that_is_null_or_absent_shows_nothing_in_any_format(api: str, bod
 
 @pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
 def test_what_was_sent_and_not_read_may_have_been_the_answer(rule: str) -> None:
-    assert seen(findings=(Finding(rule, Severity.WARNING, "x"),)).ending is None
+    assert judge_end(findings=(Finding(rule, Severity.WARNING, "x"),)).ending is None
 
 
 def test_a_refusal_is_visible() -> None:
@@ -174,11 +174,11 @@ def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict
     asked = replace(REQUEST, extra=extra)
     assert stop_strings(asked) == ("END",)
     for parts in ((), (THOUGHT,)):
-        found = seen(*parts, request=asked)
+        found = judge_end(*parts, request=asked)
         assert found.ending is not None
         assert not found.ending_sure
         assert found.findings[0].severity is Severity.WARNING
-    assert seen(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
+    assert judge_end(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
 
 
 @pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat"])
@@ -204,21 +204,21 @@ def test_a_format_of_several_makers_may_not_tell_of_a_stop_string() -> None:
 @pytest.mark.parametrize("field", ["stop_reason", "matched_stop"])
 def test_a_server_that_names_what_it_hit_is_believed(field: str) -> None:
     asked = replace(REQUEST, extra={"stop": ["END"]})
-    assert seen(request=asked, native={field: "END"}).ending is None
-    token = seen(request=asked, native={field: "151645"})
+    assert judge_end(request=asked, native={field: "END"}).ending is None
+    token = judge_end(request=asked, native={field: "151645"})
     assert (token.ending, token.ending_sure) == (Ending.EMPTY_ANSWER, True), "a token's number is no string"
 
 
 def test_what_a_stop_string_ended_is_quiet() -> None:
     assert judge(reply(Stop.END_TURN, raw="stop_sequence"), REQUEST).ending is None
-    assert seen(native={"native_finish_reason": "stop_sequence"}).ending is None
+    assert judge_end(native={"native_finish_reason": "stop_sequence"}).ending is None
     titan = b'{"results": [{"outputText": "", "completionReason": "STOP_CRITERIA_MET"}]}'
     assert judge(decode("bedrock_invoke", [titan]), REQUEST).ending is None
 
 
 @pytest.mark.parametrize("native", [{"stop_reason": "</s>"}, {"native_finish_reason": "stop_sequence"}])
 def test_a_tool_word_without_a_call_is_no_answer_though_a_stop_string_was_hit(native: dict[str, str]) -> None:
-    assert seen("I will write it.", stop=Stop.TOOL_CALL, native=native).ending is Ending.NO_CALL
+    assert judge_end("I will write it.", stop=Stop.TOOL_CALL, native=native).ending is Ending.NO_CALL
 
 
 # -- silence that is wanted ------------------------------------------------------------------------------------------
@@ -226,11 +226,11 @@ def test_a_tool_word_without_a_call_is_no_answer_though_a_stop_string_was_hit(na
 
 @pytest.mark.parametrize("parts", [(), (THOUGHT,)])
 def test_silence_may_be_what_was_asked_for(parts: tuple[Any, ...]) -> None:
-    found, silent = seen(*parts), replace(STRICT, allow_silence=True)
+    found, silent = judge_end(*parts), replace(STRICT, allow_silence=True)
     assert policy_ending(STRICT, found) is found.ending
     assert policy_ending(silent, found) is None
-    assert policy_ending(silent, seen(MARKUP)) is Ending.CALL_LEAKED
+    assert policy_ending(silent, judge_end(MARKUP)) is Ending.CALL_LEAKED
 
 
 def test_a_loop_that_goes_by_the_providers_words_does_not_look() -> None:
-    assert policy_ending(replace(STRICT, reads=ReasonSource.MAPPED), seen()) is None
+    assert policy_ending(replace(STRICT, reads=ReasonSource.MAPPED), judge_end()) is None

@@ -148,28 +148,29 @@ def test_the_same_words_mean_nothing_in_plain_json_schema() -> None:
 LIST = {"type": "array", "items": {"$ref": "#/$defs/e"}}
 
 
-def parted(*parts: dict[str, Any], by: str = "anyOf", ref: str = "#/$defs/e", **more: Any) -> Tool:
+def union_tool(*parts: dict[str, Any], by: str = "anyOf", ref: str = "#/$defs/e", **more: Any) -> Tool:
     """A tool whose parameter is one of these parts, which may refer to each other."""
     return Tool("f", {"type": "object", "properties": {"x": {"$ref": ref}}, "$defs": {"e": {by: [*parts], **more}}})
 
 
-def nested(depth: int, inner: Any) -> Any:
-    return {"x": inner} if depth == 0 else {"x": [nested(depth - 1, inner)["x"]]}
+def nest(depth: int, inner: Any) -> Any:
+    return {"x": inner} if depth == 0 else {"x": [nest(depth - 1, inner)["x"]]}
 
 
-def chained(size: int) -> Tool:
+def chain_tool(size: int) -> Tool:
     """A schema of a few lines each of whose parts refers to the next one twice."""
     parts = {f"a{at}": {"allOf": [{"$ref": f"#/$defs/a{at + 1}"}] * 2} for at in range(size)}
     return Tool("f", {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**parts, f"a{size}": {"type": "string"}}})
 
 
 @pytest.mark.parametrize(("tool", "value"), [
-    (parted({"type": "string"}, LIST, LIST, by="oneOf"), nested(40, 1)),
-    (parted(LIST, {"$ref": "#/$defs/e/anyOf/0"}), nested(40, 1)),
-    (parted(LIST, {"type": "array", "items": {"$ref": "#e"}}, ref="#e", **{"$anchor": "e"}), nested(40, 1)),
-    (parted({"items": {"$ref": "#"}}, {"items": {"$ref": "e"}}, {"type": "null"}, by="allOf", ref="e", **{"$id": "e"}),
-     nested(40, 1)),
-    (chained(60), {"x": "a"}),
+    (union_tool({"type": "string"}, LIST, LIST, by="oneOf"), nest(40, 1)),
+    (union_tool(LIST, {"$ref": "#/$defs/e/anyOf/0"}), nest(40, 1)),
+    (union_tool(LIST, {"type": "array", "items": {"$ref": "#e"}}, ref="#e", **{"$anchor": "e"}), nest(40, 1)),
+    (union_tool({"items": {"$ref": "#"}}, {"items": {"$ref": "e"}}, {"type": "null"}, by="allOf", ref="e",
+                **{"$id": "e"}),
+     nest(40, 1)),
+    (chain_tool(60), {"x": "a"}),
     (Tool("f", {"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}}),
      json.loads('{"a":' * 60 + "1" + "}" * 60)),
 ])
@@ -179,10 +180,11 @@ def test_a_schema_that_would_be_checked_for_ever_is_not_checked(tool: Tool, valu
 
 
 @pytest.mark.parametrize(("tool", "value"), [
-    (parted({"type": "string"}, LIST, by="oneOf"), nested(90, "a")),
-    (parted({"type": "string"}, LIST, LIST), nested(6, "a")),
-    (parted({"type": "array", "items": {"$ref": "#/$defs/e/anyOf/1"}}, {"type": "integer"}), {"x": [*range(9_000)]}),
-    (chained(6), {"x": "a"}),
+    (union_tool({"type": "string"}, LIST, by="oneOf"), nest(90, "a")),
+    (union_tool({"type": "string"}, LIST, LIST), nest(6, "a")),
+    (union_tool({"type": "array", "items": {"$ref": "#/$defs/e/anyOf/1"}}, {"type": "integer"}),
+     {"x": [*range(9_000)]}),
+    (chain_tool(6), {"x": "a"}),
     (Tool("f", {"$ref": "#"}), {"x": "a"}),
     (Tool("f", {"$defs": {"a/b": {"type": "object"}}, "$ref": "#/$defs/a~1b"}), {"x": "a"}),
 ])
@@ -214,7 +216,7 @@ def test_arguments_that_are_nested_too_deeply_for_the_validator_never_run(levels
     assert found.endswith(problem)
 
 
-def patterned(pattern: str) -> Tool:
+def pattern_tool(pattern: str) -> Tool:
     return Tool("f", {"properties": {"x": {"type": "string", "pattern": pattern}}})
 
 
@@ -234,8 +236,8 @@ def patterned(pattern: str) -> Tool:
     ("^-?[^ ]{300,3000}$", "a" * 400),
 ], ids=range(12))
 def test_ordinary_patterns_are_checked(pattern: str, text: str) -> None:
-    assert schema_problems(patterned(pattern), {"x": text}) == ()
-    (found,) = schema_problems(patterned(pattern), {"x": "\n"})
+    assert schema_problems(pattern_tool(pattern), {"x": text}) == ()
+    (found,) = schema_problems(pattern_tool(pattern), {"x": "\n"})
     assert "does not match" in found
 
 
@@ -250,7 +252,7 @@ def test_ordinary_patterns_are_checked(pattern: str, text: str) -> None:
 def test_no_pattern_takes_long(pattern: str, text: str) -> None:
     """Each of them took between one second and a minute."""
     before = time.process_time()
-    (found,) = schema_problems(patterned(pattern), {"x": text})
+    (found,) = schema_problems(pattern_tool(pattern), {"x": text})
     assert time.process_time() - before < 2
     assert found == TOO_COSTLY_PATTERNS or "backtracking" in found
 
@@ -287,7 +289,7 @@ def test_a_pattern_that_is_given_up_never_accepts_a_value(of: str) -> None:
 def test_a_call_that_is_too_long_for_the_patterns_of_its_tool_never_runs() -> None:
     call = {"id": "c", "function": {"name": "f", "arguments": json.dumps({"x": "a" * 4_000})}}
     body = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-    tool = {"type": "function", "function": {"name": "f", "parameters": patterned(MANY).schema}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": pattern_tool(MANY).schema}}
     request = {"model": "m", "messages": [], "tools": [tool]}
     (verdict,) = read("openai_chat", json.dumps(body).encode(), request=request).calls
     assert (verdict.admission, verdict.problems) == ("rejected", (TOO_COSTLY_PATTERNS,))

@@ -30,8 +30,8 @@ def chain(*keywords: str, reference: str = "$ref") -> dict[str, Any]:
     return {"$defs": parts, **parts["p0"]}
 
 
-def nested(levels: int, *, of: type) -> Any:
-    return 1 if not levels else {"a": nested(levels - 1, of=of)} if of is dict else [nested(levels - 1, of=of)]
+def nest(levels: int, *, of: type) -> Any:
+    return 1 if not levels else {"a": nest(levels - 1, of=of)} if of is dict else [nest(levels - 1, of=of)]
 
 
 @pytest.mark.parametrize("keyword", ON_THE_VALUE)
@@ -49,7 +49,7 @@ def test_every_kind_of_reference_is_followed(reference: str) -> None:
 @pytest.mark.parametrize("keyword", ON_MEMBERS)
 def test_a_member_is_checked_twice_by_each_part(keyword: str) -> None:
     other = "additionalProperties" if keyword != "additionalProperties" else "properties"
-    value = nested(LEVELS, of=dict)
+    value = nest(LEVELS, of=dict)
     assert is_costly(chain(keyword, other), value)
     assert not is_costly(chain(keyword), value)
     assert not is_costly(chain(keyword, other), {"b": 1})
@@ -58,7 +58,7 @@ def test_a_member_is_checked_twice_by_each_part(keyword: str) -> None:
 @pytest.mark.parametrize("keyword", ON_ELEMENTS)
 def test_an_element_is_checked_twice_by_each_part(keyword: str) -> None:
     other = "contains" if keyword != "contains" else "items"
-    value = nested(LEVELS, of=list)
+    value = nest(LEVELS, of=list)
     assert is_costly(chain(keyword, other), value)
     assert not is_costly(chain(keyword), value)
 
@@ -77,7 +77,7 @@ def test_many_elements_are_checked_once_each() -> None:
 
 
 def test_what_is_nested_too_deeply_to_be_counted_is_costly() -> None:
-    assert is_costly({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}, nested(800, of=list))
+    assert is_costly({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}, nest(800, of=list))
 
 
 @pytest.mark.parametrize("element", [0, True, None, "", "a"])

@@ -52,7 +52,7 @@ NAME = "20260131-235959-000000"
 CHAT = "openai_chat"
 
 
-class Ended(NamedTuple):
+class Outcome(NamedTuple):
     """How a command ended."""
 
     code: int
@@ -60,17 +60,17 @@ class Ended(NamedTuple):
     err: str
 
 
-Ran = Callable[..., Ended]
+Runner = Callable[..., Outcome]
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Ran:
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Runner:
     """Runs `inspector` in this process, its data in a folder of its own."""
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / "data"))
     for name in ("LOOP_INSPECTOR_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*words: str, environment: Mapping[str, str] | None = None) -> Ended:
+    def run(*words: str, environment: Mapping[str, str] | None = None) -> Outcome:
         for name, value in (environment or {}).items():
             monkeypatch.setenv(name, value)
         importlib.invalidate_caches()
@@ -79,7 +79,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
             cli.run()
         said = capsys.readouterr()
         code = ended.value.code
-        return Ended(code if isinstance(code, int) else 0, said.out, said.err)
+        return Outcome(code if isinstance(code, int) else 0, said.out, said.err)
 
     return run
 
@@ -88,7 +88,7 @@ def says(text: str, stop: Stop = Stop.END_TURN, *calls: ToolCall) -> Callable[[P
     return streams(CHAT, answer(CHAT, text, stop, *calls))
 
 
-def document(done: Ended) -> Any:
+def document(done: Outcome) -> Any:
     return json.loads(done.out)
 
 
@@ -96,11 +96,11 @@ def document(done: Ended) -> Any:
 
 
 def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_here: Runner, fake: Fake, tmp_path: Path
 ) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, zwei, drei.")]
-    done = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=99", "--yes", "--json")
+    done = run_here("replay", path, "--live", "--turn", "1", "--set", "max_tokens=99", "--yes", "--json")
     assert done.code == 0, done.err
     assert fake.got[0].line == "POST /v1/chat/completions HTTP/1.1"
     assert fake.got[0].json == request_body(max_tokens=99)
@@ -113,41 +113,43 @@ def test_a_turn_is_asked_again_with_another_budget_and_nothing_else_changed(
     assert [each["text"] for each in live] == ["Eins, zwei, drei."]
 
 
-def test_a_stand_in_answers_a_turn_and_the_branch_can_be_shown_again(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_stand_in_answers_a_turn_and_the_branch_can_be_shown_again(
+    run_here: Runner, fake: Fake, tmp_path: Path
+) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
-    done = ran("replay", path, "--stand-in", "--turn", "1", "--set", "max_tokens=99", "--save", "--json")
+    done = run_here("replay", path, "--stand-in", "--turn", "1", "--set", "max_tokens=99", "--save", "--json")
     assert (done.code, done.err) == (0, "")
     assert fake.got == []
     found = document(done)
     assert (found["fidelity"], found["first_simulated"], found["asked_live"]) == ("SIMULATED", 2, [])
     assert found["explain"]["turns"][0]["merged_text"] == "One, two, three."  # all of it was recorded
-    again = document(ran("replay", path, "--branch", found["name"], "--json"))
+    again = document(run_here("replay", path, "--branch", found["name"], "--json"))
     assert again["explain"]["turns"] == found["explain"]["turns"]
-    assert "simulated: a stand-in of this program answered" in ran("replay", path, "--branch", found["name"]).out
+    assert "simulated: a stand-in of this program answered" in run_here("replay", path, "--branch", found["name"]).out
 
 
 def test_a_recorded_address_over_plain_http_gets_a_key_only_where_it_is_named(
-    ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_here: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", "sk-live-0123456789abcdefghij")
     recording = write_two_turns("http://far.example", tmp_path / "s.har")
     words = ("replay", recording, "--live", "--turn", "1", "--key-env", "MINE")
-    refused = ran(*words, "--yes")
+    refused = run_here(*words, "--yes")
     assert refused.code == 2
     assert "sent there unencrypted" in refused.err
     assert "--insecure-http far.example" in refused.err
-    told = ran(*words, "--insecure-http", "far.example")  # without --yes and a terminal nothing is sent
+    told = run_here(*words, "--insecure-http", "far.example")  # without --yes and a terminal nothing is sent
     assert told.code == 2
     assert "not encrypted: anyone on the network path can read the request and the key" in told.err
     assert "nothing was sent: standard input is not a terminal" in told.err
-    idle = ran("replay", recording, "--insecure-http", "far.example")
+    idle = run_here("replay", recording, "--insecure-http", "far.example")
     assert idle.code == 2
     assert "--insecure-http needs --live" in idle.err
 
 
-def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_where_it_goes_and_for_how_much_is_said_first(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
-    done = ran("replay", path, "--live", "--turn", "1")
+    done = run_here("replay", path, "--live", "--turn", "1")
     assert done.code == 2
     assert fake.got == []
     lines = done.err.splitlines()
@@ -193,9 +195,9 @@ def test_where_it_goes_and_for_how_much_is_said_first(ran: Ran, fake: Fake, tmp_
     (("--set", "live=none"), "names no live run"),
 ])
 def test_what_cannot_be_used_is_said_and_nothing_is_sent(
-    ran: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+    run_here: Runner, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
-    done = ran("replay", write_two_turns(fake.url, tmp_path / "s.har"), *words)
+    done = run_here("replay", write_two_turns(fake.url, tmp_path / "s.har"), *words)
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
@@ -203,9 +205,9 @@ def test_what_cannot_be_used_is_said_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize("words", [(), ("--yes",)])
-def test_a_provider_that_needs_a_key_is_refused_in_one_line(ran: Ran, words: tuple[str, ...]) -> None:
+def test_a_provider_that_needs_a_key_is_refused_in_one_line(run_here: Runner, words: tuple[str, ...]) -> None:
     """The provider of the sample has no variable of its own, so it is the one that goes to any server."""
-    done = ran("replay", "sample:07", "--live", "--set", "max_tokens=1024", *words)
+    done = run_here("replay", "sample:07", "--live", "--set", "max_tokens=1024", *words)
     assert (done.code, done.out) == (2, "")
     assert done.err == ("inspector: nothing was sent: no key: set LOOP_INSPECTOR_API_KEY: "
                         "token-plan-sgp.xiaomimimo.com needs a key; --stand-in answers without one\n")
@@ -217,28 +219,28 @@ def test_a_provider_that_needs_a_key_is_refused_in_one_line(ran: Ran, words: tup
     (6, (), "step 6: no request would be sent: the turn ends first (completed)"),
 ])
 def test_a_turn_that_ends_before_anything_is_asked_makes_no_branch(
-    ran: Ran, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path
+    run_here: Runner, step: int, words: tuple[str, ...], why: str, fake: Fake, tmp_path: Path
 ) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
-    done = ran("replay", path, "--live", "--from-step", str(step), *words, "--yes", "--save")
+    done = run_here("replay", path, "--live", "--from-step", str(step), *words, "--yes", "--save")
     assert (done.code, fake.got) == (2, [])
     assert why in done.err
     assert not (tmp_path / "data" / "live").exists()
-    assert json.loads(ran("branches", path, "--json").out)["branches"] == []
+    assert json.loads(run_here("branches", path, "--json").out)["branches"] == []
 
 
 @pytest.mark.parametrize("command", ["policies", "tune"])
-def test_only_replay_takes_a_live_run_up(ran: Ran, command: str, tmp_path: Path) -> None:
-    done = ran(command, write_two_turns("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
+def test_only_replay_takes_a_live_run_up(run_here: Runner, command: str, tmp_path: Path) -> None:
+    done = run_here(command, write_two_turns("http://127.0.0.1:9", tmp_path / "s.har"), "--set", f"live={NAME}")
     assert (done.code, done.out) == (2, "")
     assert f"live={NAME}: only `inspector replay` shows a live run as a branch" in done.err
 
 
-def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_from_a_step_on_what_came_before_stays(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("drei.")]
     # Request, EvaluateStop, ContinuePending, RequestContinuation, then the answer: step 5.
-    done = ran("replay", path, "--live", "--from-step", "5", "--set", "max_tokens=7", "--yes", "--json")
+    done = run_here("replay", path, "--live", "--from-step", "5", "--set", "max_tokens=7", "--yes", "--json")
     assert done.code == 0, done.err
     found = document(done)
     assert (found["first_live"], found["turns"][0]["fidelity"]) == (5, "LIVE")
@@ -250,52 +252,52 @@ def test_from_a_step_on_what_came_before_stays(ran: Ran, fake: Fake, tmp_path: P
     assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "system"]
 
 
-def test_address_and_model_can_be_others(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_address_and_model_can_be_others(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = write_two_turns("https://api.openai.com", tmp_path / "s.har")
     fake.answers = [says("Hi.")]
-    done = ran("replay", path, "--live", "--turn", "2", "--base-url", fake.url, "--model", "other", "--yes")
+    done = run_here("replay", path, "--live", "--turn", "2", "--base-url", fake.url, "--model", "other", "--yes")
     assert done.code == 0, done.err
     assert fake.got[0].json["model"] == "other"
     assert fake.got[0].line.startswith("POST /v1/chat/completions ")
 
 
-def test_a_branch_that_was_kept_is_made_again_and_nobody_is_asked(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_branch_that_was_kept_is_made_again_and_nobody_is_asked(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), lambda peer: peer.whole(429, ERROR, retry_after="0"),
                     says("zwei.")]
-    first = ran("replay", path, "--live", "--turn", "1", "--set", "max_tokens=30", "--yes", "--save", "--json")
+    first = run_here("replay", path, "--live", "--turn", "1", "--set", "max_tokens=30", "--yes", "--save", "--json")
     assert first.code == 0, first.err
     asked = len(fake.got)
-    listed = json.loads(ran("branches", path, "--json").out)["branches"]
+    listed = json.loads(run_here("branches", path, "--json").out)["branches"]
     assert [each["name"].startswith("max_tokens=30, live 2") for each in listed] == [True]
-    again = ran("replay", path, "--branch", listed[0]["key"], "--against", "original", "--json")
+    again = run_here("replay", path, "--branch", listed[0]["key"], "--against", "original", "--json")
     one, other = document(first), document(again)
     for each in (one, other):
         each["name"] = ""
         for response in each["explain"]["responses"]:
             response["path"] = ""
     assert one == other
-    by_command = ran(*listed[0]["command"].split()[1:], "--json")
+    by_command = run_here(*listed[0]["command"].split()[1:], "--json")
     assert document(by_command)["explain"]["turns"] == one["explain"]["turns"]
-    shorter = ran("replay", path, "--branch", listed[0]["key"], "--set", "continuation_max_attempts=0", "--json")
+    shorter = run_here("replay", path, "--branch", listed[0]["key"], "--set", "continuation_max_attempts=0", "--json")
     assert document(shorter)["turns"][0]["after"]["terminal_reason"] == "retry_limit"
     assert document(shorter)["turns"][0]["fidelity"] == "LIVE"
     assert len(fake.got) == asked
 
 
-def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_recording_that_is_cut_or_gone_is_told(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), says("zwei.")]
-    ran("replay", path, "--live", "--turn", "1", "--yes", "--save")
+    run_here("replay", path, "--live", "--turn", "1", "--yes", "--save")
     (record,) = (tmp_path / "data" / "live").iterdir()
     whole = record.read_bytes()
     ends = [at for at in range(len(whole)) if whole[at : at + 1] == b"\n"]
     record.write_bytes(whole[: ends[-2] + 9])
-    done = ran("branches", path)
+    done = run_here("branches", path)
     assert "is cut; the part before the cut was read" in done.err
     assert "live 2" in done.out
     record.unlink()
-    done = ran("branches", path)
+    done = run_here("branches", path)
     assert f"its recording live/{record.name} cannot be read: No such file" in done.err
     assert (done.code, "live 2" in done.out) == (0, False)
 
@@ -307,17 +309,17 @@ def test_a_recording_that_is_cut_or_gone_is_told(ran: Ran, fake: Fake, tmp_path:
     (says("cut", Stop.MAX_TOKENS), 3, "retry_limit"),
 ])
 def test_errors_end_as_the_machine_says(
-    ran: Ran, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_here: Runner, play: Any, code: int, end: str, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loop_core.client.transport.Connection", lambda: PATIENT)
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [play]
-    done = ran("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
-               "--save")
+    done = run_here("replay", path, "--live", "--turn", "1", "--set", "continuation_max_attempts=0", "--yes", "--json",
+                    "--save")
     assert done.code == code
     assert document(done)["turns"][0]["after"]["terminal_reason"] == end
     assert "Traceback" not in done.err
-    again = ran("branches", path, "--json")
+    again = run_here("branches", path, "--json")
     assert json.loads(again.out)["branches"][0]["turns"][0]["terminal_reason"] == end
 
 
@@ -325,11 +327,11 @@ def test_errors_end_as_the_machine_says(
 
 
 def test_a_call_that_was_recorded_gets_its_result_and_no_other_is_invented(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_here: Runner, fake: Fake, tmp_path: Path
 ) -> None:
     path = with_a_call(fake.url, tmp_path / "s.har")
     fake.answers = [says("", Stop.TOOL_CALL, OSLO), says("", Stop.TOOL_CALL, ROME)]
-    done = ran("replay", path, "--live", "--yes", "--save", "--json")
+    done = run_here("replay", path, "--live", "--yes", "--save", "--json")
     assert done.code == 3
     assert [each.json["messages"][-1] for each in fake.got[1:]] == [
         {"role": "tool", "tool_call_id": "call_1", "content": "snow"}]
@@ -337,23 +339,25 @@ def test_a_call_that_was_recorded_gets_its_result_and_no_other_is_invented(
     assert turn["terminal_reason"] == "unrecorded"
     assert turn["notice"] == ("The turn stops at a call of weather: no result is recorded for it with these arguments, "
                               "and none is invented.")
-    listed = json.loads(ran("branches", path, "--json").out)["branches"]
-    again = ran("replay", path, "--branch", listed[0]["key"], "--json")
+    listed = json.loads(run_here("branches", path, "--json").out)["branches"]
+    again = run_here("replay", path, "--branch", listed[0]["key"], "--json")
     assert document(again)["explain"]["turns"][0]["notice"] == turn["notice"]
     assert len(fake.got) == 2
 
 
-def test_tools_that_are_given_are_run(ran: Ran, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_that_are_given_are_run(
+    run_here: Runner, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "again_tools.py").write_text("def weather(city: str) -> str:\n    return f'sun in {city}'\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "again_tools", raising=False)
     path = with_a_call(fake.url, tmp_path / "s.har")
     fake.answers = [says("", Stop.TOOL_CALL, ROME), says("Sunny.")]
-    done = ran("replay", path, "--live", "--yes", "--tools", "again_tools:weather", "--save", "--json")
+    done = run_here("replay", path, "--live", "--yes", "--tools", "again_tools:weather", "--save", "--json")
     assert done.code == 0, done.err
     assert "run here: weather" in done.err
     assert fake.got[1].json["messages"][-1]["content"] == "sun in Rome"
-    listed = json.loads(ran("branches", path, "--json").out)["branches"]
+    listed = json.loads(run_here("branches", path, "--json").out)["branches"]
     assert listed[0]["turns"][0]["terminal_reason"] == "completed"
 
 
@@ -498,7 +502,7 @@ def test_a_run_that_is_given_up_is_kept_as_cancelled(answers: int, fake: Fake, t
         assert node.view.turns[0].verdict.sentence == "LIVE: openai_chat was cancelled"
 
 
-def recalled(folder: Path) -> BranchAnswers | str:
+def recall_or_why(folder: Path) -> BranchAnswers | str:
     """What was heard, or why it cannot be known."""
     try:
         return recall(NAME, folder)
@@ -515,7 +519,7 @@ def test_a_program_that_is_killed_leaves_a_branch_that_says_so(fake: Fake, tmp_p
     whole = record.read_bytes()
     for end in range(0, len(whole), 97):
         record.write_bytes(whole[:end])
-        heard = recalled(tmp_path / "data")
+        heard = recall_or_why(tmp_path / "data")
         if isinstance(heard, str):
             assert f"live={NAME}" in heard
             assert end < whole.index(b'"type": "response"')

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.test_again import Ran, ran  # noqa: F401 - a fixture
+from tests.live.test_again import Runner, run_here  # noqa: F401 - a fixture
 from tests.scenes.live_branch import chat_url, completion, entry, har, request_body
 from tests.scenes.loopback import Fake, Peer
 
@@ -54,7 +54,7 @@ def every_byte(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("status", [200, 401])
 def test_no_key_is_in_anything_that_is_written(
-    status: int, ran: Ran, fake: Fake, path: str, tmp_path: Path  # noqa: F811
+    status: int, run_here: Runner, fake: Fake, path: str, tmp_path: Path  # noqa: F811
 ) -> None:
     fake.answers = [echoes(status, fake)]
     said: list[str] = []
@@ -65,17 +65,17 @@ def test_no_key_is_in_anything_that_is_written(
          f"{fake.url}/v1?token=typed-0123456789abc"),
         ("branches", path), ("branches", path, "--json"),
     ):
-        done = ran(*words, environment=ENVIRONMENT)
+        done = run_here(*words, environment=ENVIRONMENT)
         assert "Traceback" not in done.err
         said += [done.out, done.err]
     keys = json.loads(said[-2])["branches"]
     (tmp_path / "out").mkdir()
     for number, each in enumerate(keys):
-        done = ran("replay", path, "--branch", each["key"], "--json")
+        done = run_here("replay", path, "--branch", each["key"], "--json")
         said += [done.out, done.err, each["command"]]
         record = next((tmp_path / "data" / "live").glob(f"*{each['settings']['set']['live']}*"))
         for form in ("html", "md", "json", "session", "curl", "bug", "fixture", "text"):
-            done = ran("export", str(record), "--to", form, "--out", str(tmp_path / "out" / f"{number}-{form}"))
+            done = run_here("export", str(record), "--to", form, "--out", str(tmp_path / "out" / f"{number}-{form}"))
             said += [done.out, done.err]
     written = every_byte(tmp_path / "data") | every_byte(tmp_path / "out")
     assert any(name.startswith("live/") for name in written)
@@ -90,9 +90,9 @@ def test_no_key_is_in_anything_that_is_written(
     assert fake.got[0].headers["authorization"] == f"Bearer {ENVIRONMENT['LOOP_INSPECTOR_API_KEY']}"
 
 
-def test_no_recorded_credential_is_sent(ran: Ran, fake: Fake, path: str) -> None:  # noqa: F811
+def test_no_recorded_credential_is_sent(run_here: Runner, fake: Fake, path: str) -> None:  # noqa: F811
     fake.answers = [echoes(200, fake)]
-    done = ran("replay", path, "--live", "--yes", environment={"LOOP_INSPECTOR_API_KEY": ""})
+    done = run_here("replay", path, "--live", "--yes", environment={"LOOP_INSPECTOR_API_KEY": ""})
     assert done.code == 0, done.err
     (got,) = fake.got
     sent = f"{got.line} {got.headers} {got.body.decode()}"

@@ -33,7 +33,7 @@ def replace_call(verdict: Verdict, **changes: Any) -> Verdict:
     return verdict._replace(call=verdict.call._replace(**changes))
 
 
-def held(name: str) -> Verdict:
+def held_call(name: str) -> Verdict:
     return Verdict(ToolCall("h", name, '{"a": 1', closed=False), Admission.HELD, "gate.cut", "cut by the output limit")
 
 
@@ -95,7 +95,7 @@ def test_no_operator_releases_a_held_call(how: Source, tmp_path: Path) -> None:
     ran: list[object] = []
     answers = Answers(Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"}),  # type: ignore[func-returns-value]
                       results_of(session(tmp_path, ("weather", {"a": 1}, "sun", False))))
-    effect = batch(held("weather"), call("weather", {"a": 1}))
+    effect = batch(held_call("weather"), call("weather", {"a": 1}))
     assert answers.ways(effect, 0) == ()
     with pytest.raises(CallerError, match="weather is held: cut by the output limit"):
         answers.decide(effect, 0, CallDecision(how, "sun"))

@@ -118,11 +118,11 @@ def signed_turn(fake: Fake, as_async: bool, model: str = "claude:1", **more: Any
     server = Server(API, fake.url, sign=aws.AwsSigner("eu-west-1"))
     asked = dataclasses.replace(request(API, tools=more.get("tools", ())), model=model)
     if as_async:
-        async def turned() -> Any:
+        async def run_turn() -> Any:
             async with AsyncLive(server, told, more.get("toolbox"), QUICK) as source:
                 return await arun("t", asked, source, plan(API))
 
-        return asyncio.run(turned()).steps[-1].turn, told
+        return asyncio.run(run_turn()).steps[-1].turn, told
     with Live(server, told, more.get("toolbox"), QUICK) as source:
         return run("t", asked, source, plan(API)).steps[-1].turn, told
 
@@ -197,7 +197,7 @@ def test_a_prompt_that_holds_a_secret_key_is_refused(run_cli: Ran, fake: Fake, t
 # -- when, and with which region -------------------------------------------------------------------------------------
 
 
-def asked(**words: Any) -> Server:
+def server_for(**words: Any) -> Server:
     """The server that a command would ask."""
     return headless.server_of(headless.LiveOptions(
         words.get("api", API), "m", words.get("base", ""), key_env=words.get("key_env"), sign=words.get("sign")))
@@ -220,7 +220,7 @@ def test_what_is_signed(variables: dict[str, str], words: dict[str, Any], signs:
                         monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    made = asked(**words)
+    made = server_for(**words)
     assert (made.sign is not None) is signs
     assert urlsplit(made.base).netloc == host
     assert SECRET not in repr(made)
@@ -229,7 +229,7 @@ def test_what_is_signed(variables: dict[str, str], words: dict[str, Any], signs:
 def test_the_region_of_a_profile_names_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("[profile work]\nregion = ap-south-1\n")
     monkeypatch.setenv("AWS_PROFILE", "work")
-    assert asked().base == "https://bedrock-runtime.ap-south-1.amazonaws.com"
+    assert server_for().base == "https://bedrock-runtime.ap-south-1.amazonaws.com"
 
 
 @pytest.mark.parametrize(("url", "region"), [

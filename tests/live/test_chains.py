@@ -35,7 +35,7 @@ def provider() -> Iterator[Provider]:
         yield running
 
 
-def ran(
+def run_story(
     provider: Provider, story: Story, path: Path, *, stream: bool = True, **more: Any
 ) -> tuple[LiveResult, list[AnsweredRequest]]:
     seen = len(provider.seen)
@@ -60,7 +60,8 @@ def same_when_read(done: LiveResult, path: Path) -> None:
 def test_a_continuation_goes_on_from_the_last_id_and_sends_nothing_again(
     provider: Provider, stream: bool, tmp_path: Path
 ) -> None:
-    done, (first, second, *more) = ran(provider, CUT_TEXT, tmp_path / "s.jsonl", stream=stream, extra={"store": True})
+    done, (first, second, *more) = run_story(provider, CUT_TEXT, tmp_path / "s.jsonl", stream=stream,
+                                             extra={"store": True})
     assert (done.terminal, more) == ("completed", [])
     assert view(done.replay).turns[0].joined_text.text == TEXT
     assert "previous_response_id" not in first.body
@@ -77,7 +78,7 @@ def test_a_continuation_goes_on_from_the_last_id_and_sends_nothing_again(
 def test_a_repair_answers_the_calls_that_the_server_keeps_and_asks_for_them(
     provider: Provider, story: Story, stream: bool, tmp_path: Path
 ) -> None:
-    done, (_, second, third) = ran(provider, story, tmp_path / "s.jsonl", stream=stream, extra={"store": True})
+    done, (_, second, third) = run_story(provider, story, tmp_path / "s.jsonl", stream=stream, extra={"store": True})
     assert done.terminal == "completed"
     first = done.replay.case.recording.exchanges[0].response
     assert second.body["previous_response_id"] == first.id
@@ -97,7 +98,7 @@ def test_a_repair_answers_the_calls_that_the_server_keeps_and_asks_for_them(
 def test_results_go_on_from_the_call_that_the_server_keeps(
     provider: Provider, chain: dict[str, Any], tmp_path: Path
 ) -> None:
-    done, (_, second) = ran(provider, WHOLE, tmp_path / "s.jsonl", **chain)
+    done, (_, second) = run_story(provider, WHOLE, tmp_path / "s.jsonl", **chain)
     assert done.terminal == "completed"
     assert second.body["previous_response_id"] == ids(done)[0]
     assert [item["type"] for item in second.body["input"]] == ["function_call_output"]
@@ -105,7 +106,7 @@ def test_results_go_on_from_the_call_that_the_server_keeps(
 
 
 def test_without_a_chain_the_whole_history_is_sent(provider: Provider, tmp_path: Path) -> None:
-    done, (_, second) = ran(provider, CUT_TEXT, tmp_path / "s.jsonl", extra={"store": False})
+    done, (_, second) = run_story(provider, CUT_TEXT, tmp_path / "s.jsonl", extra={"store": False})
     assert done.terminal == "completed"
     assert "previous_response_id" not in second.body
     assert second.body["input"][0]["content"] == "Go on."
@@ -114,7 +115,7 @@ def test_without_a_chain_the_whole_history_is_sent(provider: Provider, tmp_path:
 @pytest.mark.parametrize("story", [CUT_TEXT, CUT_CALL], ids=lambda story: story.name)
 def test_a_chain_that_is_not_stored_ends_with_a_notice(provider: Provider, story: Story, tmp_path: Path) -> None:
     began = f"resp_{story.name}.0.0.0.0.0.0.0"
-    done, sent = ran(provider, story, tmp_path / "s.jsonl", previous_id=began, extra={"store": False})
+    done, sent = run_story(provider, story, tmp_path / "s.jsonl", previous_id=began, extra={"store": False})
     assert [request.body["previous_response_id"] for request in sent] == [began]
     ended = done.replay.trace.steps[-1].turn
     assert done.exit != 0

@@ -31,28 +31,28 @@ from loop_core.wire.profiles import PROFILES
 ONE = RequestsLeft(True, 100, 0, 400, 0, 0, 0, 0)
 
 
-def left(**more: object) -> RequestsLeft:
+def left_with(**more: object) -> RequestsLeft:
     from dataclasses import replace
 
     return replace(ONE, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("given", "requests", "output"), [
-    (left(), 1, 100),
-    (left(attempts=3), 4, 400),  # three continuations of 100
-    (left(attempts=9), 10, 499),  # the budget of 400 is looked at before each: 399 + 100
-    (left(attempts=9, tokens=None), 10, 1_000),
-    (left(attempts=3, tokens=0), 1, 100),  # nothing is left of it: no continuation is asked for
-    (left(attempts=3, boosts=1), 4, 599),  # the cap may double once: 399 + 200
-    (left(attempts=1, boosts=5), 2, 300),  # no more doublings than continuations: 100 + 200
-    (left(attempts=2, boosts=None), 3, 799),  # no bound of its own: 100, 200, 400, of which 399 + 400
-    (left(repairs=2), 3, 300),
-    (left(resumes=4), 5, 500),
-    (left(rounds=10), 11, 1_100),
-    (left(rounds=2, attempts=9, repairs=1), 13, 200 + 499 + 100),
-    (left(first=False, attempts=1), 1, 100),
-    (left(answers=4), 1, 400),
-    (left(first=False), 0, 0),
+    (left_with(), 1, 100),
+    (left_with(attempts=3), 4, 400),  # three continuations of 100
+    (left_with(attempts=9), 10, 499),  # the budget of 400 is looked at before each: 399 + 100
+    (left_with(attempts=9, tokens=None), 10, 1_000),
+    (left_with(attempts=3, tokens=0), 1, 100),  # nothing is left of it: no continuation is asked for
+    (left_with(attempts=3, boosts=1), 4, 599),  # the cap may double once: 399 + 200
+    (left_with(attempts=1, boosts=5), 2, 300),  # no more doublings than continuations: 100 + 200
+    (left_with(attempts=2, boosts=None), 3, 799),  # no bound of its own: 100, 200, 400, of which 399 + 400
+    (left_with(repairs=2), 3, 300),
+    (left_with(resumes=4), 5, 500),
+    (left_with(rounds=10), 11, 1_100),
+    (left_with(rounds=2, attempts=9, repairs=1), 13, 200 + 499 + 100),
+    (left_with(first=False, attempts=1), 1, 100),
+    (left_with(answers=4), 1, 400),
+    (left_with(first=False), 0, 0),
 ])
 def test_requests_and_output(given: RequestsLeft, requests: int, output: int) -> None:
     found = cost_of(given, 50)
@@ -63,7 +63,7 @@ def test_requests_and_output(given: RequestsLeft, requests: int, output: int) ->
 
 
 def test_each_part_of_the_sum_names_the_limit_that_it_comes_from() -> None:
-    found = cost_of(left(attempts=3, tokens=150, rounds=2, repairs=1, nudges=1, boosts=1, answers=2), 50)
+    found = cost_of(left_with(attempts=3, tokens=150, rounds=2, repairs=1, nudges=1, boosts=1, answers=2), 50)
     assert [(part.requests, part.one, part.each, part.output, part.limit) for part in found.parts] == [
         (1, "first request", 200, 200, "max_tokens"),
         (3, "continuation", None, 498, "continuation_max_total_completion_tokens"),
@@ -72,20 +72,20 @@ def test_each_part_of_the_sum_names_the_limit_that_it_comes_from() -> None:
         (1, "retry of an empty answer", 400, 400, "max_empty_retries"),
     ]
     assert found.raised == 400
-    free = cost_of(left(attempts=3, tokens=None), 50)
+    free = cost_of(left_with(attempts=3, tokens=None), 50)
     assert (free.parts[1].each, free.parts[1].limit, free.raised) == (100, "continuation_max_attempts", None)
 
 
 def test_the_input_is_the_first_request_in_each_and_what_was_answered_before() -> None:
-    assert cost_of(left(), 50).input == 50
-    assert cost_of(left(attempts=2), 50).input == 3 * 50 + 100 + 200 + 3 * MESSAGE_TOKENS
-    assert cost_of(left(rounds=1), 50, 1_000).input == 2 * 50 + 100 + 1_000 + MESSAGE_TOKENS
+    assert cost_of(left_with(), 50).input == 50
+    assert cost_of(left_with(attempts=2), 50).input == 3 * 50 + 100 + 200 + 3 * MESSAGE_TOKENS
+    assert cost_of(left_with(rounds=1), 50, 1_000).input == 2 * 50 + 100 + 1_000 + MESSAGE_TOKENS
 
 
 @pytest.mark.parametrize(("given", "why"), [
-    (left(cap=None), "the request has no max_tokens"),
-    (left(attempts=None), "the policy has no bound for continuations"),
-    (left(rounds=None), "the policy has no bound for rounds of tools"),
+    (left_with(cap=None), "the request has no max_tokens"),
+    (left_with(attempts=None), "the policy has no bound for continuations"),
+    (left_with(rounds=None), "the policy has no bound for rounds of tools"),
 ])
 def test_without_a_limit_there_is_no_bound(given: RequestsLeft, why: str) -> None:
     assert cost_of(given, 50) == Cost(None, None, None, why)

@@ -61,7 +61,7 @@ def run_on(fake: Fake, path: Path, monkeypatch: pytest.MonkeyPatch, takes: int) 
     """A turn with a refusal, a call and a continuation, on such a disk."""
     made: list[Filling] = []
 
-    def opened(path: str, mode: str) -> io.BufferedWriter:
+    def open_filling(path: str, mode: str) -> io.BufferedWriter:
         assert mode == "ab"
         made.append(Filling(path, takes))
         return io.BufferedWriter(made[-1])
@@ -72,7 +72,7 @@ def run_on(fake: Fake, path: Path, monkeypatch: pytest.MonkeyPatch, takes: int) 
                     streams(API, [b"".join(answer(API, "", Stop.TOOL_CALL, call))]),
                     streams(API, [b"".join(answer(API, "It is sunny, ", Stop.MAX_TOKENS))]),
                     streams(API, [b"".join(answer(API, "and warm.", Stop.END_TURN))])]
-    monkeypatch.setattr(native, "open", opened, raising=False)
+    monkeypatch.setattr(native, "open", open_filling, raising=False)
     try:
         ran = run_live(request(API, tools=(Tool("weather", {"type": "object"}),)), Server(API, fake.url), Settings(),
                        Toolbox({"weather": lambda _: "sun"}), str(path), QUICK)

@@ -48,7 +48,7 @@ Play = Callable[[Driver], Awaitable[None]]
 PATIENT = Connection(Timeouts(connect=5, silence=30, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
-def played(fake: Fake, folder: Path, play: Play, line: Connection = PATIENT, **typed: Any) -> Driver:
+def driver_after(fake: Fake, folder: Path, play: Play, line: Connection = PATIENT, **typed: Any) -> Driver:
     """A driver after what its operator did."""
     given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
              "assignments": ("max_tokens=20",), **typed}
@@ -91,7 +91,7 @@ async def until(met: Callable[[], bool]) -> None:
     raise AssertionError("it never came to that")
 
 
-def said(driver: Driver) -> str:
+def activity_text(driver: Driver) -> str:
     return text_of(activity_line(driver, lambda name: f"<{name}>"))
 
 
@@ -100,7 +100,7 @@ def test_nothing_is_sent_or_written_before_the_operator_says_so(fake: Fake, tmp_
         assert isinstance(driver.live.pending, Send)
         assert "POST" in "\n".join(text_of(line) for line in waiting_lines(driver))
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert fake.got == []
     assert not (tmp_path / "s.jsonl").exists()
     assert driver.path is None
@@ -118,7 +118,7 @@ def test_the_turn_is_named_by_what_the_user_wrote_before_its_first_answer_as_aft
         named.append(live_view(driver).turns[0].run.record.user_text)
         await driver.run()
 
-    driver = played(fake, tmp_path, play, prompt=None, messages=str(tmp_path / "m.json"))
+    driver = driver_after(fake, tmp_path, play, prompt=None, messages=str(tmp_path / "m.json"))
     assert [*named, live_view(driver).turns[0].run.record.user_text] == ["Count.", "Count."]
 
 
@@ -127,13 +127,13 @@ def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) 
         live = driver.live
         for phase in (Phase.ASKING, Phase.STREAMING):
             live.flow, live.phase, live.heard_at = Flow("openai_chat", 0, ()), phase, monotonic() - 5.2
-            assert ", silent for 5 s" in said(driver)
+            assert ", silent for 5 s" in activity_text(driver)
             live.heard_at = monotonic()
-            assert "silent" not in said(driver), "a moment is none"
+            assert "silent" not in activity_text(driver), "a moment is none"
         live.phase, live.heard_at, live.flow = Phase.WAITING, 0.0, None
         assert live.silent == 0, "nothing is waited for"
 
-    played(fake, tmp_path, play)
+    driver_after(fake, tmp_path, play)
 
 
 def test_a_piece_of_an_answer_ends_a_silence(fake: Fake, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_piece_of_an_answer_ends_a_silence(fake: Fake, tmp_path: Path) -> None
         assert before < driver.live.heard_at <= monotonic()
 
     fake.answers = [END]
-    played(fake, tmp_path, play)
+    driver_after(fake, tmp_path, play)
 
 
 @pytest.mark.parametrize(("scenario", "second"), [
@@ -161,7 +161,7 @@ def test_the_second_request_of_a_turn_says_why_it_is_sent(
     async def run() -> list[str]:
         driver, lines = Driver(turn.start, line=PATIENT, on_change=None), []
         while not isinstance(driver.live.pending, Finish):
-            lines.append(said(driver))
+            lines.append(activity_text(driver))
             await driver.act()
         await driver.close()
         return lines
@@ -181,7 +181,7 @@ def test_a_cut_answer_is_stepped_to_its_end(fake: Fake, tmp_path: Path) -> None:
             seen_.append(type(driver.live.pending).__name__)
             await driver.act()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert seen_ == ["Send", "Send", "Finish"]
     assert driver.live.phase is Phase.OVER
     assert [got.json["max_tokens"] for got in fake.got] == [20, 20]
@@ -200,7 +200,7 @@ def test_the_edited_request_is_the_one_that_is_sent_and_recorded(fake: Fake, tmp
         driver.edit_body({**(driver.stepper.request.body or {}), "temperature": 0.25})
         await driver.run()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert [got.json["max_tokens"] for got in fake.got] == [33, 33]
     assert [got.json.get("temperature") for got in fake.got] == [None, 0.25]
     assert [record["body"] for record in records(tmp_path, "request")] == [got.json for got in fake.got]
@@ -231,7 +231,7 @@ def test_run_goes_to_the_end_and_pause_waits_after_the_effect_under_way(fake: Fa
         assert len(fake.got) == 2
         await driver.run()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert driver.live.phase is Phase.OVER
     same(driver, tmp_path)
 
@@ -252,7 +252,7 @@ def test_run_while_an_answer_streams_goes_on_after_it(fake: Fake, tmp_path: Path
         going.set()
         await acting
 
-    assert played(fake, tmp_path, play).live.phase is Phase.OVER
+    assert driver_after(fake, tmp_path, play).live.phase is Phase.OVER
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 2])
@@ -271,7 +271,7 @@ def test_a_cancel_while_it_streams_is_cancelled_here_and_in_the_file(
         assert driver.live.pending.terminal == "cancelled"  # type: ignore[union-attr]
         await driver.act()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert records(tmp_path, "cancel") == [{"type": "cancel", "request": "r0"}]
     assert records(tmp_path, "end")[0]["end"] == "aborted"
     assert again(tmp_path).turns[0].verdict.word == "CANCELLED"
@@ -286,7 +286,7 @@ def test_a_cancel_between_effects_is_the_same_turn_in_the_file(fake: Fake, tmp_p
         driver.cancel()
         await driver.act()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert records(tmp_path, "cancel") == [{"type": "cancel", "request": "r0", "answered": True}]
     assert len(fake.got) == 1
     same(driver, tmp_path)
@@ -298,7 +298,7 @@ def test_a_cancel_before_anything_was_sent_leaves_no_file(fake: Fake, tmp_path: 
         assert driver.live.pending.terminal == "cancelled"  # type: ignore[union-attr]
         await driver.act()
 
-    assert played(fake, tmp_path, play).live.phase is Phase.OVER
+    assert driver_after(fake, tmp_path, play).live.phase is Phase.OVER
     assert not (tmp_path / "s.jsonl").exists()
 
 
@@ -312,13 +312,13 @@ def test_a_wait_is_told_with_its_seconds_and_can_be_cancelled(fake: Fake, tmp_pa
         acting = asyncio.ensure_future(driver.act())
         await until(lambda: driver.live.phase is Phase.RETRYING)
         assert 38 < driver.live.seconds_left <= 40
-        assert "HTTP 429" in said(driver)
-        assert "retry 1" in said(driver)
+        assert "HTTP 429" in activity_text(driver)
+        assert "retry 1" in activity_text(driver)
         driver.cancel()
         await acting
         await driver.act()
 
-    driver = played(fake, tmp_path, play, WAITING)
+    driver = driver_after(fake, tmp_path, play, WAITING)
     assert len(fake.got) == 1
     same(driver, tmp_path)
 
@@ -328,7 +328,7 @@ def test_a_retried_continuation_reads_as_one_request(fake: Fake, tmp_path: Path)
                     lambda peer: peer.whole(503, ERROR, retry_after="0"),
                     streams(A, answer(A, "One, two, three.", Stop.END_TURN, usage=Usage(3, 4)))]
 
-    driver = played(fake, tmp_path, lambda driver: driver.run())
+    driver = driver_after(fake, tmp_path, lambda driver: driver.run())
     assert [record.get("retries") for record in records(tmp_path, "request")] == [None, None, "r1", "r2"]
     file = again(tmp_path)
     assert len(file.responses) == 4
@@ -349,7 +349,7 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
 
     async def play(driver: Driver) -> None:
         await driver.act()
-        assert said(driver).startswith("╳ NO ANSWER  HTTP 401, who are you")
+        assert activity_text(driver).startswith("╳ NO ANSWER  HTTP 401, who are you")
         assert len(driver.stepper.steps) == 1, "the machine was not told"
         await driver.send_again()
         await driver.act()
@@ -357,7 +357,7 @@ def test_an_answer_that_was_none_can_be_sent_again(fake: Fake, tmp_path: Path) -
         await driver.send_again()
         await driver.run()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert live_view(driver).turns[0].joined_text.text == "One, two, three."
     same(driver, tmp_path)
 
@@ -371,7 +371,7 @@ def test_the_machine_may_have_it_instead(fake: Fake, tmp_path: Path) -> None:
         for _ in range(3):
             await driver.act()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert driver.stepper.last.turn.terminal == "error"
     same(driver, tmp_path)
 
@@ -379,10 +379,10 @@ def test_the_machine_may_have_it_instead(fake: Fake, tmp_path: Path) -> None:
 def test_nobody_there_is_told_without_a_traceback(fake: Fake, tmp_path: Path) -> None:
     async def play(driver: Driver) -> None:
         await driver.act()
-        assert said(driver).startswith("╳ NO ANSWER  no connection to 127.0.0.1:1")
+        assert activity_text(driver).startswith("╳ NO ANSWER  no connection to 127.0.0.1:1")
 
     quick = Connection(Timeouts(connect=2, silence=0.4, whole=5), Retries(most=0))
-    played(fake, tmp_path, play, quick, base="http://127.0.0.1:1")
+    driver_after(fake, tmp_path, play, quick, base="http://127.0.0.1:1")
 
 
 def tools(folder: Path) -> str:
@@ -398,12 +398,12 @@ def test_a_typed_result_is_what_the_model_reads(fake: Fake, tmp_path: Path) -> N
         await driver.act()
         effect = driver.live.pending
         assert isinstance(effect, RunTools)
-        assert "1 without an answer" in said(driver)
+        assert "1 without an answer" in activity_text(driver)
         driver.answers.decide(effect, 0, CallDecision(Source.TYPED, "rain", is_error=True))
         assert "typed by you, an error" in "\n".join(text_of(line) for line in waiting_lines(driver))
         await driver.run()
 
-    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    driver = driver_after(fake, tmp_path, play, tools=tools(tmp_path))
     assert fake.got[1].json["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "rain"}
     assert records(tmp_path, "tool_result")[0]["text"] == "rain"
     assert records(tmp_path, "note")[0]["text"] == "weather (call_1): typed by the operator"
@@ -420,7 +420,7 @@ def test_a_held_call_is_repaired_and_never_waits_for_an_answer(fake: Fake, tmp_p
             waits.append(type(driver.live.pending).__name__)
             await driver.act()
 
-    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    driver = driver_after(fake, tmp_path, play, tools=tools(tmp_path))
     assert waits == ["Send", "Send", "RunTools", "Send", "Finish"]
     assert again(tmp_path).responses[0].verdicts[0].admission.value == "held"
     same(driver, tmp_path)
@@ -434,7 +434,7 @@ def test_a_cancel_while_calls_wait(fake: Fake, tmp_path: Path) -> None:
         driver.cancel()
         await driver.act()
 
-    driver = played(fake, tmp_path, play, tools=tools(tmp_path))
+    driver = driver_after(fake, tmp_path, play, tools=tools(tmp_path))
     assert again(tmp_path).turns[0].verdict.word == "CANCELLED", "a turn that was left is no complete one"
     same(driver, tmp_path)
 
@@ -451,7 +451,7 @@ def test_a_message_after_the_end_is_another_turn_of_the_recording(fake: Fake, tm
         assert len(live_view(driver).turns) == 2
         await driver.run()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert [message["content"] for message in fake.got[1].json["messages"]] == ["Count.", "three.", "And then?"]
     same(driver, tmp_path)
 
@@ -467,7 +467,7 @@ def test_a_turn_goes_on_after_a_cancel(fake: Fake, tmp_path: Path) -> None:
         driver.say("In French, please.")
         await driver.run()
 
-    driver = played(fake, tmp_path, play)
+    driver = driver_after(fake, tmp_path, play)
     assert [turn.terminal for turn in again(tmp_path).turns] == ["cancelled", "completed"]
     same(driver, tmp_path)
 
@@ -484,13 +484,13 @@ def test_a_body_with_the_key_is_not_taken_and_the_key_is_nowhere(
             driver.edit_body({**(driver.stepper.request.body or {}), "user": KEY})
         shown = [text_of(line) for line in waiting_lines(driver)]
         await driver.act()
-        shown += [said(driver), *(text_of(line) for line in waiting_lines(driver))]
+        shown += [activity_text(driver), *(text_of(line) for line in waiting_lines(driver))]
         assert KEY not in "\n".join(shown)
         assert "wrong key ****" in "\n".join(shown)
         await driver.send_again()
         await driver.run()
 
-    played(fake, tmp_path, play, key_env="MINE")
+    driver_after(fake, tmp_path, play, key_env="MINE")
     assert KEY in fake.got[0].headers["authorization"]
     assert KEY.encode() not in (tmp_path / "s.jsonl").read_bytes()
 
@@ -506,7 +506,7 @@ def test_a_refused_edit_changes_nothing(fake: Fake, tmp_path: Path) -> None:
             driver.edit(Limits(continuation_max_attempts=1), ["continuation_max_attempts"], 99)
         assert driver.stepper is before
 
-    played(fake, tmp_path, play)
+    driver_after(fake, tmp_path, play)
 
 
 def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> None:
@@ -519,7 +519,7 @@ def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> No
         made.append(live_view(driver))
         assert isinstance(driver.live.pending, (Send, Finish))
 
-    played(fake, tmp_path, play)
+    driver_after(fake, tmp_path, play)
     assert [turn.verdict.word for shown in made for turn in shown.turns] == ["LIVE", "LIVE"]
     assert [len(shown.responses) for shown in made] == [0, 1]
     assert all(step.fidelity.value == "LIVE" for shown in made for step in shown.steps)
@@ -529,8 +529,8 @@ def test_a_turn_under_way_is_seen_as_a_session(fake: Fake, tmp_path: Path) -> No
 def test_a_proxy_that_is_no_address_is_told_and_nothing_is_recorded(fake: Fake, tmp_path: Path) -> None:
     async def play(driver: Driver) -> None:
         await driver.act()
-        assert "the proxy is not an address" in said(driver)
+        assert "the proxy is not an address" in activity_text(driver)
         assert driver.live.phase is Phase.WAITING
 
-    played(fake, tmp_path, play, Connection(proxy="ftp://127.0.0.1:9"))
+    driver_after(fake, tmp_path, play, Connection(proxy="ftp://127.0.0.1:9"))
     assert not (tmp_path / "s.jsonl").exists()

@@ -10,11 +10,11 @@ import pytest
 
 from inspector.live.target import with_text
 from loop_core.values import Stop
-from tests.live.test_again import Ran, document, ran, says
+from tests.live.test_again import Runner, document, run_here, says
 from tests.scenes.live_branch import request_body, with_a_call, write_two_turns
 from tests.scenes.loopback import Fake
 
-__all__ = ["ran"]
+__all__ = ["run_here"]
 
 
 def texts(body: Any) -> list[str]:
@@ -23,10 +23,12 @@ def texts(body: Any) -> list[str]:
         part["text"] for part in each["content"] or ()) for each in body["messages"]]
 
 
-def test_an_edited_message_is_asked_live_and_nothing_else_is_changed(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_an_edited_message_is_asked_live_and_nothing_else_is_changed(
+    run_here: Runner, fake: Fake, tmp_path: Path
+) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har")
     fake.answers = [says("Four, five.")]
-    done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json", "--save")
+    done = run_here("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json", "--save")
     assert done.code == 0, done.err
     (sent,) = [each.json for each in fake.got]
     expected = request_body()
@@ -37,16 +39,16 @@ def test_an_edited_message_is_asked_live_and_nothing_else_is_changed(ran: Ran, f
     assert (found["recording_stops_at"], found["first_live"]) == (None, 2)
     turn = found["explain"]["turns"][0]
     assert (turn["merged_text"], found["turns"][0]["after"]["terminal_reason"]) == ("Four, five.", "completed")
-    (key,) = [each["key"] for each in json.loads(ran("branches", path, "--json").out)["branches"]]
-    again = document(ran("replay", path, "--branch", key, "--against", "original", "--json"))
+    (key,) = [each["key"] for each in json.loads(run_here("branches", path, "--json").out)["branches"]]
+    again = document(run_here("replay", path, "--branch", key, "--against", "original", "--json"))
     assert len(fake.got) == 1, "it is made again from its recording"
     assert (again["edited"], again["turns"][0]) == (found["edited"], found["turns"][0])
 
 
-def test_an_edited_result_is_asked_live_behind_the_recorded_call(ran: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_an_edited_result_is_asked_live_behind_the_recorded_call(run_here: Runner, fake: Fake, tmp_path: Path) -> None:
     path = with_a_call(fake.url, tmp_path / "s.har")
     fake.answers = [says("It rains.")]
-    done = ran("replay", path, "--edit", "1.result=rain", "--live", "--yes", "--json")
+    done = run_here("replay", path, "--edit", "1.result=rain", "--live", "--yes", "--json")
     assert done.code == 0, done.err
     (sent,) = [each.json for each in fake.got]
     assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "tool"]
@@ -57,15 +59,15 @@ def test_an_edited_result_is_asked_live_behind_the_recorded_call(ran: Ran, fake:
 
 
 def test_an_edited_prompt_answers_a_call_that_is_made_again_from_the_recording(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_here: Runner, fake: Fake, tmp_path: Path
 ) -> None:
     from tests.scenes.live_branch import OSLO
 
     path = with_a_call(fake.url, tmp_path / "s.har")
     fake.answers = [says("", Stop.TOOL_CALL, OSLO), says("It rains.")]
-    done = ran("replay", path, "--edit", "1.user=Umbrella?", "--edit", "1.result=rain", "--from-step", "1",
+    done = run_here("replay", path, "--edit", "1.user=Umbrella?", "--edit", "1.result=rain", "--from-step", "1",
                    "--live",
-               "--yes", "--json")
+                    "--yes", "--json")
     assert done.code == 0, done.err
     assert [texts(each.json) for each in fake.got] == [["Umbrella?"], ["Umbrella?", "", "rain"]]
     assert [each["text"] for each in document(done)["explain"]["responses"] if each.get("fidelity") == "LIVE"][-1] == (
@@ -73,11 +75,11 @@ def test_an_edited_prompt_answers_a_call_that_is_made_again_from_the_recording(
 
 
 def test_a_text_that_the_body_says_twice_is_replaced_in_its_message_alone(
-    ran: Ran, fake: Fake, tmp_path: Path
+    run_here: Runner, fake: Fake, tmp_path: Path
 ) -> None:
     path = write_two_turns(fake.url, tmp_path / "s.har", vendor={"note": "Count."})
     fake.answers = [says("Four.")]
-    done = ran("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json")
+    done = run_here("replay", path, "--edit", "1.user=Count on.", "--live", "--yes", "--json")
     assert done.code == 0, done.err
     (sent,) = [each.json for each in fake.got]
     assert texts(sent) == ["Count on."]

@@ -82,7 +82,7 @@ def places(pieces: list[bytes]) -> Iterator[int]:
     yield from sorted(found - {whole})
 
 
-class Seen(ReadCounter):
+class RecordingCounter(ReadCounter):
     """Counts what comes, and records it."""
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +109,7 @@ class Seen(ReadCounter):
         self.recorder.on_tools(number, results)
 
 
-async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any], stream: bool = True) -> Turn:
+async def turn_of(api: str, host: Loopback, seen: RecordingCounter, ran: list[Any], stream: bool = True) -> Turn:
     def weather(arguments: Any) -> str:
         ran.append(arguments)
         return "sun"
@@ -120,7 +120,7 @@ async def turn_of(api: str, host: Loopback, seen: Seen, ran: list[Any], stream: 
     return trace.steps[-1].turn
 
 
-def opened(path: Path) -> View:
+def open_view(path: Path) -> View:
     return view(replay(open_case(open_paths([str(path)]))))
 
 
@@ -132,7 +132,7 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
     last = answer(api, "Done.", Stop.END_TURN)
 
     async def cut(host: Loopback, at: int) -> None:
-        seen, ran = Seen(tmp_path / f"{at}.jsonl"), list[Any]()
+        seen, ran = RecordingCounter(tmp_path / f"{at}.jsonl"), list[Any]()
 
         async def break_off(line: Line) -> None:
             await line.head(KINDS.get(api, "text/event-stream"))
@@ -162,7 +162,7 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
             assert turn.terminal == ("completed" if released else "interrupted"), where
         if released:
             assert ran == [{"city": "Oslo", "days": 12}], where
-        again = opened(tmp_path / f"{at}.jsonl")
+        again = open_view(tmp_path / f"{at}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
         assert [facts.judgement for facts in again.responses] == [heard.judgement for heard in seen.heard], where
         assert [facts.exchange.body for facts in again.responses] == [heard.body for heard in seen.heard], where
@@ -195,9 +195,9 @@ def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(
         async with loopback() as host:
             host.chunked = chunked
             for at in sorted({*range(0, len(body), 1 + len(body) // 12), len(body) - 1}):
-                seen, ran = Seen(tmp_path / f"{at}.jsonl"), list[Any]()
+                seen, ran = RecordingCounter(tmp_path / f"{at}.jsonl"), list[Any]()
 
-                async def break_off(line: Line, at: int = at, seen: Seen = seen) -> None:
+                async def break_off(line: Line, at: int = at, seen: RecordingCounter = seen) -> None:
                     await line.head("application/json")
                     await line.send(body[:at])
                     await seen.until(at)
@@ -209,7 +209,7 @@ def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(
                 (heard,) = seen.heard
                 assert (turn.terminal, ran, heard.body) == ("interrupted", [], body[:at]), where
                 assert heard.response.transport_end is (TransportEnd.RESET if chunked else TransportEnd.EOF), where
-                again = opened(tmp_path / f"{at}.jsonl")
+                again = open_view(tmp_path / f"{at}.jsonl")
                 assert [facts.judgement for facts in again.responses] == [heard.judgement], where
                 assert again.turns[0].terminal == "interrupted", where
 
@@ -221,8 +221,8 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
     pieces = pieces_of(api)
     kind = KINDS.get(api, "text/event-stream")
 
-    async def cancelled(host: Loopback, count: int) -> None:
-        seen, closed = Seen(tmp_path / f"{count}.jsonl"), asyncio.Event()
+    async def cancel_at(host: Loopback, count: int) -> None:
+        seen, closed = RecordingCounter(tmp_path / f"{count}.jsonl"), asyncio.Event()
         sent = b"".join(pieces[:max(count, 0)])
 
         async def hold(line: Line) -> None:
@@ -249,7 +249,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
         (heard,) = seen.heard
         assert heard.response.transport_end is TransportEnd.ABORTED, where
         assert heard.body == sent, where
-        again = opened(tmp_path / f"{count}.jsonl")
+        again = open_view(tmp_path / f"{count}.jsonl")
         assert [given.error for given in again.inputs] == [None], where
         (facts,) = again.responses
         assert facts.judgement == heard.judgement, where
@@ -260,7 +260,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
             for count in range(-1, len(pieces)):
                 # At the end of the answer there is nothing left to give up; Cohere sends `[DONE]` after that.
                 if b"".join(pieces[count:]) and not is_over(api, b"".join(pieces[: max(count, 0)])):
-                    await cancelled(host, count)
+                    await cancel_at(host, count)
 
     asyncio.run(all_of_them())
 
@@ -338,7 +338,7 @@ def test_whatever_a_server_sends_is_an_end_and_no_crash(tmp_path: Path) -> None:
     async def all_of_them() -> None:
         async with loopback() as host:
             for number, (name, (raw, terminal, end, said)) in enumerate(ODD.items()):
-                seen = Seen(tmp_path / f"{number}.jsonl")
+                seen = RecordingCounter(tmp_path / f"{number}.jsonl")
 
                 async def play(line: Line, raw: bytes = raw) -> None:
                     line.writer.write(raw)
@@ -351,7 +351,7 @@ def test_whatever_a_server_sends_is_an_end_and_no_crash(tmp_path: Path) -> None:
                 assert (turn.terminal, heard.response.transport_end) == (terminal, end), name
                 assert heard.problem.endswith(said), name
                 assert bool(heard.problem) is bool(said), name
-                again = opened(tmp_path / f"{number}.jsonl")
+                again = open_view(tmp_path / f"{number}.jsonl")
                 assert [given.error for given in again.inputs] == [None], name
                 assert [facts.judgement for facts in again.responses] == [heard.judgement], name
 
@@ -376,6 +376,6 @@ def test_an_interrupt_from_the_keyboard_at_every_frame(fake: Fake, tmp_path: Pat
         assert recorder.closed
         last = [json.loads(line) for line in (tmp_path / f"{after}.jsonl").read_text().splitlines()][-3:]
         assert [each["type"] for each in last] == ["end", "cancel", "about"]
-        (facts,) = opened(tmp_path / f"{after}.jsonl").responses
+        (facts,) = open_view(tmp_path / f"{after}.jsonl").responses
         assert facts.exchange.body == b"".join(pieces[:after])
         assert facts.exchange.response.transport_end is TransportEnd.ABORTED

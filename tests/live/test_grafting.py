@@ -20,16 +20,16 @@ CASES = [(path.name, exchange) for path in (Path(sample.path) for sample in samp
 MORE = (Message(Role.ASSISTANT, (TextPart("So far, "),)), Message(Role.USER, (TextPart("Go on."),)))
 
 
-def changed(before: Any, after: Any, at: str = "") -> set[str]:
+def differences(before: Any, after: Any, at: str = "") -> set[str]:
     """The places at which two JSON values differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         return {each for name in before.keys() | after.keys()
-                for each in changed(before.get(name), after.get(name), f"{at}/{name}")}
+                for each in differences(before.get(name), after.get(name), f"{at}/{name}")}
     if isinstance(before, list) and isinstance(after, list):
         longest = max(len(before), len(after))
         padded = [[*value, *[None] * (longest - len(value))] for value in (before, after)]
         return {each for index in range(longest)
-                for each in changed(padded[0][index], padded[1][index], f"{at}/{index}")}
+                for each in differences(padded[0][index], padded[1][index], f"{at}/{index}")}
     return set() if before == after else {at}
 
 
@@ -39,7 +39,7 @@ def test_a_recorded_body_keeps_all_but_its_cap(name: str, exchange: Any) -> None
     before = body_of(request, exchange.profile)
     assert graft_changes(recorded, before, before) == recorded
     made = graft_changes(recorded, before, body_of(replace(request, max_tokens=77), exchange.profile))
-    places = changed(recorded, made)
+    places = differences(recorded, made)
     assert len(places) == 1
     assert wire(exchange.api).read_request(made, exchange.url).max_tokens == 77
 
@@ -50,7 +50,8 @@ def test_a_history_that_goes_on_keeps_what_was_recorded_of_it(name: str, exchang
     longer = replace(request, messages=(*request.messages, *MORE))
     made = graft_changes(recorded, body_of(request, exchange.profile), body_of(longer, exchange.profile))
     holder = next(name for name in ("messages", "input", "contents") if name in recorded)
-    assert changed(recorded, made) <= {f"/{holder}/{at}" for at in range(len(recorded[holder]), len(made[holder]))} | (
+    assert differences(recorded, made) <= {f"/{holder}/{at}" for at in range(len(recorded[holder]),
+                                                                             len(made[holder]))} | (
         {f"/{holder}"} if isinstance(recorded[holder], str) else set())
     again = wire(exchange.api).read_request(made, exchange.url)
     assert [message.text for message in again.messages[-2:]] == ["So far, ", "Go on."]

@@ -31,7 +31,7 @@ from tests.scenes.provider import CALLING, IMPATIENT, STORIES, in_each_way
 QUICK = Connection(Timeouts(connect=5, silence=1.5, whole=30, poll=0.01), Retries(most=2, longest=1, first=0.01))
 
 
-def told(done: dict[str, Any]) -> dict[str, Any]:
+def plain_document(done: dict[str, Any]) -> dict[str, Any]:
     """What is said of a turn, without the name of the form that it was read from. The settings of a run are left out as
     well: its recording holds them as limits."""
     plain: dict[str, Any] = json.loads(json.dumps(done))
@@ -43,15 +43,15 @@ def told(done: dict[str, Any]) -> dict[str, Any]:
 
 def both(done: LiveResult, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     again = document(view(replay(open_case(open_paths([str(path)])))))
-    return told(document(view(done.replay))), told(again)
+    return plain_document(document(view(done.replay))), plain_document(again)
 
 
-def asked(api: str, model: str, tools: Sequence[Tool] = (), stream: bool = True, **more: Any) -> Request:
+def request_of(api: str, model: str, tools: Sequence[Tool] = (), stream: bool = True, **more: Any) -> Request:
     said = (Message(Role.USER, (TextPart("Go on."),)),)
     return Request(api, said, model, tuple(tools), max_tokens=more.pop("cap", 400), stream=stream, **more)
 
 
-def played(provider: Provider, story: Story, request: Request, path: Path, line: Connection = QUICK) -> LiveResult:
+def play_story(provider: Provider, story: Story, request: Request, path: Path, line: Connection = QUICK) -> LiveResult:
     tools = Toolbox({each.tool.name: lambda _: "done" for each in story.tools})
     return run_live(request, Server(request.api, provider.bases[request.api]), Settings(), tools, str(path), line)
 
@@ -84,8 +84,8 @@ def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
     def check(api: str, stream: bool) -> None:
         path = tmp_path / f"{api}-{stream}.jsonl"
         tools = [] if wire(api).no_tools else [each.tool for each in story.tools]
-        request = asked(api, story.name, tools, stream, cap=story.max_tokens or 400)
-        ran, read = both(played(provider, story, request, path, line), path)
+        request = request_of(api, story.name, tools, stream, cap=story.max_tokens or 400)
+        ran, read = both(play_story(provider, story, request, path, line), path)
         assert ran == read, (api, stream)
         assert [turn["id"] for turn in ran["turns"]] == ["t1"], (api, stream)
 
@@ -94,7 +94,7 @@ def said_alike(story: Story, provider: Provider, tmp_path: Path) -> None:
 
 def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider: Provider, tmp_path: Path) -> None:
     story, path = all_stories()["paused"], tmp_path / "s.jsonl"
-    done = played(provider, story, asked("openai_responses", "paused", stream=False), path)
+    done = play_story(provider, story, request_of("openai_responses", "paused", stream=False), path)
     first, second = (exchange.response for exchange in done.replay.case.recording.exchanges)
     assert first.id == second.id is not None
     ran, read = both(done, path)
@@ -106,7 +106,7 @@ def test_a_response_that_is_fetched_again_is_one_response_and_one_turn(provider:
 def test_nobody_answered_says_why_in_both(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     server = Server("openai_chat", "http://127.0.0.1:9/v1")
-    ran, read = both(run_live(asked("openai_chat", "m"), server, Settings(), Toolbox(), str(path), QUICK), path)
+    ran, read = both(run_live(request_of("openai_chat", "m"), server, Settings(), Toolbox(), str(path), QUICK), path)
     assert ran == read
     (turn,) = ran["turns"]
     assert turn["verdict"]["id"] == "no_answer"
@@ -118,8 +118,9 @@ def test_nobody_answered_says_why_in_both(tmp_path: Path) -> None:
 def test_what_could_not_be_asked_next_is_said_in_both(provider: Provider, tmp_path: Path) -> None:
     """A cut answer of a chain that is not stored: nothing can go on from it."""
     story, path = all_stories()["cut-twice"], tmp_path / "s.jsonl"
-    before = asked("openai_responses", "cut-twice", previous_id="resp_cut-twice.0.0.0.0.0.0", extra={"store": False})
-    ran, read = both(played(provider, story, before, path, PATIENT), path)
+    before = request_of("openai_responses", "cut-twice", previous_id="resp_cut-twice.0.0.0.0.0.0",
+                        extra={"store": False})
+    ran, read = both(play_story(provider, story, before, path, PATIENT), path)
     assert ran == read
     assert "store: false" in ran["turns"][0]["notice"]
 
@@ -133,7 +134,7 @@ def test_ids_that_come_twice_read_back_as_the_turn_that_was_run(fake: Fake, tmp_
                     streams("openai_chat", answer("openai_chat", "Done.", Stop.END_TURN))]
     path = tmp_path / "s.jsonl"
     tools = Toolbox({"weather": lambda arguments: f"sun in {arguments['city']}"})
-    request = asked("openai_chat", "m", [Tool("weather", {"type": "object"})])
+    request = request_of("openai_chat", "m", [Tool("weather", {"type": "object"})])
     done = run_live(request, Server("openai_chat", fake.url), Settings(), tools, str(path), PATIENT)
     messages = fake.got[2].json["messages"]
     ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
@@ -162,7 +163,7 @@ def test_who_answered_is_read_back_from_what_showed_it(
     mark = b'"timings":{"predicted_n":1},"object"' if rule == "profile.body" else b'"object"'
     fake.answers = [streams("openai_chat", [piece.replace(b'"object"', mark) for piece in pieces])]
     server, line = Server("openai_chat", base, profile=profile), replace(PATIENT, proxy=fake.url)
-    ran, read = both(run_live(asked("openai_chat", "m"), server, Settings(), Toolbox(), str(tmp_path / "s"), line),
+    ran, read = both(run_live(request_of("openai_chat", "m"), server, Settings(), Toolbox(), str(tmp_path / "s"), line),
                      tmp_path / "s")
     assert ran == read
     (response,) = read["responses"]
@@ -179,7 +180,7 @@ def test_another_call_after_a_repair_is_judged_by_what_the_request_said(api: str
                     streams(api, answer(api, "Done.", Stop.END_TURN))]
     ran_tools: list[str] = []
     tools = Toolbox({name: lambda _, name=name: ran_tools.append(name) or "done" for name in ("write", "look")})
-    request = asked(api, model, [Tool(name, {"type": "object"}) for name in ("write", "look")])
+    request = request_of(api, model, [Tool(name, {"type": "object"}) for name in ("write", "look")])
     path = tmp_path / "s.jsonl"
     ran, read = both(run_live(request, Server(api, fake.url), Settings(), tools, str(path), PATIENT), path)
     verdicts = [[call["verdict"] for each in said["responses"] for call in each["tool_calls"]] for said in (ran, read)]
@@ -190,7 +191,7 @@ def test_another_call_after_a_repair_is_judged_by_what_the_request_said(api: str
 def test_limits_of_a_run_hold_for_its_recording(provider: Provider, tmp_path: Path) -> None:
     story, path = all_stories()["cut-twice"], tmp_path / "s.jsonl"
     settings = Settings(limits=Limits(continuation_max_attempts=1), explicit=frozenset({"continuation_max_attempts"}))
-    request = asked("openai_chat", "cut-twice", cap=story.max_tokens or 400)
+    request = request_of("openai_chat", "cut-twice", cap=story.max_tokens or 400)
     server = Server("openai_chat", provider.bases["openai_chat"])
     done = run_live(request, server, settings, Toolbox(), str(path), PATIENT)
     ran, read = both(done, path)

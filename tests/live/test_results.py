@@ -15,7 +15,7 @@ from tests.scenes.live_branch import OSLO, ROME, read, with_a_call
 SAID = Message(Role.USER, (TextPart("Hi"),))
 
 
-def turned(*answered: tuple[ToolCall, str]) -> Turn:
+def turn_with(*answered: tuple[ToolCall, str]) -> Turn:
     history = [SAID]
     for call, text in answered:
         history += [Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (ToolResultPart(call.id, call.name, text),))]
@@ -36,30 +36,30 @@ def test_the_results_of_a_turn_each_once(tmp_path) -> None:
 
 def test_arguments_that_are_nested_too_deeply_have_no_result() -> None:
     deep = OSLO._replace(arguments="[" * 200_000)
-    assert isinstance(TurnResults({}, None, 1).run(ready(deep), turned((deep, "snow"))), NotRecorded)
+    assert isinstance(TurnResults({}, None, 1).run(ready(deep), turn_with((deep, "snow"))), NotRecorded)
 
 
 def test_equal_arguments_whatever_their_spelling_and_as_often_as_recorded() -> None:
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow"),
                                                          ToolResultPart("b", "weather", "sleet")]}, None, 1)
     spaced = OSLO._replace(id="new", arguments=' {"city" :  "Oslo"}')
-    first = results.run(ready(spaced), turned())
+    first = results.run(ready(spaced), turn_with())
     assert isinstance(first, ToolResults)
     assert [(part.call_id, part.text) for part in first.results] == [("new", "snow")]
-    second = results.run(ready(OSLO), turned((OSLO, "snow")))
+    second = results.run(ready(OSLO), turn_with((OSLO, "snow")))
     assert isinstance(second, ToolResults)
     assert second.results[0].text == "sleet"
-    both = results.run(ready(OSLO, OSLO._replace(id="2")), turned())
+    both = results.run(ready(OSLO, OSLO._replace(id="2")), turn_with())
     assert isinstance(both, ToolResults)
     assert [part.text for part in both.results] == ["snow", "sleet"]
-    assert isinstance(results.run(ready(OSLO), turned((OSLO, "snow"), (OSLO, "sleet"))), NotRecorded)
+    assert isinstance(results.run(ready(OSLO), turn_with((OSLO, "snow"), (OSLO, "sleet"))), NotRecorded)
 
 
 @pytest.mark.parametrize("call", [ROME, OSLO._replace(name="climate")])
 def test_another_call_ends_the_turn(call: ToolCall) -> None:
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
     for batch in (ready(call), ready(OSLO, call)):
-        found = results.run(batch, turned())
+        found = results.run(batch, turn_with())
         assert isinstance(found, NotRecorded)
         assert f"a call of {call.name}" in found.why
 
@@ -67,7 +67,7 @@ def test_another_call_ends_the_turn(call: ToolCall) -> None:
 def test_an_answer_that_the_machine_gave_fills_the_guard_as_in_every_other_run() -> None:
     refused = CallAnswer(Verdict(ROME, Admission.REJECTED, "", ""), ToolResultPart("r", "weather", "x" * 100), 1)
     results = TurnResults({("weather", '{"city": "Oslo"}'): [ToolResultPart("a", "weather", "snow")]}, None, 1)
-    full = turned()._replace(limits=Limits(context_guard_chars=100))
+    full = turn_with()._replace(limits=Limits(context_guard_chars=100))
     found = results.run(ready(OSLO)._replace(answers=(refused,)), full)
     assert isinstance(found, ToolResults)
     assert found.results[0].text.startswith("Left out: 4 characters")
@@ -77,10 +77,10 @@ def test_what_is_given_is_run_and_only_that() -> None:
     ran: list[object] = []
     given = Toolbox({"weather": lambda arguments: ran.append(arguments) or "sun"})
     results = TurnResults({}, given, 1)
-    found = results.run(ready(OSLO), turned())
+    found = results.run(ready(OSLO), turn_with())
     assert isinstance(found, ToolResults)
     assert (found.results[0].text, len(ran)) == ("sun", 1)
-    assert isinstance(results.run(ready(OSLO._replace(name="other")), turned()), NotRecorded)
+    assert isinstance(results.run(ready(OSLO._replace(name="other")), turn_with()), NotRecorded)
     assert len(ran) == 1
     assert (results.has_any, TurnResults({}).has_any, TurnResults({}, Toolbox()).has_any) == (True, False, False)
 
@@ -89,6 +89,6 @@ def test_a_rejected_call_gets_its_error_and_is_not_run() -> None:
     verdict = Verdict(OSLO, Admission.REJECTED, "", "city is missing")
     answer = ToolResultPart(OSLO.id, OSLO.name, "Not run: city is missing", is_error=True)
     rejected = RunTools((), (CallAnswer(verdict, answer, 0),))
-    found = TurnResults({}).run(rejected, turned())
+    found = TurnResults({}).run(rejected, turn_with())
     assert isinstance(found, ToolResults)
     assert (found.results[0].is_error, found.results[0].text) == (True, "Not run: city is missing")

@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 KEY = "sk-live-0123456789abcdefghij"
 
 
-def spawned(*words: str) -> subprocess.Popen[str]:
+def spawn(*words: str) -> subprocess.Popen[str]:
     """The same in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "inspector", "run", *words], text=True, cwd=ROOT, stdout=subprocess.PIPE,
@@ -315,7 +315,7 @@ def test_killed_at_any_moment_nothing_flushed_is_lost(fake: Fake, tmp_path: Path
     fake.answers = [drip]
     for round_ in range(2):
         record = tmp_path / f"{round_}.jsonl"
-        process = spawned(*chat(fake, record, "--prompt", "x"))
+        process = spawn(*chat(fake, record, "--prompt", "x"))
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and record_size(record) < 2_000 + 3_000 * round_:
             time.sleep(0.003)
@@ -341,7 +341,7 @@ def record_size(path: Path) -> int:
 
 def test_an_interrupt_is_cancelled_and_the_report_is_printed(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN)[:2], Peer.hold)]
-    process = spawned(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x"))
+    process = spawn(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x"))
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and '"bytes"' not in (
             (tmp_path / "s.jsonl").read_text() if record_size(tmp_path / "s.jsonl") else ""):

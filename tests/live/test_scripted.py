@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_API_KEY", "sk-live-0123456789abcdefghij")
 
 
-def played(turn: ScriptedTurn) -> Replay:
+def play_out(turn: ScriptedTurn) -> Replay:
     """The turn to its end; its server is gone then."""
     begun = turn.start
     try:
@@ -49,7 +49,7 @@ def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
     chosen = {(row.exchange.response.raw_stop_reason, row.judgement.stop.normalized, row.decision, row.dialect.api): row
               for row in table_rows(name) if isinstance(row, DialectRow)}
     for row in chosen.values():
-        made = played(row_turn(row, Settings()))
+        made = play_out(row_turn(row, Settings()))
         case = made.case
         first = case.recording.exchanges[0]
         assert first.response.raw_stop_reason == row.exchange.response.raw_stop_reason, row.name
@@ -62,7 +62,7 @@ def test_a_row_that_is_played_live_is_the_row(name: str) -> None:
 def test_a_row_of_a_variant_is_played_past_its_first_answer() -> None:
     (row,) = (row for row in table_rows("call-cut") if row.name == "openai_chat/vllm+empty")
     assert isinstance(row, DialectRow)
-    made = played(row_turn(row, Settings()))
+    made = play_out(row_turn(row, Settings()))
     assert made.trace.steps[-1].turn.terminal == "completed", "the call comes whole when it is asked for again"
 
 
@@ -70,7 +70,7 @@ def test_a_lie_that_a_policy_believes_is_told_as_a_cut() -> None:
     """The same cut call comes until a limit ends the turn: the advice is about the cut, not about the repetition."""
     row = next(row for row in table_rows("call-cut") if row.name == "openai_chat/vllm")
     assert isinstance(row, DialectRow)
-    (turn,) = view(played(row_turn(row, Settings(policy=PI_PRESENCE)))).turns
+    (turn,) = view(play_out(row_turn(row, Settings(policy=PI_PRESENCE)))).turns
     assert turn.verdict.word == "CALL HELD"
     assert ("; policy pi-presence runs such a call, here it was not run; this loop's limit max_identical_calls "
             "(4 of 3) ended the turn" in turn.verdict.sentence)
@@ -85,7 +85,7 @@ def test_a_scenario_runs_to_the_end_that_it_names_without_a_key() -> None:
     assert [tool.name for tool in turn.start.request.tools] == ["write_file"]
     assert turn.start.server.base.startswith("http://127.0.0.1:")
     assert listens(turn.server.url)
-    made = played(turn)
+    made = play_out(turn)
     assert made.trace.steps[-1].turn.terminal == story.ends == "completed"
     assert not listens(turn.server.url)
     turn.server.close()  # once more does nothing
@@ -96,12 +96,12 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
     made = "inspector.live.scripted.ScriptedServer"
     from inspector.live.scripted import ScriptedServer
 
-    class Noted(ScriptedServer):
+    class NotingServer(ScriptedServer):
         def __init__(self, *given: object) -> None:
             super().__init__(*given)  # type: ignore[arg-type]
             urls.append(self.url)
 
-    monkeypatch.setattr(made, Noted)
+    monkeypatch.setattr(made, NotingServer)
     with pytest.raises(LoopError):
         scenario_turn(all_stories()["text"], LiveOptions("openai_chat", "", assignments=["max_tokens=x"]), Settings())
     with pytest.raises(LoopError):
@@ -112,7 +112,7 @@ def test_what_cannot_be_begun_leaves_no_server_behind(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("api", FORMATS)
 def test_a_scenario_that_names_no_budget_runs_in_every_format(api: str) -> None:
     story = all_stories()["text" if wire(api).no_tools else "call"]
-    assert played(scenario_turn(story, LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == "completed"
+    assert play_out(scenario_turn(story, LiveOptions(api, ""), Settings())).trace.steps[-1].turn.terminal == "completed"
 
 
 @pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).no_tools])
@@ -126,13 +126,14 @@ def test_a_format_without_calls_plays_no_scenario_with_calls(api: str) -> None:
 def test_every_scenario_of_the_form_ends_as_it_says(name: str) -> None:
     story = all_stories()[name]
     api = formats_of(story)[0]
-    made = played(scenario_turn(story, LiveOptions(api, ""), Settings()))
+    made = play_out(scenario_turn(story, LiveOptions(api, ""), Settings()))
     assert made.trace.steps[-1].turn.terminal == story.ends_in.get(f"{api} stream", story.ends_in.get(api, story.ends))
 
 
 @pytest.mark.parametrize("profile", ["vllm", "cohere"])
 def test_it_behaves_as_a_server_whether_or_not_a_habit_of_it_is_known(profile: str) -> None:
-    made = played(scenario_turn(all_stories()["cut-call"], LiveOptions("openai_chat", "", profile=profile), Settings()))
+    made = play_out(scenario_turn(all_stories()["cut-call"], LiveOptions("openai_chat", "", profile=profile),
+                                  Settings()))
     first = made.case.recording.exchanges[0].response.raw_stop_reason
     assert first == ("tool_calls" if profile == "vllm" else "length")
     assert made.trace.steps[-1].turn.terminal == "completed"

@@ -90,7 +90,7 @@ def test_no_byte_that_is_written_holds_a_secret(
     done = run_cli(*words, *(["--json"] if size == 1 else []), cwd=tmp_path,
                environment={**ENVIRONMENT, "LOOP_INSPECTOR_DATA": str(tmp_path / "data")})
     assert (done.returncode, len(fake.got)) == (6, 3), done.stderr
-    everything = written(tmp_path / "data", done)
+    everything = all_bytes(tmp_path / "data", done)
     assert b"OTHER_API_KEY" in everything, "the tool's result is in the recording"
     assert b"api-version=1" in everything
     for name, secret in {**SECRETS, "a key of a known shape": GOOGLE}.items():
@@ -101,7 +101,7 @@ def test_no_byte_that_is_written_holds_a_secret(
     assert [name for name, secret in SECRETS.items() if secret in sent] == []
 
 
-def written(folder: Path, done: ProcessResult) -> bytes:
+def all_bytes(folder: Path, done: ProcessResult) -> bytes:
     files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     assert files
     return b"".join(files) + (done.stdout + done.stderr).encode()

@@ -36,7 +36,7 @@ def cut_recording(tmp_path: Path, words: str | None = "One, two, ", call: ToolCa
     return har(tmp_path / "cut.har", entry(url, request_body(max_tokens=20, **more), completion(words, "length", call)))
 
 
-def played(replay: Replay, folder: Path, environment: dict[str, str] | None = None, **settings: str) -> Branch:
+def branch_of(replay: Replay, folder: Path, environment: dict[str, str] | None = None, **settings: str) -> Branch:
     """The branch that a stand-in answers, beside the original."""
     wanted = settings_of(settings, replay.settings)
     request = stand_in_request(replay, wanted, 0, environment or {})
@@ -50,7 +50,7 @@ def played(replay: Replay, folder: Path, environment: dict[str, str] | None = No
 
 
 def test_a_cut_text_goes_on_with_a_rest_that_says_that_it_is_made_up(tmp_path: Path) -> None:
-    branch = played(read(cut_recording(tmp_path)), tmp_path, max_tokens="400")
+    branch = branch_of(read(cut_recording(tmp_path)), tmp_path, max_tokens="400")
     [turn] = branch.view.turns
     merged = turn.joined_text.text
     assert merged.startswith(f"One, two,  {MADE_UP_MARK} Made-up sentence 1.")
@@ -65,7 +65,7 @@ def test_a_cut_text_goes_on_with_a_rest_that_says_that_it_is_made_up(tmp_path: P
 
 
 def test_a_budget_that_is_too_small_cuts_the_made_up_rest_as_well(tmp_path: Path) -> None:
-    branch = played(read(cut_recording(tmp_path)), tmp_path, max_tokens="30")
+    branch = branch_of(read(cut_recording(tmp_path)), tmp_path, max_tokens="30")
     [turn] = branch.view.turns
     assert turn.segments > 1
     by_stand_in = turn.joined_text.text.split(MADE_UP_MARK)[1]
@@ -75,7 +75,7 @@ def test_a_budget_that_is_too_small_cuts_the_made_up_rest_as_well(tmp_path: Path
 
 def test_a_cut_call_is_brought_to_an_end_and_is_never_run(tmp_path: Path) -> None:
     replay = read(cut_recording(tmp_path, None, BEGUN, tools=[SAVE]))
-    branch = played(replay, tmp_path, max_tokens="400")
+    branch = branch_of(replay, tmp_path, max_tokens="400")
     [turn] = branch.view.turns
     [call] = [verdict.call for verdict in branch.view.responses[-1].verdicts]
     assert json.loads(call.arguments or "") == {"path": "a.md", "text": f"The first li {MADE_UP_MARK}", "mode": 0}

@@ -37,13 +37,13 @@ SERVER = Server("openai_chat", "http://127.0.0.1:1", key="sk-live-0123456789abcd
 CHOSEN = profile_named("generic")
 
 
-def said(text: str, stop: Stop, *calls: ToolCall, tokens: int | None = None) -> ChatResponse:
+def reply(text: str, stop: Stop, *calls: ToolCall, tokens: int | None = None) -> ChatResponse:
     raw = {Stop.END_TURN: "stop", Stop.MAX_TOKENS: "length", Stop.TOOL_CALL: "tool_calls"}[stop]
     usage = None if tokens is None else Usage(1, tokens)
     return ChatResponse("openai_chat", (*((TextPart(text),) if text else ()), *calls), StopReason(stop, raw), usage)
 
 
-def heard(asked: LiveRequest, response: ChatResponse) -> LiveResponse:
+def response_to(asked: LiveRequest, response: ChatResponse) -> LiveResponse:
     judged = judge(response, asked.request, CHOSEN.profile)
     return LiveResponse(asked, response, judged, CHOSEN, 200, (), b"", (), 1.0)
 
@@ -53,10 +53,10 @@ def stepper(cap: int = 100, tools: tuple[Tool, ...] = (), **limits: Any) -> Step
     return begin_turn("live", asked, SERVER, plan("openai_chat", **limits))
 
 
-def answered(turn: Stepper, *responses: ChatResponse) -> Stepper:
+def after_answers(turn: Stepper, *responses: ChatResponse) -> Stepper:
     for sent, response in enumerate(responses, 1 + (turn.request.number if turn.request else 0)):
         assert turn.request is not None
-        turn = turn.after_answer(heard(turn.request, response), sent)
+        turn = turn.after_answer(response_to(turn.request, response), sent)
     return turn
 
 
@@ -72,20 +72,20 @@ def test_it_waits_at_each_effect_and_the_request_is_the_one_that_will_leave() ->
     assert turn.request.body is not None
     assert turn.request.body["max_tokens"] == 100
     assert ("authorization", "REDACTED") in turn.request.headers
-    turn = answered(turn, said("One, two, ", Stop.MAX_TOKENS))
+    turn = after_answers(turn, reply("One, two, ", Stop.MAX_TOKENS))
     assert isinstance(turn.waiting, Send)
     assert turn.waiting.place is RequestPlace.CONTINUATION
     assert turn.request is not None
     assert turn.request.number == 1
-    turn = answered(turn, said("One, two, three.", Stop.END_TURN))
+    turn = after_answers(turn, reply("One, two, three.", Stop.END_TURN))
     assert turn.waiting == Finish("completed")
     assert turn.request is None
     assert turn.last.turn.joined_answer().text == "One, two, three."
 
 
 WORDS = st.sampled_from([
-    said("One, two, three, four. ", Stop.MAX_TOKENS), said("Five.", Stop.END_TURN), said("", Stop.MAX_TOKENS),
-    said("So: ", Stop.TOOL_CALL, CALL), said("", Stop.MAX_TOKENS, CUT),
+    reply("One, two, three, four. ", Stop.MAX_TOKENS), reply("Five.", Stop.END_TURN), reply("", Stop.MAX_TOKENS),
+    reply("So: ", Stop.TOOL_CALL, CALL), reply("", Stop.MAX_TOKENS, CUT),
 ])
 
 
@@ -99,7 +99,7 @@ def test_stepped_by_hand_a_turn_is_the_one_that_runs_by_itself(
     for sent, response in enumerate(responses, 1):
         if not isinstance(turn.waiting, Send) or turn.request is None:
             break
-        answer = heard(turn.request, response)
+        answer = response_to(turn.request, response)
         events.append(ProviderResponse(answer.response, answer.judgement, sent - 1))
         turn = turn.after_answer(answer, sent)
         if isinstance(turn.waiting, RunTools):
@@ -118,19 +118,19 @@ def test_another_budget_of_the_first_request_is_the_turns() -> None:
     assert turn.request.body is not None
     assert (turn.request.body["max_tokens"], turn.edits) == (40, ("max_tokens",))
     assert turn.last.turn.token_cap == 160
-    turn = answered(turn, said("One, ", Stop.MAX_TOKENS))
+    turn = after_answers(turn, reply("One, ", Stop.MAX_TOKENS))
     assert turn.edits == ()
     assert turn.request is not None
     assert turn.request.request.max_tokens == 40
 
 
 def test_another_budget_of_a_continuation_leaves_the_turns_bound() -> None:
-    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS)).with_cap(40)
+    turn = after_answers(stepper(), reply("One, ", Stop.MAX_TOKENS)).with_cap(40)
     assert turn.request is not None
     assert turn.request.body is not None
     assert turn.request.body["max_tokens"] == 40
     assert turn.last.turn.token_cap == 400
-    turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
+    turn = after_answers(turn, reply("two, ", Stop.MAX_TOKENS))
     assert turn.request is not None
     assert turn.request.request.max_tokens == 40, "the continuations of one answer share their cap"
     spent = turn.last.turn.spend
@@ -148,7 +148,7 @@ def test_a_body_is_sent_as_it_stands_and_read_for_the_machine() -> None:
     assert turn.request.body == other
     assert turn.last.turn.request.messages[0].text == "Something else."
     assert turn.last.turn.token_cap == 28
-    after = answered(turn, said("One, ", Stop.MAX_TOKENS))
+    after = after_answers(turn, reply("One, ", Stop.MAX_TOKENS))
     assert after.request is not None
     assert after.request.body is not None
     assert after.request.body["zz_own"] == {"kept": [1]}, "what the first request said, its continuations say"
@@ -161,29 +161,29 @@ def test_a_body_without_messages_is_refused() -> None:
 
 
 def test_what_an_edited_continuation_says_stays_said() -> None:
-    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS))
+    turn = after_answers(stepper(), reply("One, ", Stop.MAX_TOKENS))
     assert turn.request is not None
     assert turn.request.body is not None
     messages = [*turn.request.body["messages"][:-1], {"role": "user", "content": "Go on, please."}]
     turn = turn.with_body({**turn.request.body, "messages": messages})
-    turn = answered(turn, said("two, ", Stop.MAX_TOKENS))
+    turn = after_answers(turn, reply("two, ", Stop.MAX_TOKENS))
     assert turn.request is not None
     assert "Go on, please." in [message.text for message in turn.request.request.messages]
 
 
 def test_limits_are_changed_where_the_turn_would_have_come_here_all_the_same() -> None:
-    turn = answered(stepper(), said("One, ", Stop.MAX_TOKENS), said("two, ", Stop.MAX_TOKENS))
+    turn = after_answers(stepper(), reply("One, ", Stop.MAX_TOKENS), reply("two, ", Stop.MAX_TOKENS))
     assert turn.last.turn.spend.attempts == 2
     fewer = turn.with_limits(Limits(continuation_max_attempts=2))
     assert fewer.request == turn.request
-    ended = answered(fewer, said("three, ", Stop.MAX_TOKENS))
+    ended = after_answers(fewer, reply("three, ", Stop.MAX_TOKENS))
     assert ended.waiting.terminal == "retry_limit"  # type: ignore[union-attr]
     with pytest.raises(CallerError, match=r"step 7 \(RequestContinuation\) depends on the limits"):
         turn.with_limits(Limits(continuation_max_attempts=1))
 
 
 def test_rounds_of_tools_are_asked_for_again_where_the_calls_wait() -> None:
-    turn = answered(stepper(tools=(WEATHER,)), said("", Stop.TOOL_CALL, CALL))
+    turn = after_answers(stepper(tools=(WEATHER,)), reply("", Stop.TOOL_CALL, CALL))
     assert isinstance(turn.waiting, RunTools)
     ended = turn.with_limits(Limits(max_tool_steps=0))
     assert ended.waiting.terminal == "step_limit"  # type: ignore[union-attr]
@@ -193,7 +193,7 @@ def test_rounds_of_tools_are_asked_for_again_where_the_calls_wait() -> None:
 def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
     turn = stepper()
     assert turn.request is not None
-    given_up = turn.after_answer(heard(turn.request, said("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
+    given_up = turn.after_answer(response_to(turn.request, reply("One, two", Stop.END_TURN, CALL)), 1, cancelled=True)
     assert given_up.waiting.terminal == "cancelled"  # type: ignore[union-attr]
     assert given_up.last.turn.joined_answer().text == "One, two"
     assert given_up.last.turn.evaluation is not None
@@ -201,11 +201,11 @@ def test_an_answer_that_was_given_up_ends_the_turn_and_its_text_stays() -> None:
 
 
 def test_a_message_after_the_end_begins_the_next_turn() -> None:
-    turn = answered(stepper(max_follow_ups=1), said("Done.", Stop.END_TURN)).next_turn("And then?", 1)
+    turn = after_answers(stepper(max_follow_ups=1), reply("Done.", Stop.END_TURN)).next_turn("And then?", 1)
     assert turn.last.state is State.REQUEST
     assert turn.last.turn.id == "t2"
     assert [message.text for message in turn.last.turn.history] == ["Tell me.", "Done.", "And then?"]
-    again = answered(turn, said("Nothing.", Stop.END_TURN))
+    again = after_answers(turn, reply("Nothing.", Stop.END_TURN))
     assert len(again.turns) == 2
     with pytest.raises(CallerError, match=r"max_follow_ups \(1\) is reached"):
         again.next_turn("More.", 2)
@@ -214,7 +214,7 @@ def test_a_message_after_the_end_begins_the_next_turn() -> None:
 
 
 def test_no_history_is_sent_into_a_conversation_that_the_server_keeps() -> None:
-    turn = answered(stepper(), said("Done.", Stop.END_TURN))
+    turn = after_answers(stepper(), reply("Done.", Stop.END_TURN))
     opening = replace(request("openai_responses"), extra={"conversation": "conv_1"})
     with pytest.raises(CallerError, match="the server keeps this conversation"):
         replace(turn, opening=opening).next_turn("And then?", 1)
@@ -238,5 +238,5 @@ def frozen_cap(turn: Stepper) -> Stepper:
         request=dataclasses.replace(step.turn.request, max_tokens=None),
         last_send=send._replace(max_tokens=None)))
     assert turn.request is not None
-    response = dataclasses.replace(said("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
-    return replace(turn, steps=(lost,)).after_answer(heard(turn.request, response), 1)
+    response = dataclasses.replace(reply("One, ", Stop.MAX_TOKENS), api="anthropic_messages")
+    return replace(turn, steps=(lost,)).after_answer(response_to(turn.request, response), 1)

@@ -99,7 +99,7 @@ class Frames(Observer):
             self.there.set()
 
 
-async def cancelled(provider: Provider, api: str, number: int) -> tuple[Turn, list[object]]:
+async def cancel_turn(provider: Provider, api: str, number: int) -> tuple[Turn, list[object]]:
     """A turn that is cancelled when so many frames have come, and the server waits before the next."""
     name, ran = story_name(api, "stalled", number), list[object]()
     told = Frames(sum(map(len, frames(api, name)[:number])))
@@ -118,7 +118,7 @@ async def test_a_turn_is_cancelled_at_every_frame(api: str, provider: Provider) 
     count = len(frames(api, story_name(api, "stalled", 0)))
     for number in range(count):
         seen = len(provider.seen)
-        turn, ran = await cancelled(provider, api, number)
+        turn, ran = await cancel_turn(provider, api, number)
         where = f"{api}: after {number} of {count} frames"
         assert (turn.terminal, ran) == ("cancelled", []), where
         assert len(provider.seen) == seen + 1, where

@@ -170,18 +170,18 @@ GEMINI_WHOLE: dict[str, Any] = {
 }
 
 
-def underscored(value: Any) -> Any:
+def snake_case(value: Any) -> Any:
     """The body with its members spelled as in protocol buffers."""
     if not isinstance(value, dict):
         return value
-    return {re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name): underscored(inner)
+    return {re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name): snake_case(inner)
             for name, inner in value.items()}
 
 
 @pytest.mark.parametrize(("api", "body"), [
     (MESSAGES, {**BODIES[MESSAGES], **MESSAGES_WHOLE}),
     (MESSAGES, {**BODIES[MESSAGES], "thread": {"type": "continue", "previous_message_id": "m"}}),
-    (GEMINI, GEMINI_WHOLE), (GEMINI, underscored(GEMINI_WHOLE)),
+    (GEMINI, GEMINI_WHOLE), (GEMINI, snake_case(GEMINI_WHOLE)),
 ])
 def test_a_server_that_refuses_unknown_members_knows_its_own(api: str, body: dict[str, Any]) -> None:
     check(api, body)

@@ -26,12 +26,12 @@ CALL_CUT = TableQuery()
 
 
 @cache
-def folded(scenario: str) -> list[Any]:
+def folded_lines(scenario: str) -> list[Any]:
     return [*dialect_lines.list_lines(entries(table_rows(scenario)))]
 
 
 def titles(width: int) -> list[str]:
-    shown = [each for each in folded("call-cut") if isinstance(each, TableEntry)]
+    shown = [each for each in folded_lines("call-cut") if isinstance(each, TableEntry)]
     return [column.key for column in dialect_lines.layout(shown, width).columns]
 
 
@@ -51,7 +51,7 @@ def test_as_many_columns_as_fit() -> None:
 @pytest.mark.parametrize("width", [58, 75, 100, 118, 140, 157, 220])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width: int) -> None:
-    lines = folded(scenario)
+    lines = folded_lines(scenario)
     laid = dialect_lines.layout([each for each in lines if isinstance(each, TableEntry)], width)
     starts = [text_of(dialect_lines.titles(laid)).index(column.key[: laid.sizes[at] - 1])
               for at, column in enumerate(laid.columns)]
@@ -66,7 +66,7 @@ def test_no_line_is_wider_than_the_list_and_all_are_aligned(scenario: str, width
 
 
 def test_the_lines_of_a_cut_call() -> None:
-    lines = {each.row.name: each for each in folded("call-cut") if isinstance(each, TableEntry)}
+    lines = {each.row.name: each for each in folded_lines("call-cut") if isinstance(each, TableEntry)}
     laid = dialect_lines.layout(list(lines.values()), 155)
     said = [text_of(dialect_lines.line(lines[name], laid)).split("  ") for name in (
         "openai_chat/vllm", "openai_chat/mimo", "openai_responses/generic+bare", "gemini_generate/vertex")]
@@ -83,7 +83,7 @@ def test_the_lines_of_a_cut_call() -> None:
 
 
 def test_dialects_are_found_by_what_they_say_and_by_those_that_share_their_line() -> None:
-    lines = folded("call-cut")
+    lines = folded_lines("call-cut")
 
     def named_at(place: int | None) -> str:
         assert place is not None

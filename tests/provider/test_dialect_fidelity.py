@@ -30,7 +30,7 @@ from loop_core.turn.trace import Fidelity
 from tests.scenes.provider import table_rows
 
 
-def saved(folder: Path, scenario: str) -> View:
+def save_and_read(folder: Path, scenario: str) -> View:
     """The rows of a scenario as they are saved and read again."""
     paths = save_all(table_rows(scenario), folder)
     return view(replay(open_case(open_paths(list(map(str, paths))))))
@@ -41,14 +41,14 @@ def test_every_step_of_a_row_and_of_its_saved_session_is_simulated(scenario: str
     for row in table_rows(scenario):
         if isinstance(row, DialectRow):
             assert {step.fidelity for step in row.run.trace.steps} == {Fidelity.SIMULATED}, row.name
-    again = saved(tmp_path, scenario)
+    again = save_and_read(tmp_path, scenario)
     assert again.steps
     assert {step.fidelity for step in again.steps} == {Fidelity.SIMULATED}
 
 
 def test_every_view_says_so(tmp_path: Path) -> None:
     row = next(each for each in table_rows("call-cut") if isinstance(each, DialectRow))
-    for seen in (row_view(row), saved(tmp_path, "call-cut")):
+    for seen in (row_view(row), save_and_read(tmp_path, "call-cut")):
         assert "SIMULATED response 1" in text(seen)
         assert "RECORDED" not in text(seen)
         assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}
@@ -60,7 +60,7 @@ def test_every_view_says_so(tmp_path: Path) -> None:
 
 
 def test_what_is_exported_of_it_goes_on_saying_so(tmp_path: Path) -> None:
-    written = session_bytes(records(saved(tmp_path, "text-cut").replay.case.recording.exchanges))
+    written = session_bytes(records(save_and_read(tmp_path, "text-cut").replay.case.recording.exchanges))
     answers = [line for line in map(json.loads, written.splitlines()) if line.get("type") == "response"]
     assert [answer["simulated"] for answer in answers] == [True] * len(answers)
     assert answers

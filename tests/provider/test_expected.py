@@ -32,7 +32,7 @@ Check = Callable[[Reply, ChatResponse], bool]
 WRITTEN_AS = BASES["call"][0].calls[0].arguments
 
 
-def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Request:
+def request_of(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Request:
     said = [Message(Role.USER, (TextPart("Go on."),))]
     if kind is Kind.CONTINUATION:
         said += [Message(Role.ASSISTANT, (TextPart(TEXT[:80]),)), hint_message()]
@@ -42,10 +42,10 @@ def asked(api: str, stream: bool, cap: int | None, kind: Kind, base: str) -> Req
     return Request(api, tuple(said), "m", tools, max_tokens=cap, stream=stream)
 
 
-def played(name: str, value: Any, api: str = CHAT, stream: bool = True, base: str = "text", cap: int | None = None,
-           kind: Kind = Kind.FIRST) -> tuple[Reply, ChatResponse]:
+def play(name: str, value: Any, api: str = CHAT, stream: bool = True, base: str = "text", cap: int | None = None,
+         kind: Kind = Kind.FIRST) -> tuple[Reply, ChatResponse]:
     story = Story("one", "one fault", BASES[base], TOOLS, (PlacedFault(name, value),) if name else ())
-    made = reply(story, asked(api, stream, cap, kind, base), stream)
+    made = reply(story, request_of(api, stream, cap, kind, base), stream)
     return made, decode(api, b"".join(made.frames), http_status=made.status)
 
 
@@ -133,15 +133,15 @@ ROWS: list[tuple[str, Any, dict[str, Any], Check]] = [
 
 @pytest.mark.parametrize(("name", "value", "how", "check"), ROWS, ids=[f"{row[0]}-{i}" for i, row in enumerate(ROWS)])
 def test_a_fault_does_what_its_name_says(name: str, value: Any, how: dict[str, Any], check: Check) -> None:
-    made, came = played(name, value, **how)
+    made, came = play(name, value, **how)
     assert check(made, came), (made.status, made.sending, came.stop_reason, came.text, b"".join(made.frames))
     assert made.faults == (name,)
-    plain, text = played("", None, **how)
+    plain, text = play("", None, **how)
     assert not check(plain, text), "it does so without the fault too"
 
 
 def test_a_cut_lies_under_the_cap_of_the_request() -> None:
-    _, came = played("cut", 12, cap=5)
+    _, came = play("cut", 12, cap=5)
     assert came.text == TEXT[:20]
 
 
@@ -151,7 +151,7 @@ def test_a_cut_lies_under_the_cap_of_the_request() -> None:
     (OLLAMA, True, "application/x-ndjson"), (CHAT, False, "application/json"), (CONVERSE, False, "application/json"),
 ])
 def test_what_an_answer_says_that_it_is(api: str, stream: bool, kind: str) -> None:
-    assert played("", None, api, stream)[0].headers["content-type"] == kind
+    assert play("", None, api, stream)[0].headers["content-type"] == kind
 
 
 def test_a_prefill_is_echoed() -> None:
@@ -162,14 +162,14 @@ def test_a_prefill_is_echoed() -> None:
 
 
 def test_a_refusal_says_how_often_and_when_to_come_again() -> None:
-    made, _ = played("rate_limited", {"times": 2, "retry_after": 1.5, "status": 429})
+    made, _ = play("rate_limited", {"times": 2, "retry_after": 1.5, "status": 429})
     assert made.refusals == 2
     assert made.refusal is not None
     assert (made.refusal.status, made.refusal.headers["retry-after"]) == (429, "1.5")
 
 
 def test_calls_that_are_meant_come_whole_without_a_fault() -> None:
-    made, came = played("", None, base="calls")
+    made, came = play("", None, base="calls")
     assert [type(part) for part in came.parts] == [TextPart, ToolCall, ToolCall]
     assert made.sending == Sending()
 
@@ -177,7 +177,7 @@ def test_calls_that_are_meant_come_whole_without_a_fault() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("api", FORMATS)
 def test_no_reason_drops_the_reason_and_nothing_else(api: str, stream: bool) -> None:
-    (told, plain), (made, came) = played("", None, api, stream, cap=12), played("no_reason", True, api, stream, cap=12)
+    (told, plain), (made, came) = play("", None, api, stream, cap=12), play("no_reason", True, api, stream, cap=12)
     assert plain.raw_stop_reason is not None
     gone = stream and api == RESPONSES  # the event that tells the reason holds the usage, and ends the stream
     assert came.raw_stop_reason == ("in_progress" if gone else None), "as the first events of a stream say"

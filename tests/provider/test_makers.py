@@ -22,15 +22,15 @@ NOVA, LLAMA, LARGE, SMALL = (
 
 
 @pytest.fixture(scope="module", params=["cut-twice", "cut-call", "empty", "no-reason"])
-def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, Provider]]:
+def name_and_provider(request: pytest.FixtureRequest) -> Iterator[tuple[str, Provider]]:
     with serving(request.param) as running:
         yield request.param, running
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("model", [NOVA, LLAMA, LARGE, SMALL])
-def test_a_turn_ends_as_the_scenario_says(served: tuple[str, Provider], model: str, stream: bool) -> None:
-    name, provider = served
+def test_a_turn_ends_as_the_scenario_says(name_and_provider: tuple[str, Provider], model: str, stream: bool) -> None:
+    name, provider = name_and_provider
     story = all_stories()[name]
     if story.tools and model in (LLAMA, SMALL):
         return  # one text has no calls

@@ -32,7 +32,7 @@ def user(text: str) -> Message:
     return Message(Role.USER, (TextPart(text),))
 
 
-def said(text: str, *calls: ToolCall) -> Message:
+def assistant(text: str, *calls: ToolCall) -> Message:
     return Message(Role.ASSISTANT, (*((TextPart(text),) if text else ()), *calls))
 
 
@@ -40,45 +40,48 @@ def result(call: ToolCall = CALL, text: str = "done") -> Message:
     return Message(Role.TOOL, (ToolResultPart(call.id, call.name, text),))
 
 
-def asked(*messages: Message, **more: object) -> Request:
+def request_of(*messages: Message, **more: object) -> Request:
     return Request("openai_chat", messages, "m", **more)  # type: ignore[arg-type]
 
 
-BEGIN = (user("Go."), said(TEXT), user("And now?"))
+BEGIN = (user("Go."), assistant(TEXT), user("And now?"))
 HELD = Verdict(CALL, Admission.HELD, "gate.reason", "cut")
 
 
 @pytest.mark.parametrize(("messages", "answer", "at", "kind"), [
     ((user("Go."),), 0, 0, Kind.FIRST),
     ((Message(Role.SYSTEM, (TextPart("Be brief."),)), user("Go.")), 0, 0, Kind.FIRST),
-    ((user("2+2?"), said("Four!"), user("Go.")), 0, 0, Kind.FIRST),
-    ((user("Go."), said(TEXT[:30])), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), user("weiter, bitte")), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint_message(), said(TEXT[30:50]), hint_message()), 0, 50, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint_message(), said(TEXT[:50]), hint_message()), 0, 50, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:50]), hint_message(TEXT[10:50]), said(TEXT[10:70]), hint_message()), 0, 70,
+    ((user("2+2?"), assistant("Four!"), user("Go.")), 0, 0, Kind.FIRST),
+    ((user("Go."), assistant(TEXT[:30])), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), user("weiter, bitte")), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), hint_message(), assistant(TEXT[30:50]), hint_message()), 0, 50,
      Kind.CONTINUATION),
-    ((user("Go."), said(TEXT), hint_message()), 0, len(TEXT), Kind.CONTINUATION),
-    ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
-    ((user("Go."), said(""), user("Well?")), 0, 0, Kind.CONTINUATION),
-    ((user("Go."), said(" \n"), Message(Role.SYSTEM, (TextPart("Return text."),))), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), hint_message(), assistant(TEXT[:50]), hint_message()), 0, 50,
+     Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:50]), hint_message(TEXT[10:50]), assistant(TEXT[10:70]), hint_message()), 0, 70,
+     Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT), hint_message()), 0, len(TEXT), Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT), user("And now?")), 1, 0, Kind.FIRST),
+    ((user("Go."), assistant(""), user("Well?")), 0, 0, Kind.CONTINUATION),
+    ((user("Go."), assistant(" \n"), Message(Role.SYSTEM, (TextPart("Return text."),))), 0, 0, Kind.CONTINUATION),
     ((user("Go."), Message(Role.ASSISTANT, (ReasoningPart("Hm."),)), user("Well?")), 0, 0, Kind.CONTINUATION),
-    ((user("Go."), said(""), said("Four!")), 0, 0, Kind.FIRST),
-    ((*BEGIN, said("I count.", CALL), result()), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("", CALL), result()), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("I count."), repair_message([HELD])), 1, 8, Kind.REPAIR),
+    ((user("Go."), assistant(""), assistant("Four!")), 0, 0, Kind.FIRST),
+    ((*BEGIN, assistant("I count.", CALL), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, assistant("", CALL), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, assistant("I count."), repair_message([HELD])), 1, 8, Kind.REPAIR),
     ((*BEGIN, repair_message([HELD])), 1, 0, Kind.REPAIR),
-    ((*BEGIN, said("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
-    ((*BEGIN, said("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
-    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result(text="Error: cut")), 1, 8,
+    ((*BEGIN, assistant("I count."), user("Call it!")), 1, 8, Kind.CONTINUATION),
+    ((*BEGIN, assistant("I count.", SHORT), result(text="refused")), 1, 8, Kind.CONTINUATION),
+    ((*BEGIN, assistant("I count.", CALL._replace(arguments='{"to": 11}')), result()), 2, 0, Kind.FIRST),
+    ((*BEGIN, assistant("I count.", CALL._replace(arguments='{"to": 11}')), result(text="Error: cut")), 1, 8,
      Kind.CONTINUATION),
-    ((*BEGIN, said("I count.", CALL._replace(arguments='{"to": 11}')), result(text="an errand")), 2, 0, Kind.FIRST),
-    ((*BEGIN, said("I count.", CALL), result(text="ValueError: no such file")), 2, 0, Kind.FIRST),
+    ((*BEGIN, assistant("I count.", CALL._replace(arguments='{"to": 11}')), result(text="an errand")), 2, 0,
+     Kind.FIRST),
+    ((*BEGIN, assistant("I count.", CALL), result(text="ValueError: no such file")), 2, 0, Kind.FIRST),
 ])
 def test_a_history_tells_where_it_stands(messages: tuple[Message, ...], answer: int, at: int, kind: Kind) -> None:
-    place = locate(STORY, asked(*messages))
+    place = locate(STORY, request_of(*messages))
     assert (place.answer, place.text_length, place.kind) == (answer, at, kind)
 
 
@@ -88,7 +91,7 @@ def test_a_cut_call_that_was_answered_is_made_again_whole(api: str, form: str | 
     """Whatever it was answered with: nothing whole was run, and the next answer would claim that it was."""
     for text in ("Error: the arguments were cut.", "done"):
         cut = CALL._replace(arguments=form)
-        history = (*BEGIN, said("I count.", cut), result(cut, text))
+        history = (*BEGIN, assistant("I count.", cut), result(cut, text))
         for more in ((), (user("Go on."),)):
             came = reply(STORY, Request(api, (*history, *more), "m"), False)
             assert came.place.answer == 1
@@ -104,11 +107,11 @@ def test_of_two_calls_of_one_tool_the_one_that_was_cut_is_made_again() -> None:
     story = Story("two", "x", (Intent(calls=(one, other)), Intent(text="Both are written.")))
     for whole, cut in ((one, other), (other, one)):
         half = cut._replace(arguments=(cut.arguments or "")[:-4])
-        history = (user("Go."), said("", whole, half), result(whole), result(half, "Error"))
-        came = reply(story, asked(*history), False)
+        history = (user("Go."), assistant("", whole, half), result(whole), result(half, "Error"))
+        came = reply(story, request_of(*history), False)
         made = decode("openai_chat", b"".join(came.frames))
         assert [call.arguments for call in made.tool_calls] == [cut.arguments]
-        then = reply(story, asked(*history, said("", cut), result(cut)), False)
+        then = reply(story, request_of(*history, assistant("", cut), result(cut)), False)
         assert decode("openai_chat", b"".join(then.frames)).text == "Both are written."
 
 
@@ -122,15 +125,15 @@ def test_a_cut_call_of_a_stored_response_is_made_again() -> None:
 
 
 def test_a_forced_tool_after_an_answer_was_begun_is_a_repair_and_before_it_is_none() -> None:
-    begun = (*BEGIN, said("I count."), user("Again."))
-    assert locate(STORY, asked(*begun, tool_choice="tool:count")).kind is Kind.REPAIR
-    assert locate(STORY, asked(*BEGIN, tool_choice="any")).kind is Kind.FIRST
+    begun = (*BEGIN, assistant("I count."), user("Again."))
+    assert locate(STORY, request_of(*begun, tool_choice="tool:count")).kind is Kind.REPAIR
+    assert locate(STORY, request_of(*BEGIN, tool_choice="any")).kind is Kind.FIRST
 
 
 def test_a_story_that_is_over_says_so() -> None:
-    over = (*BEGIN, said("I count.", CALL), result(), said("Counted."), user("Thanks."))
+    over = (*BEGIN, assistant("I count.", CALL), result(), assistant("Counted."), user("Thanks."))
     with pytest.raises(CallerError, match="the scenario count has 3 answers, and this asks for one more"):
-        locate(STORY, asked(*over))
+        locate(STORY, request_of(*over))
 
 
 def test_an_id_that_is_not_ours_is_refused() -> None:
@@ -175,7 +178,7 @@ def test_ids_of_others_hold_no_place(ident: str) -> None:
 def test_an_id_that_somebody_wrote_leads_nowhere_beyond_the_answer() -> None:
     """Of what is looked through for a place there is no more than the answer has."""
     mark = PlaceMark("count", StoryPlace(1, 999_999_999, 1), 999_999_999, 1, 999_999_999)
-    place = locate(STORY, asked(user("On."), previous_id=f"resp_{mark.text}.0"))
+    place = locate(STORY, request_of(user("On."), previous_id=f"resp_{mark.text}.0"))
     assert (place.answer, place.text_length) == (2, 0), "all of the answer was said and called"
     unasked = locate(STORY, Request("gemini_generate", (user("On."),), "m", continuation_token=mark.token))
     assert (unasked.answer, unasked.text_length, unasked.whole_calls) == (1, len("I count."), (0,))
@@ -200,9 +203,9 @@ def test_previous_responses_lead_from_answer_to_answer() -> None:
 def test_reasoning_that_a_client_keeps_as_text_is_an_empty_answer(kept: str) -> None:
     thought = "They want a number, and none is there; so nothing is said."
     story = Story("mute", "x", (Intent(thought, "Seven."),), faults=(PlacedFault("reasoning_only", segment=0),))
-    again = asked(user("Go."), said(kept.format(thought)), user("Well?"))
+    again = request_of(user("Go."), assistant(kept.format(thought)), user("Well?"))
     first, then = (decode("openai_chat", b"".join(reply(story, request, False).frames))
-                   for request in (asked(user("Go.")), again))
+                   for request in (request_of(user("Go.")), again))
     assert (first.text or "", then.text) == ("", "Seven.")
 
 
@@ -212,7 +215,7 @@ def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
     for cap in (1, 2, 3, 7, 16):
         text, segments = "", []
         while len(text) < len(TEXT):
-            history = (user("Go."), *((said(text),) if text else ()))
+            history = (user("Go."), *((assistant(text),) if text else ()))
             request = Request(api, history, "m", max_tokens=cap, stream=True)
             if wire(api).history == "prompt":
                 request = wire(api).read_request(wire(api).encode_request(request))
@@ -224,22 +227,22 @@ def test_an_answer_is_said_in_pieces_of_any_size_and_is_whole(api: str) -> None:
 
 
 def test_an_anchor_that_is_asked_for_is_quoted() -> None:
-    came = reply(STORY, asked(user("Go."), said(TEXT[:40]), hint_message(TEXT[:40])), False)
+    came = reply(STORY, request_of(user("Go."), assistant(TEXT[:40]), hint_message(TEXT[:40])), False)
     assert decode("openai_chat", b"".join(came.frames)).text == TEXT
 
 
 def test_faults_by_place() -> None:
     story = replace(STORY, faults=(PlacedFault("cut", 2, 0, 1), PlacedFault("cut", 3, when=Kind.REPAIR)))
     at = {
-        (user("Go."),): (), (user("Go."), said(TEXT[:8]), hint_message()): ("cut",),
-        (*BEGIN, said("I count."), repair_message([HELD])): ("cut",), BEGIN: (),
+        (user("Go."),): (), (user("Go."), assistant(TEXT[:8]), hint_message()): ("cut",),
+        (*BEGIN, assistant("I count."), repair_message([HELD])): ("cut",), BEGIN: (),
     }
     for messages, faults in at.items():
-        assert reply(story, asked(*messages), True).faults == faults
+        assert reply(story, request_of(*messages), True).faults == faults
 
 
 def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> None:
-    request = asked(user("Go."))
+    request = request_of(user("Go."))
     one, other = (reply_at(replace(STORY, seed=seed), request, StoryPlace(), True, None).frames for seed in (1, 2))
     assert one == reply_at(replace(STORY, seed=1), request, StoryPlace(), True, None).frames
     assert b"".join(one) != b"".join(other)
@@ -250,12 +253,12 @@ def test_the_same_request_gets_the_same_bytes_and_another_seed_other_ones() -> N
 @pytest.mark.parametrize(("messages", "answer", "at", "kind"), [
     ((user("Go."),), 0, 0, Kind.FIRST),
     ((user("One question: go."),), 0, 0, Kind.FIRST),
-    ((user("Go."), said(TEXT[:30])), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
-    ((user("Go."), said(TEXT[:30]), hint_message(TEXT[10:30]), said(TEXT[30:50]), hint_message()), 0, 50,
+    ((user("Go."), assistant(TEXT[:30])), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), hint_message()), 0, 30, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT[:30]), hint_message(TEXT[10:30]), assistant(TEXT[30:50]), hint_message()), 0, 50,
      Kind.CONTINUATION),
-    ((user("Go."), said(TEXT), user("And now?")), 1, 0, Kind.FIRST),
-    ((user("Go."), said(TEXT[:4])), 0, 4, Kind.CONTINUATION),
+    ((user("Go."), assistant(TEXT), user("And now?")), 1, 0, Kind.FIRST),
+    ((user("Go."), assistant(TEXT[:4])), 0, 4, Kind.CONTINUATION),
     ((user("Go."), nudge_message("", True, QUOTE_MARKS[0])), 0, 0, Kind.CONTINUATION),
 ])
 def test_the_turns_of_a_prompt_are_found_in_it(

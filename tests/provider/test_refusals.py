@@ -27,7 +27,7 @@ from tests.scenes.refusals import BODIES, HI, PATHS, REFUSALS, body_of
 from tests.scenes.sdks import client_of, close_all
 
 
-class Raised(NamedTuple):
+class SdkError(NamedTuple):
     """What an SDK says of an error."""
 
     name: str
@@ -40,47 +40,48 @@ class Raised(NamedTuple):
     """The id of the request."""
 
 
-def _openai(path: str) -> Callable[[str, Any], Raised]:
-    def ask(url: str, body: Any) -> Raised:
+def _openai(path: str) -> Callable[[str, Any], SdkError]:
+    def ask(url: str, body: Any) -> SdkError:
         openai = pytest.importorskip("openai")
         with pytest.raises(openai.APIStatusError) as raised:
             client_of(CHAT, url).post(path, body=body, cast_to=object)
         why = raised.value
-        return Raised(type(why).__name__, why.status_code, why.type, why.param or "", why.code, why.request_id)
+        return SdkError(type(why).__name__, why.status_code, why.type, why.param or "", why.code, why.request_id)
 
     return ask
 
 
-def _anthropic(url: str, body: Any) -> Raised:
+def _anthropic(url: str, body: Any) -> SdkError:
     anthropic = pytest.importorskip("anthropic")
     with pytest.raises(anthropic.APIStatusError) as raised:
         client_of(MESSAGES, url).post("/v1/messages", body=body, cast_to=object)
     why = raised.value
     assert why.body["request_id"] == why.request_id
     error = why.body["error"]
-    return Raised(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
+    return SdkError(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
 
 
-def _genai(url: str, body: Any) -> Raised:
+def _genai(url: str, body: Any) -> SdkError:
     errors = pytest.importorskip("google.genai.errors")
     with pytest.raises(errors.APIError) as raised:
         # This client sends no empty object; a member that is null is one that is missing.
         client_of(GEMINI, url)._api_client.request("post", "models/text:generateContent", body or {"contents": None})
     why = raised.value
-    return Raised(type(why).__name__, why.code, why.status, why.message)
+    return SdkError(type(why).__name__, why.code, why.status, why.message)
 
 
-def _interactions(url: str, body: Any) -> Raised:
+def _interactions(url: str, body: Any) -> SdkError:
     """The client makes its errors from what it sends, which it checks itself: the request is made of the body alone."""
     errors = pytest.importorskip("google.genai.errors")
     with pytest.raises(errors.APIError) as raised:
         client_of(GEMINI, url)._api_client.request("post", "interactions", body)
     why = raised.value
-    return Raised(type(why).__name__, why.code if isinstance(why.code, int) else 400, str(why.details["error"]["code"]),
-                  why.details["error"]["message"])
+    return SdkError(type(why).__name__, why.code if isinstance(why.code, int) else 400,
+                    str(why.details["error"]["code"]),
+                    why.details["error"]["message"])
 
 
-def _boto3(url: str, body: Any) -> Raised:
+def _boto3(url: str, body: Any) -> SdkError:
     """The body is put in place of what the client wrote, since the client checks it too."""
     exceptions = pytest.importorskip("botocore.exceptions")
     client = client_of(CONVERSE, url)
@@ -92,17 +93,17 @@ def _boto3(url: str, body: Any) -> Raised:
     finally:
         client.meta.events.unregister("before-call.bedrock-runtime.Converse", put)
     told = raised.value.response
-    return Raised(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
-                  told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
+    return SdkError(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
+                    told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
 
 
-def _invoke(url: str, body: Any) -> Raised:
+def _invoke(url: str, body: Any) -> SdkError:
     exceptions = pytest.importorskip("botocore.exceptions")
     with pytest.raises(exceptions.ClientError) as raised:
         client_of(CONVERSE, url).invoke_model(modelId="text", body=json.dumps(body))
     told = raised.value.response
-    return Raised(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
-                  told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
+    return SdkError(type(raised.value).__name__, told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"],
+                    told["Error"]["Message"], None, told["ResponseMetadata"]["RequestId"])
 
 
 def _putting(data: bytes) -> Callable[..., None]:
@@ -112,39 +113,39 @@ def _putting(data: bytes) -> Callable[..., None]:
     return put
 
 
-def _complete(url: str, body: Any) -> Raised:
+def _complete(url: str, body: Any) -> SdkError:
     """Its SDK dropped it with version 1.0; the error is that of Messages, through the client of today."""
     anthropic = pytest.importorskip("anthropic")
     with pytest.raises(anthropic.APIStatusError) as raised:
         client_of(MESSAGES, url).post("/v1/complete", body=body, cast_to=object)
     why = raised.value
     error = why.body["error"]
-    return Raised(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
+    return SdkError(type(why).__name__, why.status_code, error["type"], error["message"], None, why.request_id)
 
 
-def _generate(url: str, body: Any) -> Raised:
+def _generate(url: str, body: Any) -> SdkError:
     return _ollama(url, body, "/api/generate")
 
 
-def _ollama(url: str, body: Any, path: str = "/api/chat") -> Raised:
+def _ollama(url: str, body: Any, path: str = "/api/chat") -> SdkError:
     ollama = pytest.importorskip("ollama")
     with pytest.raises(ollama.ResponseError) as raised:
         client_of(OLLAMA, url)._request_raw("POST", path, json=body)
-    return Raised(type(raised.value).__name__, raised.value.status_code, None, raised.value.error)
+    return SdkError(type(raised.value).__name__, raised.value.status_code, None, raised.value.error)
 
 
-def _cohere(url: str, body: Any) -> Raised:
+def _cohere(url: str, body: Any) -> SdkError:
     """The body is sent as it is by the client below the one that checks it."""
     api_error = pytest.importorskip("cohere.core.api_error").ApiError
     cohere = pytest.importorskip("cohere")
     client = client_of(COHERE, url)
     answer = client._client_wrapper.httpx_client.request("v2/chat", method="POST", json=body)
     assert issubclass(cohere.BadRequestError, api_error)
-    return Raised(type(cohere.BadRequestError(answer.json())).__name__, answer.status_code, None,
-                  answer.json()["message"])
+    return SdkError(type(cohere.BadRequestError(answer.json())).__name__, answer.status_code, None,
+                    answer.json()["message"])
 
 
-ASKS: Mapping[str, Callable[[str, Any], Raised]] = {
+ASKS: Mapping[str, Callable[[str, Any], SdkError]] = {
     CHAT: _openai("/chat/completions"), RESPONSES: _openai("/responses"), MESSAGES: _anthropic, GEMINI: _genai,
     CONVERSE: _boto3, OLLAMA: _ollama, "gemini_interactions": _interactions, COHERE: _cohere,
     INVOKE: _invoke, COMPLETIONS: _openai("/completions"), COMPLETE: _complete, GENERATE: _generate,

@@ -26,7 +26,7 @@ THOUGHT = "The metrics come first, then the consumers, and then what the two hav
 STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)
 
 
-def asked(api: str, stream: bool = True, **more: object) -> Request:
+def request_of(api: str, stream: bool = True, **more: object) -> Request:
     said = Message(Role.USER, (TextPart("Go on."),))
     return Request(api, (said,), "m", (WRITE, PAGE), stream=stream, **more)  # type: ignore[arg-type]
 
@@ -45,7 +45,7 @@ def total() -> int:
 def test_an_answer_is_cut_at_the_cap_that_was_sent_and_usage_agrees(api: str, stream: bool) -> None:
     full = total()
     for cap in (*range(1, full + 3), None):
-        came = reply(STORY, asked(api, stream, max_tokens=cap), stream)
+        came = reply(STORY, request_of(api, stream, max_tokens=cap), stream)
         response = decode(api, b"".join(came.frames))
         spent = full if cap is None else min(cap, full)
         assert came.tokens == spent
@@ -62,8 +62,8 @@ def test_an_answer_is_cut_at_the_cap_that_was_sent_and_usage_agrees(api: str, st
 
 def test_thinking_counts_unless_the_dialect_says_otherwise() -> None:
     cap = 6
-    counted = reply(STORY, asked(CHAT, max_tokens=cap), True)
-    free = reply(STORY, asked(CHAT, max_tokens=cap), True, "xai")
+    counted = reply(STORY, request_of(CHAT, max_tokens=cap), True)
+    free = reply(STORY, request_of(CHAT, max_tokens=cap), True, "xai")
     assert (counted.tokens, free.tokens) == (cap, size(THOUGHT) + cap)
     assert decode(CHAT, b"".join(counted.frames)).text is None
     assert decode(CHAT, b"".join(free.frames)).text == STORY.answers[0].text
@@ -75,7 +75,7 @@ def test_thinking_counts_unless_the_dialect_says_otherwise() -> None:
 ])
 @pytest.mark.parametrize("api", CALLING)
 def test_a_tool_choice_is_kept_to(api: str, choice: str | None, text: bool, names: list[str]) -> None:
-    came = decode(api, b"".join(reply(STORY, asked(api, tool_choice=choice), True).frames))
+    came = decode(api, b"".join(reply(STORY, request_of(api, tool_choice=choice), True).frames))
     assert [call.name for call in came.tool_calls] == names
     assert (came.text is not None) is text
 
@@ -87,12 +87,12 @@ def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) 
     name, api = dialect.name, dialect.api  # type: ignore[attr-defined]
     if api not in CALLING:
         with pytest.raises(CallerError, match=r"the scenario all cannot be played in \w+: a .* neither tools nor"):
-            reply(STORY, asked(api, stream), stream, name)
+            reply(STORY, request_of(api, stream), stream, name)
         return
     for cap in (*range(1, total() + 1, 2), None):
-        came = reply(STORY, asked(api, stream, max_tokens=cap), stream, name)
+        came = reply(STORY, request_of(api, stream, max_tokens=cap), stream, name)
         response = decode(api, b"".join(came.frames), http_status=came.status)
-        request = asked(api, stream, max_tokens=cap)
+        request = request_of(api, stream, max_tokens=cap)
         for verdict in admit_all(response.tool_calls, judge(response, request), request.tools):
             if verdict.admission is Admission.READY:
                 assert parse(verdict.call.arguments).value == MEANT[verdict.call.name]
@@ -124,7 +124,7 @@ def test_a_profile_of_another_format_leaves_a_format_its_own_server() -> None:
 
 def test_the_scenarios_profile_is_taken_and_the_command_lines_goes_before_it() -> None:
     story = replace(STORY, profile="mimo")
-    cut = asked(CHAT, max_tokens=4)
+    cut = request_of(CHAT, max_tokens=4)
     assert decode(CHAT, b"".join(reply(story, cut, True).frames)).raw_stop_reason is None
     assert decode(CHAT, b"".join(reply(story, cut, True, "openai").frames)).raw_stop_reason == "length"
 
@@ -146,7 +146,7 @@ def test_a_text_without_calls_is_cut_at_the_cap_that_was_sent(api: str, stream: 
     story = replace(STORY, answers=(replace(STORY.answers[0], calls=()),))
     full = size(THOUGHT) + size(STORY.answers[0].text)
     for cap in (*range(1, full + 3), None):
-        came = reply(story, replace(asked(api, stream, max_tokens=cap), tools=()), stream)
+        came = reply(story, replace(request_of(api, stream, max_tokens=cap), tools=()), stream)
         response = decode(api, b"".join(came.frames))
         spent = full if cap is None else min(cap, full)
         assert came.tokens == spent
@@ -160,6 +160,6 @@ def test_a_text_without_calls_is_cut_at_the_cap_that_was_sent(api: str, stream: 
 def test_a_fault_without_a_meaning_is_refused() -> None:
     story = replace(STORY, faults=(PlacedFault("no_index"),))
     with pytest.raises(CallerError, match=r"the scenario all cannot be played in \w+: parts"):
-        reply(story, asked("gemini_generate"), True)
+        reply(story, request_of("gemini_generate"), True)
     assert FAULTS["no_index"].why_impossible(CHAT, False) == "a list needs no index"
     assert FAULTS["no_index"].why_impossible(CHAT, True) == ""

@@ -144,7 +144,7 @@ FAILURES = {
 }
 
 
-def failed(api: str, *parts: ResponsePart, error: ProviderError | None = None) -> list[Event]:
+def error_events(api: str, *parts: ResponsePart, error: ProviderError | None = None) -> list[Event]:
     """The events of a stream that ends in an error."""
     response = ChatResponse(api, parts, StopReason(Stop.ERROR), Usage(3, 1) if api in (MESSAGES, INVOKE) else None,
                             id="made_1", model="m", error=error or FAILURES[api])
@@ -155,22 +155,22 @@ def failed(api: str, *parts: ResponsePart, error: ProviderError | None = None) -
 
 @pytest.mark.parametrize("api", FAILURES)
 def test_an_error_in_a_stream_is_what_the_sdk_declares(api: str) -> None:
-    sent = failed(api, TextPart("It began"))
+    sent = error_events(api, TextPart("It began"))
     assert [each for event in sent for each in complaints(api, True, event)] == []
     assert any("Not today." in json.dumps(event.value) for event in sent)
 
 
 def test_an_error_of_responses_is_flat_unless_it_has_a_type() -> None:
     """The documented event has no place for one, and servers send such under `error`."""
-    name, value = failed(RESPONSES)[-1]
+    name, value = error_events(RESPONSES)[-1]
     assert (name, value) == ("error", {"type": "error", "sequence_number": 2, "code": "server_error",
                                        "message": "Not today.", "param": None})
-    _, value = failed(RESPONSES, error=ProviderError("Not today.", "invalid_request_error", "x", False))[-1]
+    _, value = error_events(RESPONSES, error=ProviderError("Not today.", "invalid_request_error", "x", False))[-1]
     assert value["error"] == {"code": "x", "message": "Not today.", "param": None, "type": "invalid_request_error"}
 
 
 def test_an_error_of_a_chat_stream_stands_alone_unless_nothing_else_tells_of_the_answer() -> None:
     error = {"message": "Not today.", "type": "server_error", "code": "overloaded"}
-    assert failed(CHAT, TextPart("It began"))[-1].value == {"error": error}
-    ((_, value),) = failed(CHAT)
+    assert error_events(CHAT, TextPart("It began"))[-1].value == {"error": error}
+    ((_, value),) = error_events(CHAT)
     assert (value["id"], value["model"], value["error"]) == ("made_1", "m", error)

@@ -176,7 +176,7 @@ WORDS = {CHAT: {"object", "finish_reason"}, RESPONSES: {"type", "object", "statu
 REQUIRED[INVOKE] = REQUIRED[MESSAGES]
 
 
-def sent(api: str, stream: bool) -> list[Event]:
+def story_events(api: str, stream: bool) -> list[Event]:
     rich = replace(RICH, answers=(replace(RICH.answers[0], calls=()),)) if wire(api).no_tools else RICH
     reply = reply_at(rich, Request(api, model="m", stream=stream), StoryPlace(0), stream, None)
     return events(api, stream, b"".join(reply.frames))
@@ -195,9 +195,9 @@ def members(api: str, value: Any, place: str = "") -> Iterator[tuple[dict[str, A
                 yield from members(api, value[key], "" if at == "response" else at)
 
 
-def changed(api: str, stream: bool, change: Change) -> Iterator[tuple[str, list[str]]]:
+def each_change(api: str, stream: bool, change: Change) -> Iterator[tuple[str, list[str]]]:
     """The place of each member that is changed, one at a time, and the complaints about the event then."""
-    for event in sent(api, stream):
+    for event in story_events(api, stream):
         for number in range(len(list(members(api, event.value)))):
             value = copy.deepcopy(event.value)
             holder, key, place = list(members(api, value))[number]
@@ -205,7 +205,7 @@ def changed(api: str, stream: bool, change: Change) -> Iterator[tuple[str, list[
                 yield place, complaints(api, stream, Event(event.name, value))
 
 
-def accepted(found: list[tuple[str, list[str]]]) -> list[str]:
+def accepted_places(found: list[tuple[str, list[str]]]) -> list[str]:
     return [place for place, said in found if not said]
 
 
@@ -220,9 +220,9 @@ def test_the_checker_accepts_no_other_type_anywhere(api: str, stream: bool) -> N
         holder[key] = OTHERS.get(type(holder[key]))
         return fixed
 
-    found = list(changed(api, stream, other_type))
+    found = list(each_change(api, stream, other_type))
     assert len(found) > (4 if api == COMPLETE else 8)
-    assert accepted(found) == []
+    assert accepted_places(found) == []
 
 
 @pytest.mark.parametrize(("api", "stream"), each_way)
@@ -230,9 +230,9 @@ def test_the_checker_accepts_no_unknown_member_anywhere(api: str, stream: bool) 
     def one_more(holder: dict[str, Any], key: str, place: str) -> bool:
         return bool(holder.setdefault("not_a_member", 1))
 
-    found = list(changed(api, stream, one_more))
+    found = list(each_change(api, stream, one_more))
     assert len(found) > (4 if api == COMPLETE else 8)
-    assert accepted(found) == []
+    assert accepted_places(found) == []
 
 
 @pytest.mark.parametrize("api", FORMATS)
@@ -243,8 +243,8 @@ def test_the_checker_misses_what_is_required(api: str) -> None:
         del holder[key]
         return place in required
 
-    found = [each for stream in (True, False) for each in changed(api, stream, without)]
-    assert accepted(found) == []
+    found = [each for stream in (True, False) for each in each_change(api, stream, without)]
+    assert accepted_places(found) == []
     assert {place for place, _ in found} == required
 
 
@@ -254,14 +254,14 @@ def test_the_checker_knows_the_words(api: str) -> None:
         held, holder[key] = holder[key], "ran_dry"
         return key in WORDS[api] and isinstance(held, str)
 
-    found = [each for stream in (True, False) for each in changed(api, stream, other_word)]
-    assert accepted(found) == []
+    found = [each for stream in (True, False) for each in each_change(api, stream, other_word)]
+    assert accepted_places(found) == []
     assert {place.rpartition(".")[2] for place, _ in found} == WORDS[api]
 
 
 def test_every_extra_member_is_needed() -> None:
     sdk_types.USED.clear()
     for stream in (True, False):
-        for event in sent(CHAT, stream):
+        for event in story_events(CHAT, stream):
             assert complaints(CHAT, stream, event) == []
     assert set(EXTRA) == sdk_types.USED

@@ -14,7 +14,7 @@ from tests.scenes.recordings import PARTS, cut_text, lines
 TOTAL = "continuation_max_total_completion_tokens"
 
 
-def ended(total: int | None, *, tokens: int = 10, cap: int | None = None, policy: str = "strict"):
+def final_turn(total: int | None, *, tokens: int = 10, cap: int | None = None, policy: str = "strict"):
     """The end of a turn of five answers, of which each cut one has `tokens` and the last 5, under a bound."""
     case = open_case(open_paths(["-"], stdin=lines(*cut_text(*PARTS, tokens=tokens, max_tokens=cap))))
     named = {"continuation_max_attempts": "9", "policy": policy, **({} if total is None else {TOTAL: str(total)})}
@@ -34,7 +34,7 @@ def ended(total: int | None, *, tokens: int = 10, cap: int | None = None, policy
 def test_an_answer_that_the_bound_leaves_no_room_for_is_not_given(
     total: int | None, segments: int, state: State
 ) -> None:
-    turn = ended(total)
+    turn = final_turn(total)
     assert (sum(map(len, turn.answers)), turn.outcome) == (segments, state)
 
 
@@ -57,19 +57,19 @@ def test_a_whole_answer_that_the_bound_would_have_cut_is_not_called_complete(sim
 
 
 def test_the_notice_says_how_many_tokens_were_asked_for() -> None:
-    assert ended(44).notice == "This loop asks for at most 4 tokens here, and the recorded answer has 5."
+    assert final_turn(44).notice == "This loop asks for at most 4 tokens here, and the recorded answer has 5."
 
 
 def test_what_an_answer_has_beyond_its_recorded_cap_does_not_count() -> None:
     """A server that counts reasoning apart reports more tokens than were asked for."""
-    assert ended(45, tokens=30, cap=10).outcome is State.ABORT_PARTIAL, "the guard goes by what was spent"
-    assert ended(70, tokens=30, cap=10).notice is not None
-    assert sum(map(len, ended(70, tokens=30, cap=10).answers)) == 3
+    assert final_turn(45, tokens=30, cap=10).outcome is State.ABORT_PARTIAL, "the guard goes by what was spent"
+    assert final_turn(70, tokens=30, cap=10).notice is not None
+    assert sum(map(len, final_turn(70, tokens=30, cap=10).answers)) == 3
 
 
 @pytest.mark.parametrize("policy", ["zeroclaw-rfi", "zeroclaw-merged"])
 def test_a_policy_that_asks_without_a_bound_is_given_every_answer(policy: str) -> None:
-    assert ended(44, policy=policy).outcome is State.COMPLETE
+    assert final_turn(44, policy=policy).outcome is State.COMPLETE
 
 
 def test_an_answer_that_ended_at_its_cap_under_an_unknown_word_is_not_that_of_a_larger_cap() -> None:

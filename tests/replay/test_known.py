@@ -10,12 +10,12 @@ from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, Stop, Text
 from tests.scenes.turns import CUT, GOOD, as_event, call, reply
 
 
-def known(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownOutput:
-    made = taped(*answers)
+def output_of(*answers: tuple[RequestPlace, ChatResponse], first: int = 0) -> KnownOutput:
+    made = tape(*answers)
     return known_output(made, first, lambda position: measure(made[position][2].response))
 
 
-def taped(*answers: tuple[RequestPlace, ChatResponse]) -> list[KnownAnswer]:
+def tape(*answers: tuple[RequestPlace, ChatResponse]) -> list[KnownAnswer]:
     methods = {RequestPlace.CONTINUATION: Method.HINT, RequestPlace.REPAIR: Method.REPAIR}
     return [(place, number, as_event(response, number=number, method=methods.get(place, Method.FIRST)))
             for number, (place, response) in enumerate(answers)]
@@ -33,7 +33,7 @@ ASK, ON, REPAIR = RequestPlace.REQUEST, RequestPlace.CONTINUATION, RequestPlace.
 
 
 def test_segments_make_one_text_and_one_part() -> None:
-    told = known((ASK, cut("One and ")), (ON, cut("two and ")), (ON, end("three.")))
+    told = output_of((ASK, cut("One and ")), (ON, cut("two and ")), (ON, end("three.")))
     assert (told.text, told.whole, told.after) == ("One and two and three.", True, (8, 16, 22))
     taken = take(told, 0, None)
     assert taken is not None
@@ -42,8 +42,8 @@ def test_segments_make_one_text_and_one_part() -> None:
 
 def test_a_repetition_that_the_seam_cuts_is_known_once() -> None:
     first = "The lamp went out and the keeper slept until the morning came."
-    told = known((ASK, cut(first, tokens=31)), (ON, end("the keeper slept until the morning came. Then he rose.",
-                                                        tokens=27)))
+    told = output_of((ASK, cut(first, tokens=31)), (ON, end("the keeper slept until the morning came. Then he rose.",
+                                                            tokens=27)))
     assert told.text == first + " Then he rose."
     assert sum(len(stretch.ends) for stretch in told.stretches) == 31 + 7  # 14 of 54 characters are new
 
@@ -65,12 +65,13 @@ def test_what_was_quoted_and_what_wrapped_it_is_not_known() -> None:
 def test_an_answer_that_was_begun_anew_stands_alone() -> None:
     first = "The lamp went out and the keeper slept until the morning came at last, it is said."
     other = first[:70] + " as they tell it."
-    told = known((ASK, cut(first)), (ON, end(other)))
+    told = output_of((ASK, cut(first)), (ON, end(other)))
     assert told.text == other
 
 
 def test_the_calls_of_a_repair_stand_for_the_cut_ones() -> None:
-    told = known((ASK, cut("Saving. ", call(CUT))), (REPAIR, reply(Stop.TOOL_CALL, "Again: ", call(GOOD), tokens=9)))
+    told = output_of((ASK, cut("Saving. ", call(CUT))),
+                     (REPAIR, reply(Stop.TOOL_CALL, "Again: ", call(GOOD), tokens=9)))
     assert told.whole
     taken = take(told, 0, None)
     assert taken is not None
@@ -81,32 +82,32 @@ def test_the_calls_of_a_repair_stand_for_the_cut_ones() -> None:
 
 
 def test_a_call_that_never_came_whole_ends_what_is_known() -> None:
-    told = known((ASK, cut("Saving. ", call(CUT))), (REPAIR, end("I cannot.")))
+    told = output_of((ASK, cut("Saving. ", call(CUT))), (REPAIR, end("I cannot.")))
     assert (told.whole, told.after, told.calls) == (False, (8,), True)
     assert take(told, 0, 6) is None
     assert take(told, 0, 5) is not None
 
 
 def test_thinking_of_a_continuation_is_left_out() -> None:
-    told = known((ASK, cut(ReasoningPart("mm"), "One ")), (ON, end(ReasoningPart("go on"), "two.")))
+    told = output_of((ASK, cut(ReasoningPart("mm"), "One ")), (ON, end(ReasoningPart("go on"), "two.")))
     assert [type(stretch.part) for stretch in told.stretches] == [ReasoningPart, TextPart, TextPart]
     assert told.text == "One two."
 
 
 def test_a_segment_without_text_is_replaced_by_the_next() -> None:
-    told = known((ASK, cut(ReasoningPart("a long th"))), (ON, end(ReasoningPart("short"), "Yes.")))
+    told = output_of((ASK, cut(ReasoningPart("a long th"))), (ON, end(ReasoningPart("short"), "Yes.")))
     assert [stretch.part for stretch in told.stretches] == [ReasoningPart("short"), TextPart("Yes.")]
     assert told.after == (0, 4)
 
 
 def test_what_no_budget_cut_goes_on_with_nothing() -> None:
-    answers = taped((ASK, end("One.")), (ON, end("Two.")), (ON, cut("Three")), (ON, end(".")))
+    answers = tape((ASK, end("One.")), (ON, end("Two.")), (ON, cut("Three")), (ON, end(".")))
     assert [first_position(answers, position) for position in range(4)] == [0, 1, 2, 2]
-    assert known((ASK, end("One.")), (ON, end("Two."))).text == "One."
+    assert output_of((ASK, end("One.")), (ON, end("Two."))).text == "One."
 
 
 def test_what_fits_what_is_cut_and_what_is_not_known() -> None:
-    whole = known((ASK, end("abcdefghij", tokens=5)))
+    whole = output_of((ASK, end("abcdefghij", tokens=5)))
     cases = {0: "", 1: "ab", 4: "abcdefgh", 5: "abcdefghij", 9: "abcdefghij"}
     for budget, text in cases.items():
         taken = take(whole, 0, budget)
@@ -115,7 +116,7 @@ def test_what_fits_what_is_cut_and_what_is_not_known() -> None:
     rest = take(whole, 4, 2)
     assert rest is not None
     assert (rest.parts, rest.tokens) == ((TextPart("efgh"),), 2)
-    partial = known((ASK, cut("abcdefghij", tokens=5)))
+    partial = output_of((ASK, cut("abcdefghij", tokens=5)))
     at_the_cut = take(partial, 0, 5)
     assert at_the_cut is not None
     assert not at_the_cut.ended
@@ -125,14 +126,14 @@ def test_what_fits_what_is_cut_and_what_is_not_known() -> None:
 
 
 def test_all_said_leaves_the_end() -> None:
-    taken = take(known((ASK, end("abcdefghij", tokens=5))), 10, 1)
+    taken = take(output_of((ASK, end("abcdefghij", tokens=5))), 10, 1)
     assert taken is not None
     assert (taken.parts, taken.ended) == ((), True)
 
 
 def test_a_block_that_is_not_cut_comes_with_the_text_before_it() -> None:
     block = OpaquePart("content.image", "{}")
-    told = known((ASK, end("abcd", block, "efgh", tokens=4)))
+    told = output_of((ASK, end("abcd", block, "efgh", tokens=4)))
     first, second = take(told, 0, 2), take(told, 4, 2)
     assert first is not None
     assert second is not None

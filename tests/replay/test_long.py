@@ -27,7 +27,7 @@ from inspector.whatif.tree import branch, preview
 from loop_core.turn.limits import Limits
 from loop_core.turn.trace import Step
 from tests.scenes.recordings import PARTS, chat, cut_text, lines, pair_of, user
-from tests.whatif.test_rerun import kept
+from tests.whatif.test_rerun import memory_of
 
 SAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "sample_sessions").glob("*.jsonl"))
 RAISED = Settings(Limits(continuation_max_attempts=9))
@@ -78,16 +78,16 @@ def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
     played, shown = list[str](), list[object]()
     play, opened = inspector.replay.play_runs, commands.open_view
 
-    def noted(case, record, *given):
+    def note_and_play(case, record, *given):
         played.append(record.id)
         return play(case, record, *given)
 
-    def seen(*given, **named):
+    def keep_view(*given, **named):
         shown[:] = opened(*given, **named)
         return tuple(shown)
 
-    monkeypatch.setattr(inspector.replay, "play_runs", noted)
-    monkeypatch.setattr(commands, "open_view", seen)
+    monkeypatch.setattr(inspector.replay, "play_runs", note_and_play)
+    monkeypatch.setattr(commands, "open_view", keep_view)
     monkeypatch.setattr(commands, "stdin_of", lambda paths: turns(3 * RECENT))
     with pytest.raises(SystemExit):
         main(["explain", "--json", "-"], standalone_mode=False)
@@ -135,8 +135,8 @@ def test_a_turn_that_no_setting_changes_is_known_to_be_the_same() -> None:
 def test_few_of_its_steps_are_kept() -> None:
     """Without this, 100,000 turns take more than twice as much memory."""
     loaded = open_paths(["-"], stdin=turns(10 * RECENT))
-    short = kept(lambda: view(replay(open_case(loaded))))
-    long = kept(lambda: view(replay(open_case(loaded, long_from=1))))
+    short = memory_of(lambda: view(replay(open_case(loaded))))
+    long = memory_of(lambda: view(replay(open_case(loaded, long_from=1))))
     assert short - long > 1_500 * 9 * RECENT
 
 
@@ -147,12 +147,12 @@ def test_a_turn_of_a_long_session_takes_little_room(tmp_path: Path, monkeypatch:
     many.write_bytes(turns(600))
     few.write_bytes(turns(100))  # what all sessions share is in both, and the steps that are kept
 
-    def opened(path: Path) -> SimpleNamespace:
+    def load_rows(path: Path) -> SimpleNamespace:
         session = session_files.load([str(path)], session_files.ReadingOptions())
         return SimpleNamespace(turns=session, rows=rows_of_session(session))
 
-    opened(few)  # fills the caches
-    assert (kept(lambda: opened(many)) - kept(lambda: opened(few))) / 500 < 3_100
+    load_rows(few)  # fills the caches
+    assert (memory_of(lambda: load_rows(many)) - memory_of(lambda: load_rows(few))) / 500 < 3_100
 
 
 def test_to_find_the_turns_takes_little_room() -> None:

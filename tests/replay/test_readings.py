@@ -15,7 +15,7 @@ from loop_core.wire.reads import Pieces
 from tests.scenes.turns import call, reply
 
 
-def sent(tokens: list[bytes]) -> tuple[list[str], list[str]]:
+def stream_tokens(tokens: list[bytes]) -> tuple[list[str], list[str]]:
     """What a server sends of these tokens: its chunks, and the whole text after each token.
 
     It sends what has come up to the last whole character, and nothing while a character is not whole.
@@ -36,7 +36,7 @@ def sent(tokens: list[bytes]) -> tuple[list[str], list[str]]:
 
 
 def read(tokens: list[bytes], stop: Stop, end: int = 0) -> tuple[TokenMeasure, list[str]]:
-    chunks, texts = sent(tokens)
+    chunks, texts = stream_tokens(tokens)
     text = "".join(chunks)
     return measure(reply(stop, text, tokens=len(tokens) + end), Pieces(chunks, [], [])), texts
 
@@ -50,7 +50,7 @@ def bounds(told: TokenMeasure, count: int) -> tuple[int, int]:
 
 
 @st.composite
-def tokenized(draw: st.DrawFn) -> list[bytes]:
+def token_lists(draw: st.DrawFn) -> list[bytes]:
     """A text in tokens of any bytes, as byte-level vocabularies cut it; now and then a character ends nowhere."""
     data = draw(st.text(st.sampled_from("ab ,é—字猫😀👩\u200d"), min_size=1, max_size=40)).encode()
     cuts = draw(st.lists(st.integers(1, max(1, len(data) - 1)), max_size=60))
@@ -59,7 +59,7 @@ def tokenized(draw: st.DrawFn) -> list[bytes]:
 
 
 @settings(max_examples=400, deadline=None)
-@given(tokenized(), st.booleans(), st.integers(0, 1))
+@given(token_lists(), st.booleans(), st.integers(0, 1))
 def test_no_cut_that_is_called_exact_is_another_and_every_range_holds_the_true_one(
     tokens: list[bytes], cut: bool, end: int
 ) -> None:
@@ -120,13 +120,13 @@ def test_shares_are_a_reading(spares: list[int], beyond: int) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(tokenized())
+@given(token_lists())
 def test_what_was_only_counted_has_a_range_that_holds(tokens: list[bytes]) -> None:
     """A whole body: every token has a byte at least, and that is all that is known."""
     text = b"".join(tokens).decode()
     told = measure(reply(Stop.END_TURN, text, tokens=len(tokens) + 1))
     assert told.basis is TokenBasis.ESTIMATE
-    _, texts = sent(tokens)
+    _, texts = stream_tokens(tokens)
     for count in range(1, len(tokens)):
         least, most = bounds(told, count)
         assert least <= len(texts[count - 1]) <= most

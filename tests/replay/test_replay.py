@@ -54,7 +54,7 @@ def path(played, turn=0):
     return [step.state.value for step in played.trace.steps[run.first : run.deciding_step + 1]]
 
 
-def ended(played, turn=0):
+def last_turn(played, turn=0):
     return played.trace.steps[played.turns[turn].deciding_step].turn
 
 
@@ -69,7 +69,7 @@ def test_a_continuation_answers_a_continuation():
         *["ContinuePending", "RequestContinuation", "EvaluateStop"] * 2,
         "Complete",
     ]
-    assert ended(played).joined_answer().text == "".join(PARTS[:3])
+    assert last_turn(played).joined_answer().text == "".join(PARTS[:3])
 
 
 def test_a_repair_and_the_run_of_its_tool():
@@ -173,7 +173,7 @@ def method_of(*exchanges):
     return recorded_method(case, turn.links[1])
 
 
-def prefilled(sent):
+def prefill_turn(sent):
     text = "The first part is about water, "
     cut = message([{"type": "text", "text": text}], "max_tokens")
     rest = message([{"type": "text", "text": "and fire."}], "end_turn")
@@ -184,13 +184,13 @@ def prefilled(sent):
 
 
 def test_a_prefill_and_the_white_space_that_it_lost():
-    stripped = prefilled("The first part is about water,")
+    stripped = prefill_turn("The first part is about water,")
     assert method_of(*stripped) == (Method.PREFILL, " ")
-    assert ended(replay(case_of(*stripped))).joined_answer().text == "The first part is about water, and fire."
+    assert last_turn(replay(case_of(*stripped))).joined_answer().text == "The first part is about water, and fire."
 
 
 def test_a_prefill_that_lost_nothing():
-    assert method_of(*prefilled("The first part is about water, ")) == (Method.PREFILL, "")
+    assert method_of(*prefill_turn("The first part is about water, ")) == (Method.PREFILL, "")
 
 
 @pytest.mark.parametrize(("sent", "stripped", "joined"), [
@@ -202,7 +202,7 @@ def test_a_pause_and_the_white_space_that_it_lost(sent, stripped, joined):
                     for text, word in (("Hello ", "pause_turn"), (" world.", "end_turn")))
     resumed = [pair_of(ASKS, paused, url=MESSAGES), pair_of([*ASKS, assistant(sent)], rest, url=MESSAGES)]
     assert method_of(*resumed) == (Method.ECHO, stripped)
-    assert ended(replay(case_of(*resumed))).joined_answer().text == joined
+    assert last_turn(replay(case_of(*resumed))).joined_answer().text == joined
 
 
 def test_a_hint_and_a_repair():
@@ -231,27 +231,27 @@ def test_limits_end_a_turn_where_they_say():
     case = case_of(*cut_text(*PARTS))
     for attempts in range(5):
         played = replay(case, Settings(Limits(continuation_max_attempts=attempts)))
-        spent = ended(played).spend
+        spent = last_turn(played).spend
         assert (spent.attempts, spent.requests) == (attempts, attempts + 1)
-        assert ended(played).terminal == ("completed" if attempts == 4 else "retry_limit")
+        assert last_turn(played).terminal == ("completed" if attempts == 4 else "retry_limit")
 
 
 def test_the_first_cap_is_what_the_budget_is_derived_from():
     case = case_of(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
-    assert ended(replay(case)).token_cap == 80
-    assert ended(replay(case)).terminal == "budget_exhausted"
-    assert ended(replay(case, Settings(max_tokens=100))).token_cap == 80, "a recording was made at its own"
+    assert last_turn(replay(case)).token_cap == 80
+    assert last_turn(replay(case)).terminal == "budget_exhausted"
+    assert last_turn(replay(case, Settings(max_tokens=100))).token_cap == 80, "a recording was made at its own"
     raised = replay(case, Settings(max_tokens=100, simulate=True))
-    assert ended(raised).token_cap == 400
-    assert ended(raised).terminal == "completed"
-    assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap == 80, "never tighter for that"
+    assert last_turn(raised).token_cap == 400
+    assert last_turn(raised).terminal == "completed"
+    assert last_turn(replay(case, Settings(max_tokens=5, simulate=True))).token_cap == 80, "never tighter for that"
     assert case.recording.exchanges[0].request.max_tokens == 20
 
 
 def test_a_simulated_budget_brings_no_bound_where_none_was_recorded():
     case = case_of(*cut_text(*PARTS[:3], tokens=40))
-    assert ended(replay(case)).token_cap is None
-    assert ended(replay(case, Settings(max_tokens=5, simulate=True))).token_cap is None
+    assert last_turn(replay(case)).token_cap is None
+    assert last_turn(replay(case, Settings(max_tokens=5, simulate=True))).token_cap is None
 
 
 def test_another_policy_is_another_story_over_the_same_answers():
@@ -283,7 +283,7 @@ def test_a_session_brings_the_limits_that_it_was_recorded_under(tmp_path):
     case = open_case(open_paths([file]))
     assert limits_for(case, file, Settings()).continuation_max_attempts == 5
     assert limits_for(case, "another", Settings()).continuation_max_attempts == 3
-    assert ended(replay(case)).terminal == "completed"
+    assert last_turn(replay(case)).terminal == "completed"
 
 
 def test_what_the_operator_sets_goes_before_what_the_session_brings(tmp_path):
@@ -292,7 +292,7 @@ def test_what_the_operator_sets_goes_before_what_the_session_brings(tmp_path):
     settings = Settings(Limits(continuation_max_attempts=2), explicit=frozenset({"continuation_max_attempts"}))
     limits = limits_for(case, file, settings)
     assert (limits.continuation_max_attempts, limits.max_tool_steps) == (2, 7)
-    assert ended(replay(case, settings)).terminal == "retry_limit"
+    assert last_turn(replay(case, settings)).terminal == "retry_limit"
 
 
 @pytest.mark.parametrize("values", [{"nonsense": 5}, {"continuation_max_attempts": 10**7}, {"max_tool_steps": [1]}])
@@ -302,7 +302,7 @@ def test_limits_that_do_not_exist_are_passed_over_and_said(tmp_path, values):
     (notice,) = loaded.inputs[0].notices
     assert "limits that cannot be used were passed over" in notice
     assert next(iter(values)) in notice
-    assert ended(replay(open_case(loaded))).terminal == "retry_limit"
+    assert last_turn(replay(open_case(loaded))).terminal == "retry_limit"
 
 
 # -- judging ----------------------------------------------------------------------------------------------------------

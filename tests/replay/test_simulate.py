@@ -33,7 +33,7 @@ TEXT = "One by one the lamps went out, and nobody counted them. Nobody had a rea
 ARGUMENTS = '{"text": "the first line, and then the second"}'
 
 
-def recorded(api: str, *texts: str, clean: bool = True):
+def answers_of(api: str, *texts: str, clean: bool = True):
     """A text in segments, each but the last cut by its budget."""
     made = []
     for number, text in enumerate(texts):
@@ -43,7 +43,7 @@ def recorded(api: str, *texts: str, clean: bool = True):
     return made
 
 
-def ended(trace: Trace):
+def last_turn(trace: Trace):
     return trace.steps[-1].turn
 
 
@@ -53,11 +53,11 @@ def ended(trace: Trace):
 @each_format
 @pytest.mark.parametrize("method", [Method.PREFILL, Method.ANCHOR, Method.HINT])
 def test_at_every_budget_the_merged_text_is_the_text(api: str, method: Method) -> None:
-    known = recorded(api, TEXT)
+    known = answers_of(api, TEXT)
     for budget in range(1, tokens(TEXT) + 3):
         trace = play(known, budget, method=method)
-        assert ended(trace).joined_answer().text == TEXT, budget
-        assert ended(trace).terminal == "completed"
+        assert last_turn(trace).joined_answer().text == TEXT, budget
+        assert last_turn(trace).terminal == "completed"
 
 
 @each_format
@@ -65,7 +65,7 @@ def test_so_many_segments_as_the_budget_needs(api: str) -> None:
     """Recorded as 3 x 512 tokens: at 256 six segments, at 1,024 two; the end mark of the last costs one more."""
     text = "".join(f"{number:04d} words,\n" for number in range(600))[: TOKEN * (3 * 512 - 1)]
     size = 512 * TOKEN
-    known = recorded(api, text[:size], text[size : 2 * size], text[2 * size :])
+    known = answers_of(api, text[:size], text[size : 2 * size], text[2 * size :])
     for budget, wanted in ((256, 6), (1_024, 2), (1_536, 1), (1_535, 2), (300, 6)):
         got = answers(play(known, budget, 512))
         assert len(got) == wanted
@@ -76,7 +76,7 @@ def test_so_many_segments_as_the_budget_needs(api: str) -> None:
 
 @each_format
 def test_a_simulated_answer_says_so_and_was_decoded_from_its_bytes(api: str) -> None:
-    trace = play(recorded(api, TEXT), 7)
+    trace = play(answers_of(api, TEXT), 7)
     first = answers(trace)[0]
     assert first.number is None
     assert first.recut is not None
@@ -95,7 +95,7 @@ def test_a_simulated_answer_says_so_and_was_decoded_from_its_bytes(api: str) -> 
 
 @each_format
 def test_at_the_recorded_budget_the_answers_are_the_recorded_ones(api: str) -> None:
-    known = recorded(api, TEXT[:30], TEXT[30:60], TEXT[60:])
+    known = answers_of(api, TEXT[:30], TEXT[30:60], TEXT[60:])
     trace = play(known, 10, 10)
     assert [answer.response for answer in answers(trace)] == [response for _, response, _ in known]
     assert trace.departure is None
@@ -103,7 +103,7 @@ def test_at_the_recorded_budget_the_answers_are_the_recorded_ones(api: str) -> N
 
 @each_format
 def test_answers_that_fit_stay_the_recorded_ones(api: str) -> None:
-    known = recorded(api, TEXT)
+    known = answers_of(api, TEXT)
     trace = play(known, tokens(TEXT) + 1)
     assert answers(trace)[0].response is known[0][1]
     assert trace.departure is None
@@ -112,14 +112,14 @@ def test_answers_that_fit_stay_the_recorded_ones(api: str) -> None:
 
 @each_format
 def test_what_follows_a_cut_is_not_known(api: str) -> None:
-    known = recorded(api, TEXT[:30], TEXT[30:60], clean=False)  # 10 tokens each, and the last was cut
-    assert ended(play(known, 20, 10)).state is State.UNRECORDED
-    assert ended(play(known, 20, 10)).joined_answer().text == TEXT[:60]
+    known = answers_of(api, TEXT[:30], TEXT[30:60], clean=False)  # 10 tokens each, and the last was cut
+    assert last_turn(play(known, 20, 10)).state is State.UNRECORDED
+    assert last_turn(play(known, 20, 10)).joined_answer().text == TEXT[:60]
     assert len(answers(play(known, 21, 10))) == 0
-    assert ended(play(known, 3,
-                      10)).joined_answer().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
-    assert ended(play(known, 5, 10)).joined_answer().text == TEXT[:60]
-    assert ended(play(known, 10, 10)).joined_answer().text == TEXT[:60]
+    assert last_turn(play(known, 3,
+                          10)).joined_answer().text == TEXT[:54]  # the seventh answer would have 2 known tokens of 3
+    assert last_turn(play(known, 5, 10)).joined_answer().text == TEXT[:60]
+    assert last_turn(play(known, 10, 10)).joined_answer().text == TEXT[:60]
 
 
 # -- servers that call a cut answer finished -------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_without_that_evidence_a_cut_has_the_words_of_the_format(api: str) -> No
 
 
 def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
-    known = recorded("openai_chat", TEXT[:30], TEXT[30:60], TEXT[60:])
+    known = answers_of("openai_chat", TEXT[:30], TEXT[30:60], TEXT[60:])
     for attempts in range(4):
         trace = play(known, 10, 10, limits=Limits(continuation_max_attempts=attempts))
         assert {step.fidelity for step in trace.steps} == {Fidelity.RECORDED}
@@ -175,9 +175,9 @@ def test_other_limits_alone_leave_the_recording_as_it_is() -> None:
 def test_a_request_that_is_made_again_is_answered_from_the_beginning() -> None:
     """A first cut behind white space alone leaves nothing to go on from, and the white space comes once."""
     text = "\n" * 8 + TEXT
-    trace = play(recorded("openai_chat", text), 2, 1_000)
-    assert ended(trace).terminal == "completed"
-    assert ended(trace).joined_answer().text == text
+    trace = play(answers_of("openai_chat", text), 2, 1_000)
+    assert last_turn(trace).terminal == "completed"
+    assert last_turn(trace).joined_answer().text == text
 
 
 @settings(max_examples=120, deadline=None)
@@ -198,14 +198,14 @@ def test_any_text_however_it_was_recorded(
     """
     assume(not text[0].isspace() and stops_in_the_middle(text) is None)
     places = [0, *sorted({place for place in splits if place < len(text)}), len(text)]
-    known = recorded(api, *(text[a:b] for a, b in pairwise(places)))
+    known = answers_of(api, *(text[a:b] for a, b in pairwise(places)))
     # A recorded hint may itself be joined with care: what is known is what those seams gave.
     whole = play(known, 10_000, 1_000, method=method)
     trace = play(known, budget, 1_000, method=method)
-    assert ended(trace).terminal == "completed"
-    assert ended(trace).joined_answer().text == ended(whole).joined_answer().text
+    assert last_turn(trace).terminal == "completed"
+    assert last_turn(trace).joined_answer().text == last_turn(whole).joined_answer().text
     if len(known) == 1:
-        assert ended(trace).joined_answer().text == text
+        assert last_turn(trace).joined_answer().text == text
 
 
 # -- calls -----------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_a_call_that_is_known_is_sent_whole_when_it_is_asked_for_again(api: str)
     budget = tokens(ARGUMENTS) + 2
     trace = play(with_call(api), budget, results=True)
     states = [step.state for step in trace.steps]
-    assert ended(trace).terminal == "completed"
+    assert last_turn(trace).terminal == "completed"
     # A format that cannot carry the cut call drops it; the text then goes on, and the call begins anew.
     assert (State.REQUEST_TOOL_REPAIR in states) is (api not in WHOLE_CALLS)
     assert (State.REQUEST_CONTINUATION in states) is (api in WHOLE_CALLS)
@@ -256,8 +256,8 @@ def test_a_call_that_is_known_is_sent_whole_when_it_is_asked_for_again(api: str)
 
 def test_a_call_too_large_for_the_budget_is_cut_again() -> None:
     trace = play(with_call("anthropic_messages"), tokens(ARGUMENTS) // 9, results=True)  # even doubled three times
-    assert ended(trace).terminal == "repair_failed"
-    assert ended(trace).spend.repairs == 3
+    assert last_turn(trace).terminal == "repair_failed"
+    assert last_turn(trace).spend.repairs == 3
     assert not any(isinstance(effect, RunTools) for step in trace.steps for effect in step.effects)
 
 
@@ -273,7 +273,7 @@ def test_a_repaired_call_stands_for_the_cut_one() -> None:
     assert [[sent.arguments for sent in answer.response.tool_calls] for answer in answers(trace)] == [[ARGUMENTS], []]
     assert answers(trace)[0].response.text == "Saving. "
     assert answers(trace)[1].response is known[2][1]
-    assert ended(trace).terminal == "completed"
+    assert last_turn(trace).terminal == "completed"
     assert trace.steps[-1].fidelity is Fidelity.SIMULATED  # a turn that left its recording does not come back
 
 
@@ -282,7 +282,7 @@ def test_a_call_that_was_never_sent_whole_is_not_invented() -> None:
     known = [(RequestPlace.REQUEST, *reply(api, Stop.MAX_TOKENS, TextPart("Saving. "), call(ARGUMENTS[:24])))]
     for budget in range(1, 40):
         trace = play(known, budget, 11)
-        assert ended(trace).terminal in ("unrecorded", "repair_failed", "no_progress")
+        assert last_turn(trace).terminal in ("unrecorded", "repair_failed", "no_progress")
         for answer in answers(trace):
             for sent in answer.response.tool_calls:
                 assert ARGUMENTS[:24].startswith(sent.arguments or "")
@@ -300,7 +300,7 @@ def test_thinking_that_is_cut_begins_anew_under_a_larger_cap() -> None:
     assert first.response.parts[0].signature is None
     assert (second.response.text, second.response.reasoning_content) == ("Yes.", "x" * 30)
     assert second.response.parts[0].signature == "sig"
-    assert ended(trace).terminal == "completed"
+    assert last_turn(trace).terminal == "completed"
 
 
 def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
@@ -314,7 +314,7 @@ def test_thinking_costs_nothing_where_the_provider_does_not_count_it() -> None:
     trace = run("t", request, source, Plan(AMPLE))
     assert answers(trace)[0].response.reasoning_content == "x" * 30
     assert answers(trace)[0].response.text == "Yes, w"
-    assert ended(trace).joined_answer().text == "Yes, we do."
+    assert last_turn(trace).joined_answer().text == "Yes, we do."
 
 
 # -- how an end is spelled -------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_a_server_that_says_nothing_at_a_cut_is_simulated_so() -> None:
     assert first.judgement.cap_reached
     assert first.recut is not None
     assert first.recut.basis == "estimate"
-    assert ended(play(known, 4, 10)).joined_answer().text == "ten tokens of text in one chunk, and more."
+    assert last_turn(play(known, 4, 10)).joined_answer().text == "ten tokens of text in one chunk, and more."
 
 
 def test_a_body_that_was_whole_is_simulated_whole() -> None:
@@ -342,7 +342,7 @@ def test_a_body_that_was_whole_is_simulated_whole() -> None:
     known = [(RequestPlace.REQUEST, decode("anthropic_messages", body), body)]
     trace = play(known, 2)
     assert [answer.recut.body[:1] for answer in answers(trace) if answer.recut] == [b"{"] * 2
-    assert ended(trace).joined_answer().text == "one two three four"
+    assert last_turn(trace).joined_answer().text == "one two three four"
 
 
 def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
@@ -354,8 +354,8 @@ def test_an_answer_that_was_resumed_is_cut_from_its_own_beginning() -> None:
     trace = play(known, 3)
     assert answers(trace)[0].response is known[0][1]
     assert [answer.response.text for answer in answers(trace)[1:]][:1] == ["Here it i"]
-    assert ended(trace).terminal == "completed"
-    assert ended(trace).joined_answer().text == "Wait. Here it is: all of it."
+    assert last_turn(trace).terminal == "completed"
+    assert last_turn(trace).joined_answer().text == "Wait. Here it is: all of it."
 
 
 # -- the answers that are read ---------------------------------------------------------------------------------------
@@ -387,10 +387,10 @@ def test_no_cut_of_an_answer_reads_all_later_answers_again(budget: int) -> None:
     source = replace(source, source=source.source._replace(answers=counted))
     policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
     trace = run("t", request, source, Plan(AMPLE, policy, Ability(prefill=True), fidelity=Fidelity.RECORDED))
-    assert ended(trace).joined_answer().text == TEXT
+    assert last_turn(trace).joined_answer().text == TEXT
     assert len([answer for answer in answers(trace) if answer.recut and answer.recut.cut]) >= tokens(TEXT) // budget
     assert counted.reads[3:] == [3] * 10  # in one search for an answer that was cut
-    assert (source.answers_used(ended(trace)), counted.reads[3:]) == (1, [3] * 10)
+    assert (source.answers_used(last_turn(trace)), counted.reads[3:]) == (1, [3] * 10)
 
 
 def test_a_known_answer_of_many_segments_is_joined_without_reading_all_before_each(
@@ -399,9 +399,9 @@ def test_a_known_answer_of_many_segments_is_joined_without_reading_all_before_ea
     monkeypatch.setattr("inspector.replay.known._is_call", lambda stretch: bool(asked.append(1)))
     monkeypatch.setattr("inspector.replay.known._length", lambda given: asked.extend(given) or _length(given))
     pieces = [f"Part {number} of it. " for number in range(100)]
-    request, source = simulation_of(recorded("openai_chat", *pieces), 1_000, 8)
+    request, source = simulation_of(answers_of("openai_chat", *pieces), 1_000, 8)
     trace = run("t", request, source, Plan(AMPLE, fidelity=Fidelity.RECORDED))
-    assert ended(trace).joined_answer().text == "".join(pieces)
+    assert last_turn(trace).joined_answer().text == "".join(pieces)
     assert len(asked) <= 6 * len(pieces)
 
 
@@ -410,10 +410,10 @@ def test_a_cut_reads_neither_all_segments_nor_all_messages_before_it_again(monke
     read = {"segments": 0, "texts": 0}
 
     def count(name, function):
-        def counted(*given):
+        def count_read(*given):
             read[name] += 1
             return function(*given)
-        return counted
+        return count_read
 
     monkeypatch.setattr("inspector.replay.simulate._repetition", count("segments", _repetition))
     monkeypatch.setattr("loop_core.turn.continuation.has_tags", count("texts", has_tags))
@@ -422,7 +422,7 @@ def test_a_cut_reads_neither_all_segments_nor_all_messages_before_it_again(monke
                                     1_000)
     policy = Policy(STRICT.name, STRICT.title, methods=(Method.ANCHOR,))
     trace = run("t", request, source, Plan(AMPLE, policy, Ability(), fidelity=Fidelity.RECORDED))
-    assert ended(trace).joined_answer().text == text
+    assert last_turn(trace).joined_answer().text == text
     cuts = len([answer for answer in answers(trace) if answer.recut and answer.recut.cut])
     assert cuts > 50
     assert read["segments"] == cuts, "once for each segment"

@@ -62,7 +62,7 @@ CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or SHARED / "corpus")
 FIDELITIES = {Basis.RECORDED: Fidelity.RECORDED, Basis.SIMULATED: Fidelity.SIMULATED}
 
 
-def advised(found: View, turn: int = 0) -> Advice:
+def advice_of(found: View, turn: int = 0) -> Advice:
     advice = found.turns[turn].verdict.advice
     assert advice is not None
     return advice
@@ -92,7 +92,7 @@ def holds(seen: View) -> int:
     return tried
 
 
-def opened(path: Path) -> View:
+def open_view(path: Path) -> View:
     return view(replay(open_case(open_paths([str(path)]))))
 
 
@@ -101,19 +101,19 @@ def opened(path: Path) -> View:
 
 @pytest.mark.parametrize("path", [each.path for each in samples()], ids=lambda path: Path(path).name[:2])
 def test_every_advice_of_the_samples_holds(path: str) -> None:
-    holds(opened(Path(path)))
+    holds(open_view(Path(path)))
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not here")
 def test_every_advice_of_the_cases_holds() -> None:
     for path in (path for folder in ("endings", "readings") for path in sorted((CASES / folder).glob("*"))):
-        holds(opened(path))
+        holds(open_view(path))
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the recorded traffic is not here")
 def test_every_advice_of_the_recorded_traffic_holds() -> None:
     for path in sorted([*CORPUS.glob("har/**/*.har"), *CORPUS.glob("transcripts/**/*.jsonl")]):
-        holds(opened(path))
+        holds(open_view(path))
 
 
 @given(story=stories)
@@ -205,14 +205,14 @@ def test_a_cut_that_no_cap_completes_is_tried_once(monkeypatch: pytest.MonkeyPat
 
 def test_a_limit_is_raised_no_further_than_the_recording_needs() -> None:
     """Five parts are four continuations, and the limit is three."""
-    advice = advised(show(*cut_text(*PARTS)))
+    advice = advice_of(show(*cut_text(*PARTS)))
     assert advice == Advice("raise continuation_max_attempts to 4: a replay of the recording then completes the turn",
                             Basis.RECORDED, {"continuation_max_attempts": "4"})
 
 
 def test_limits_that_end_a_turn_one_after_the_other_are_raised_together() -> None:
     """Four answers of 40 tokens spend 160; the bound is 4 x 20, and has to leave room for the 5 of the last answer."""
-    advice = advised(show(*cut_text(*PARTS, tokens=40, max_tokens=20)))
+    advice = advice_of(show(*cut_text(*PARTS, tokens=40, max_tokens=20)))
     assert advice.set == {"continuation_max_attempts": "4", "continuation_max_total_completion_tokens": "165"}
     assert advice.basis is Basis.RECORDED
 
@@ -221,7 +221,7 @@ def test_characters_are_a_limit_too() -> None:
     said = sum(map(len, PARTS[:2]))
     found = show(*cut_text(*PARTS[:2], PARTS[-1]), settings=Settings(Limits(continuation_max_output_chars=20)))
     assert "continuation_max_output_chars (31 of 20) ended the turn" in found.turns[0].verdict.sentence
-    assert advised(found).set == {"continuation_max_output_chars": str(said + 1)}
+    assert advice_of(found).set == {"continuation_max_output_chars": str(said + 1)}
 
 
 def test_a_second_repair_that_was_recorded_is_advised() -> None:
@@ -233,7 +233,7 @@ def test_a_second_repair_that_was_recorded_is_advised() -> None:
         pair_of(again, chat("I will write it.", "length", call(CUT), tokens=40), tools=TOOLS, max_tokens=40),
         pair_of(once_more, chat(None, "tool_calls", call(WHOLE, "call_f6g7h8i9j0")), tools=TOOLS, max_tokens=80),
         pair_of(whole, chat("It is written."), tools=TOOLS, max_tokens=40))
-    assert advised(found).set == {"continuation_tool_repair_attempts": "2"}
+    assert advice_of(found).set == {"continuation_tool_repair_attempts": "2"}
 
 
 def test_answers_of_reasoning_alone_are_a_limit() -> None:
@@ -246,7 +246,7 @@ def test_answers_of_reasoning_alone_are_a_limit() -> None:
     made.append(pair_of(list(history), chat("There it is."), max_tokens=20))
     found = show(*made)
     assert "max_thinking_only (2 of 1) ended the turn" in found.turns[0].verdict.sentence
-    assert advised(found).set == {"max_thinking_only": "2"}
+    assert advice_of(found).set == {"max_thinking_only": "2"}
 
 
 def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
@@ -255,18 +255,18 @@ def test_a_budget_is_raised_where_the_whole_output_is_known() -> None:
                   settings=Settings(Limits(min_progress_chars=2)))
     verdict = found.turns[0].verdict
     assert "min_progress_chars (2) ended the turn" in verdict.sentence
-    assert advised(found).basis is Basis.SIMULATED
-    assert advised(found).set is not None
-    assert advised(found).set.keys() == {"max_tokens"}
-    assert 10 < int(advised(found).set["max_tokens"]) <= 25
-    assert advised(found).text.endswith(": a simulation then completes the turn, which is a guess")
+    assert advice_of(found).basis is Basis.SIMULATED
+    assert advice_of(found).set is not None
+    assert advice_of(found).set.keys() == {"max_tokens"}
+    assert 10 < int(advice_of(found).set["max_tokens"]) <= 25
+    assert advice_of(found).text.endswith(": a simulation then completes the turn, which is a guess")
     assert holds(found) == 1
 
 
 def test_the_session_of_a_simulation_is_advised_by_the_simulation() -> None:
     whole = pair_of(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
     found = show(whole, settings=Settings(Limits(continuation_max_attempts=1), max_tokens=3, simulate=True))
-    assert advised(found).basis is Basis.SIMULATED
+    assert advice_of(found).basis is Basis.SIMULATED
     assert holds(found) == 1
 
 
@@ -276,7 +276,7 @@ def test_a_limit_that_ends_a_recording_is_named_and_nothing_is_promised() -> Non
     verdict = found.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
     assert "limit max_tool_steps (0 of 0) ended the turn: openai_chat (openai) asked for tools" in verdict.sentence
-    assert advised(found).text == f"raise max_tool_steps; {NEVER}"
+    assert advice_of(found).text == f"raise max_tool_steps; {NEVER}"
 
 
 def test_where_a_turn_does_not_complete_without_its_limits_no_value_between_is_tried(monkeypatch) -> None:
@@ -284,7 +284,7 @@ def test_where_a_turn_does_not_complete_without_its_limits_no_value_between_is_t
     asked_for: list[Settings] = []
     monkeypatch.setattr("inspector.replay.rerun.rerun", lambda parent, settings, since:
                         asked_for.append(settings) or rerun(parent, settings, since))
-    opened(Path(samples()[3].path))
+    open_view(Path(samples()[3].path))
     assert [each.limits.continuation_max_total_completion_tokens for each in asked_for] == [1_000_000_000]
 
 
@@ -301,17 +301,17 @@ def test_the_limit_that_ended_a_turn_is_told_with_what_was_spent(number: int, li
 
     The first of them also spends all of its 4 x 24 tokens, so that more attempts alone change nothing.
     """
-    found = opened(Path(samples()[number - 1].path))
+    found = open_view(Path(samples()[number - 1].path))
     assert found.turns[0].verdict.sentence.endswith(f"; this loop's limit {limit} ended the turn")
-    assert advised(found).text == f"raise max_tokens, or {raised}; {NEVER}"
+    assert advice_of(found).text == f"raise max_tokens, or {raised}; {NEVER}"
 
 
 def test_a_limit_on_cuts_by_another_cap_is_raised_and_max_tokens_is_not() -> None:
     """The server cuts at 40 tokens, although 400 are asked for: a larger max_tokens changes nothing."""
-    advice = advised(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=400)))
+    advice = advice_of(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=400)))
     assert advice.text == f"raise continuation_max_attempts: the answer ended below max_tokens; {NEVER}"
     assert advice.guess == {"continuation_max_attempts": "6"}
-    used_up = advised(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=40)))
+    used_up = advice_of(show(*cut_text(*PARTS, last="length", tokens=40, max_tokens=40)))
     assert used_up.guess == {"max_tokens": "1024"}, "here the cap of the request is what cuts"
 
 
@@ -348,7 +348,7 @@ def test_a_limit_on_tools_has_nothing_to_do_with_an_answer_behind_it(
 def test_a_limit_of_nothing_is_guessed_as_more_than_nothing() -> None:
     limits = Settings(Limits(max_tool_steps=0))
     found = show(pair_of(ASKS, chat(None, "tool_calls", call()), tools=TOOLS), settings=limits)
-    assert advised(found).guess == {"max_tool_steps": "1"}
+    assert advice_of(found).guess == {"max_tool_steps": "1"}
 
 
 def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
@@ -358,7 +358,7 @@ def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
         history += [assistant(None, call(key=f"call_{number}a1b2c3d4e")), result("ok", f"call_{number}a1b2c3d4e")]
     found = show(*made, settings=Settings(Limits(max_identical_calls=1)))
     assert "max_identical_calls (2 of 1) ended the turn" in found.turns[0].verdict.sentence
-    assert "keeps making the same call" in advised(found).text
+    assert "keeps making the same call" in advice_of(found).text
 
 
 # -- what is guessed --------------------------------------------------------------------------------------------------
@@ -389,8 +389,8 @@ def test_a_router_with_a_cap_of_its_own_is_recognised(used, cap, reasoning, said
     more = {} if cap is None else {"max_tokens": cap}
     found = show(pair_of(ASKS, chat("The first", "length", usage=usage(used, reasoning)), **more),
                   settings=Settings(Limits(continuation_max_total_completion_tokens=10**6)))
-    assert advised(found).text.startswith(said)
-    assert advised(found).set is None
+    assert advice_of(found).text.startswith(said)
+    assert advice_of(found).set is None
     cutter = f"cut by the provider at {used} of {cap} tokens" in found.turns[0].verdict.sentence
     assert cutter == ("ended below" in said), "the sentence blames the budget only where it was spent"
 
@@ -411,10 +411,10 @@ def test_tokens_that_only_the_total_counts_are_no_sign_of_another_cap() -> None:
 
 def test_nothing_says_what_cut_a_call_under_a_clean_word() -> None:
     body = chat(None, "tool_calls", call(CUT), tokens=40)
-    assert advised(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
+    assert advice_of(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
         "ask for the call again: the answer ended below max_tokens, and nothing says what cut the call")
     body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
-    told = advised(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
+    told = advice_of(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
     assert told.startswith("raise the cap or the context of the server or router"), "the provider behind it names a cap"
 
 
@@ -433,7 +433,7 @@ OLLAMA_CHAT = "http://localhost:11434/api/chat"
 def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str, options: dict, said: str) -> None:
     own = {**OLLAMA, "done_reason": "length", "prompt_eval_count": 4000, "eval_count": 96}
     body = own if url.endswith("/api/chat") else chat("The first", "length", tokens=96)
-    assert advised(show(pair_of(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
+    assert advice_of(show(pair_of(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
 
 
 @pytest.mark.parametrize(("message", "said"), [
@@ -447,7 +447,7 @@ def test_a_request_that_fits_under_a_smaller_cap_is_told_as_such(message: str, s
     error = {"type": "invalid_request_error", "code": "context_length_exceeded", "message": message}
     found = show(pair_of(ASKS, {"error": error}, status=400, max_tokens=8000))
     assert found.turns[0].verdict.word == "CONTEXT FULL"
-    assert advised(found).text.startswith(said)
+    assert advice_of(found).text.startswith(said)
 
 
 BLOCK = {"type": "tool_use", "id": "t", "name": "write_file", "input": {"path": "a.md", "content": "x"}}
@@ -481,7 +481,7 @@ def test_what_ended_an_answer_is_not_taken_for_a_token_limit(url, body, asks, sa
 def test_reasoning_that_ate_the_budget_is_said() -> None:
     found = show(pair_of(ASKS, chat(None, "length", usage=usage(64, 64)), max_tokens=64))
     assert found.turns[0].verdict.sentence.endswith('"length", 64 of 64 tokens, all spent on reasoning')
-    assert advised(found).text == f"raise max_tokens or lower the reasoning effort; {NEVER}"
+    assert advice_of(found).text == f"raise max_tokens or lower the reasoning effort; {NEVER}"
 
 
 @pytest.mark.parametrize(
@@ -494,13 +494,13 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
 )
 def test_other_ends_are_no_matter_of_a_budget(stop, said) -> None:
     found = show(pair_of(ASKS, message([{"type": "text", "text": "The"}], stop), url=MESSAGES, max_tokens=4000))
-    assert advised(found).text == said
+    assert advice_of(found).text == said
 
 
 def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named() -> None:
     found = show(pair_of(ASKS, chat("Hi.", "zz_new_word"), url="https://llm.example/v1/chat/completions",
                          max_tokens=40))
-    assert advised(found).text == "name the server with --profile, or report the word"
+    assert advice_of(found).text == "name the server with --profile, or report the word"
 
 
 @pytest.mark.parametrize(("body", "url", "status", "said"), [
@@ -520,7 +520,7 @@ def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named(
      CHAT, 200, "change the prompt; a continuation will not help"),
 ], ids=["too long", "undeclared", "broken", "other format", "no reason", "refused"])
 def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, status, said) -> None:
-    assert advised(show(pair_of(ASKS, body, url=url, status=status))).text == said
+    assert advice_of(show(pair_of(ASKS, body, url=url, status=status))).text == said
 
 
 def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_maintainers() -> None:
@@ -541,18 +541,18 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
     for sent in (events, [*events[:-1], *beside]):
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in sent)
         found = show(pair_of(ASKS, stream, url=RESPONSES))
-        assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
+        assert advice_of(found).text == "ask for the call again, and report both texts to the maintainers of the server"
         assert "sent remove" in found.turns[0].verdict.sentence
 
 
 def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -> None:
-    seen = advised(show(pair_of(ASKS, cut_stream("The first"))))
+    seen = advice_of(show(pair_of(ASKS, cut_stream("The first"))))
     assert seen.text == "send the request again; nothing shows that a budget cut this answer"
     malformed = chat(None, "function_call_filter: MALFORMED_FUNCTION_CALL")
-    assert advised(show(pair_of(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
+    assert advice_of(show(pair_of(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():
-        found = opened(CASES / "readings" / "deltas-differ.har")
-        assert advised(found).text == "ask for the call again, and report both texts to the maintainers of the server"
+        found = open_view(CASES / "readings" / "deltas-differ.har")
+        assert advice_of(found).text == "ask for the call again, and report both texts to the maintainers of the server"
 
 
 @pytest.mark.parametrize(
@@ -589,7 +589,7 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
 def test_an_error_says_what_to_do_about_it(status, body, said) -> None:
     found = show(pair_of(ASKS, {"error": body}, status=status))
     assert found.turns[0].verdict.word == "ERROR"
-    assert advised(found).text.startswith(said)
+    assert advice_of(found).text.startswith(said)
 
 
 @pytest.mark.parametrize("said", [
@@ -608,13 +608,13 @@ def test_a_lost_connection_is_asked_again(said: str, tmp_path: Path) -> None:
             {"type": "message", "id": "a2", "parentId": "a1", "timestamp": stamp, "message": answer}]
     path = tmp_path / "s.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = opened(path)
+    found = open_view(path)
     assert found.turns[0].verdict.word == "ERROR"
-    assert advised(found).text == "send the request again: the connection was lost"
+    assert advice_of(found).text == "send the request again: the connection was lost"
 
 
 def test_of_a_transcript_nobody_knows_what_was_asked() -> None:
-    found = opened(Path(samples()[17].path))
+    found = open_view(Path(samples()[17].path))
     for turn in found.turns:
         if turn.verdict.advice is not None:
             assert not turn.verdict.advice.live
@@ -627,7 +627,7 @@ def test_of_a_transcript_nobody_knows_what_was_asked() -> None:
 def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a b.jsonl"
     path.write_bytes(lines(*cut_text(*PARTS)))
-    found = opened(path)
+    found = open_view(path)
     command = f"inspector replay '{path}' --set continuation_max_attempts=4"
     assert f"  run it: {command}\n" in text(found, read=ReadOptions([str(path)]))
     assert "run it" not in text(found)
@@ -651,7 +651,7 @@ def test_a_live_run_is_proposed_under_twice_the_cap_or_the_tokens_that_were_used
     cap: int | None, tokens: int, guess: str
 ) -> None:
     entry = pair_of(ASKS, chat("The first part", "length", tokens=tokens), **({"max_tokens": cap} if cap else {}))
-    advice = advised(show(entry))
+    advice = advice_of(show(entry))
     assert (advice.live, advice.guess, advice.set) == (True, {"max_tokens": guess}, None)
 
 
@@ -660,16 +660,16 @@ def test_no_smaller_cap_is_proposed_than_that_of_an_earlier_answer_of_the_turn()
     found = show(pair_of(ASKS, chat(first, "length", tokens=4_096), max_tokens=4_096),
                   pair_of([*ASKS, assistant(first), user(HINT)], chat(rest, "length", tokens=256), max_tokens=256))
     assert len(found.turns) == 1
-    assert advised(found).guess == {"max_tokens": "8192"}
+    assert advice_of(found).guess == {"max_tokens": "8192"}
 
 
 def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -> None:
-    assert advised(show(pair_of(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None
+    assert advice_of(show(pair_of(ASKS, chat("I cannot", "content_filter"), max_tokens=64))).guess is None
 
 
 def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
     found = show(pair_of(ASKS, "<html>Sign in</html>"))
-    assert advised(found).text == "look at what answered in the model's place: a proxy, a login page, another address"
+    assert advice_of(found).text == "look at what answered in the model's place: a proxy, a login page, another address"
 
 
 # -- an empty answer ---------------------------------------------------------------------------------------------------

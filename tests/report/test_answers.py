@@ -26,7 +26,7 @@ SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob(
 AMPLE = Limits(continuation_max_attempts=50, continuation_max_total_completion_tokens=10**6)
 
 
-def simulated(budget: int, *exchanges: dict, limits: Limits = AMPLE) -> View:
+def simulation(budget: int, *exchanges: dict, limits: Limits = AMPLE) -> View:
     return show(*exchanges, settings=Settings(limits, max_tokens=budget, simulate=True))
 
 
@@ -35,7 +35,7 @@ def said_by(sheet: LineSheet) -> str:
 
 
 def test_a_simulated_answer_is_shown_with_the_bytes_that_it_was_decoded_from():
-    seen = simulated(5, pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
+    seen = simulation(5, pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
     facts = answer_at(seen, 1)
     assert facts is not None
     event = seen.steps[1].event
@@ -50,7 +50,7 @@ def test_a_simulated_answer_is_shown_with_the_bytes_that_it_was_decoded_from():
 
 
 def test_every_step_of_a_run_stands_under_the_answer_that_came_last():
-    seen = simulated(6, pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
+    seen = simulation(6, pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
     came = [index for index, step in enumerate(seen.steps) if isinstance(step.event, ProviderResponse)]
     assert len(came) == 2
     for index in range(len(seen.steps)):
@@ -61,7 +61,7 @@ def test_every_step_of_a_run_stands_under_the_answer_that_came_last():
 
 
 def test_response_wire_and_calls_show_a_simulated_answer_loudly():
-    seen = simulated(5, *cut_call_ran())
+    seen = simulation(5, *cut_call_ran())
     facts = answer_at(seen, 1)
     assert facts is not None
     told = said_by(response.response(seen, facts))
@@ -84,7 +84,7 @@ def test_response_wire_and_calls_show_a_simulated_answer_loudly():
 
 
 def test_the_merged_text_of_a_simulation_names_where_each_segment_came_from():
-    seen = simulated(6, *cut_text(*PARTS[:2], tokens=10, max_tokens=10))
+    seen = simulation(6, *cut_text(*PARTS[:2], tokens=10, max_tokens=10))
     block = Outline(seen).blocks[0]
     sheet = merged_sheet(seen, block, block.end - 1)
     told = said_by(sheet)
@@ -94,7 +94,7 @@ def test_the_merged_text_of_a_simulation_names_where_each_segment_came_from():
 
 
 def test_answers_that_stand_as_recorded_keep_their_names():
-    seen = simulated(9, pair_of(ASKS, chat("Yes.", tokens=3), max_tokens=50), *cut_text(*PARTS[:2]))
+    seen = simulation(9, pair_of(ASKS, chat("Yes.", tokens=3), max_tokens=50), *cut_text(*PARTS[:2]))
     first = answer_at(seen, 1)
     assert first is seen.responses[0]
     assert first.name == "response 1"
@@ -107,7 +107,7 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
     whole = pair_of(ASKS, chat("The quick brown fox jumps over lazy dogs", tokens=10), max_tokens=50)
     assert show(whole).headline().startswith("COMPLETE  turn 1 of 1 · openai_chat (openai) ended with")
     limits = Limits(continuation_max_attempts=1)
-    seen = simulated(2, whole, limits=limits)
+    seen = simulation(2, whole, limits=limits)
     verdict = seen.turns[0].verdict
     assert verdict.word == "LIMIT REACHED"
     assert verdict.sentence == (
@@ -117,27 +117,27 @@ def test_a_branch_that_was_simulated_is_judged_by_its_own_end():
     assert verdict.advice.text == (
         "raise continuation_max_attempts to 4: a simulation then completes the turn, which is a guess")
     assert verdict.advice.set == {"continuation_max_attempts": "4"}
-    done = simulated(6, whole).turns[0].verdict
+    done = simulation(6, whole).turns[0].verdict
     assert done.word == "CUT, COMPLETED"
     assert done.sentence == 'SIMULATED: openai_chat (openai) was cut and completed ("length", 6 of 6 tokens)'
 
 
 def test_a_call_that_comes_whole_in_the_branch_is_no_cut_call_of_the_branch():
     assert show(*repair_turn()).turns[0].verdict.word == "CALL REPAIRED"
-    seen = simulated(400, *repair_turn())
+    seen = simulation(400, *repair_turn())
     assert seen.turns[0].verdict.word == "COMPLETE"
     assert seen.turns[0].verdict.sentence.startswith("SIMULATED: ")
 
 
 def test_what_the_recorded_agent_ran_is_not_held_against_the_branch():
     assert show(*cut_call_ran()).turns[0].verdict.word == "CUT CALL RUN"
-    verdict = simulated(5, *cut_call_ran()).turns[0].verdict
+    verdict = simulation(5, *cut_call_ran()).turns[0].verdict
     assert verdict.word == "CALL HELD"
     assert "agent" not in verdict.sentence
 
 
 def test_a_branch_that_asks_for_what_was_never_recorded_says_so():
-    seen = simulated(5, pair_of(ASKS, chat("a" * 40, "length", tokens=10), max_tokens=10))
+    seen = simulation(5, pair_of(ASKS, chat("a" * 40, "length", tokens=10), max_tokens=10))
     assert seen.turns[0].final_turn.outcome == "Unrecorded"
     assert seen.turns[0].verdict.sentence.endswith("; what it asks for next was never recorded")
 

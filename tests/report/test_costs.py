@@ -28,21 +28,21 @@ MINI = {"input": 1.0, "output": 10.0}
 TABLE = price_table({"m-1": {**MINI, "cached_input": 0.1}}, "USD")
 
 
-def priced(*exchanges: dict[str, Any], table: PriceTable = TABLE, **settings: Any) -> View:
+def show_costs(*exchanges: dict[str, Any], table: PriceTable = TABLE, **settings: Any) -> View:
     return show(*exchanges, settings=Settings(prices=table, **settings))
 
 
-def answered(**usage: Any) -> dict[str, Any]:
+def exchange(**usage: Any) -> dict[str, Any]:
     return pair_of(ASKS, {**chat("Done."), "usage": usage} if usage else chat("Done.", tokens=None))
 
 
 def cost_of(one: dict[str, Any], prices: Mapping[str, Any]) -> tuple[float | None, str]:
-    view = priced(one, table=price_table(prices, ""))
+    view = show_costs(one, table=price_table(prices, ""))
     return response_cost(view.responses[0], view.prices)
 
 
 def test_tokens_are_paid_by_the_million() -> None:
-    assert cost_of(answered(prompt_tokens=200_000, completion_tokens=30_000), {"m-1": MINI}) == (0.5, "")
+    assert cost_of(exchange(prompt_tokens=200_000, completion_tokens=30_000), {"m-1": MINI}) == (0.5, "")
 
 
 CACHED = {"prompt_tokens": 200_000, "completion_tokens": 30_000, "prompt_tokens_details": {"cached_tokens": 100_000}}
@@ -62,7 +62,7 @@ THOUGHT = {"prompt_tokens": 0, "completion_tokens": 30_000, "completion_tokens_d
 def test_a_cost_needs_a_price_for_every_kind_of_token(
     usage: dict[str, Any], prices: dict[str, float], amount: float | None, why: str
 ) -> None:
-    found = cost_of(answered(**usage), {"m-1": prices})
+    found = cost_of(exchange(**usage), {"m-1": prices})
     assert found[1] == why
     assert found[0] == (None if amount is None else pytest.approx(amount))
 
@@ -73,14 +73,14 @@ def test_what_is_written_to_a_cache_has_a_price_of_its_own() -> None:
     one = pair_of([user("hi")], {**message([], "end_turn"), "usage": usage}, url=MESSAGES, max_tokens=9)
     prices = {**MINI, "cached_input": 0.1}
     assert cost_of(one, {"claude-*": prices}) == (None, "its model has no price for cache write")
-    view = priced(one)
+    view = show_costs(one)
     assert "cached 10,000 · written to the cache 2,000" in plain(response(view, view.responses[0]).lines)
     amount, why = cost_of(one, {"claude-*": {**prices, "cache_write": 1.25}})
     assert (amount, why) == (pytest.approx((1_000 + 1_000 + 2_500 + 1_000) / 1e6), "")
 
 
 def test_a_model_that_the_table_does_not_name_has_no_price() -> None:
-    one = answered(prompt_tokens=9, completion_tokens=9)
+    one = exchange(prompt_tokens=9, completion_tokens=9)
     assert cost_of(one, {"m-2": MINI}) == (None, "the table has no price for m-1")
     assert cost_of(one, {}) == (None, "the table has no price for m-1")
 
@@ -103,7 +103,7 @@ def test_the_response_names_the_model_before_the_request_does() -> None:
 
 
 def test_sums_say_of_how_many_responses_they_are() -> None:
-    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
+    view = show_costs(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     assert session_cost(view) == (pytest.approx((9 + 1_000) / 1e6), 1, 2)
     assert turn_cost(view, view.turns[0]) == (pytest.approx((9 + 1_000) / 1e6), 1, 1)
     assert turn_cost(view, view.turns[1]) is None
@@ -114,7 +114,7 @@ def test_sums_say_of_how_many_responses_they_are() -> None:
 
 
 def test_views_and_the_document_have_costs() -> None:
-    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
+    view = show_costs(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     told = plain(response(view, view.responses[0]).lines)
     assert "cost           0.0010 USD · turn 0.0010 USD · session 0.0010 USD for 1 of 2 responses" in told
     told = plain(response(view, view.responses[1]).lines)
@@ -128,10 +128,10 @@ def test_views_and_the_document_have_costs() -> None:
 
 
 def test_the_cost_of_a_turn_stands_above_its_gauges() -> None:
-    view = priced(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
+    view = show_costs(pair_of(ASKS, chat("Done.", tokens=100)), pair_of([user("other")], chat("Done.", tokens=None)))
     assert [text_of(spent_title(view, turn)) for turn in view.turns] == ["SPENT  0.0010 USD", "SPENT"]
-    part = priced(pair_of(ASKS, chat("One", "length", tokens=100)),
-                  pair_of([*ASKS, {"role": "assistant", "content": "One"}, user(HINT)], chat("Two", tokens=None)))
+    part = show_costs(pair_of(ASKS, chat("One", "length", tokens=100)),
+                      pair_of([*ASKS, {"role": "assistant", "content": "One"}, user(HINT)], chat("Two", tokens=None)))
     assert text_of(spent_title(part, part.turns[0])) == "SPENT  ≥ 0.0010 USD"
     plain_view = show(pair_of(ASKS, chat("Done.", tokens=100)))
     assert text_of(spent_title(plain_view, plain_view.turns[0])) == "SPENT"
@@ -145,7 +145,7 @@ def test_without_a_table_nothing_speaks_of_costs() -> None:
 
 
 def test_a_simulated_answer_costs_nothing() -> None:
-    view = priced(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)), simulate=True, max_tokens=20)
+    view = show_costs(pair_of(ASKS, chat("Water, fire and earth. " * 20, tokens=100)), simulate=True, max_tokens=20)
     facts = answer_at(view, 1)
     assert facts is not None
     assert facts.simulated
@@ -170,7 +170,7 @@ def test_an_amount_is_written_with_its_currency(amount: float, words: str) -> No
 # -- the configuration -----------------------------------------------------------------------------------------------
 
 
-def configured(tmp_path: Path, text: str) -> Config:
+def load_config(tmp_path: Path, text: str) -> Config:
     path = tmp_path / "config.toml"
     path.write_text(text)
     return load({"LOOP_INSPECTOR_CONFIG": str(path)})
@@ -178,9 +178,9 @@ def configured(tmp_path: Path, text: str) -> Config:
 
 def test_the_table_is_read_from_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = configured(tmp_path, 'currency = "EUR"\n[prices."m.1-x"]\ninput = 1\noutput = 2.5\ncached_input = 0.5\n')
+    found = load_config(tmp_path, 'currency = "EUR"\n[prices."m.1-x"]\ninput = 1\noutput = 2.5\ncached_input = 0.5\n')
     assert found.settings.prices == PriceTable((("m.1-x", Price(1.0, 2.5, 0.5)),), "EUR")
-    assert configured(tmp_path, 'currency = "EUR"').prices is NO_PRICES
+    assert load_config(tmp_path, 'currency = "EUR"').prices is NO_PRICES
 
 
 @pytest.mark.parametrize(("text", "says"), [
@@ -197,7 +197,7 @@ def test_a_mistake_in_the_table_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CallerError) as raised:
-        configured(tmp_path, text)
+        load_config(tmp_path, text)
     assert says in str(raised.value)
 
 

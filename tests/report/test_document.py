@@ -59,7 +59,7 @@ TURN = {"id", "conversation", "responses", "final_state", "terminal_reason", "me
 FINDING = {"rule", "severity", "response", "turn", "message", "at"}
 
 
-def explained(*exchanges, **options):
+def document_of(*exchanges, **options):
     made = document(show(*exchanges, **options))
     assert json.loads(json.dumps(made)) == made
     return made
@@ -71,7 +71,7 @@ def counts(response):
 
 
 def test_the_shape_of_the_whole():
-    made = explained(*cut_call_ran())
+    made = document_of(*cut_call_ran())
     assert set(made) == {"schema", "inputs", "responses", "turns", "verdict", "findings"}
     assert made["schema"] == "loop-inspector/explain/2"
     assert set(made["inputs"][0]) == {"path", "format", "responses", "skipped"}
@@ -93,7 +93,7 @@ def test_the_shape_of_the_whole():
 
 
 def test_a_cut_call_field_by_field():
-    first = explained(*cut_call_ran())["responses"][0]
+    first = document_of(*cut_call_ran())["responses"][0]
     assert (first["path"], first["entry"], first["api"]) == ("-", 0, "openai_chat")
     assert (first["provider"], first["model"], first["http_status"]) == ("api.openai.com", "m-1", 200)
     assert (first["raw_stop_reason"], first["mapped_stop_reason"], first["stop_reason"]) == (
@@ -125,7 +125,7 @@ def test_the_offsets_are_bytes_of_the_body():
 
 
 def test_what_is_absent_is_null():
-    made = explained(pair_of(ASKS, cut_stream("The first")))["responses"][0]
+    made = document_of(pair_of(ASKS, cut_stream("The first")))["responses"][0]
     assert made["raw_stop_reason"] is None
     assert counts(made) == (None,) * 6
     assert made["streaming"] is True
@@ -133,7 +133,7 @@ def test_what_is_absent_is_null():
 
 
 def test_a_router_is_quoted_and_overruled():
-    made = explained(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
+    made = document_of(pair_of(ASKS, chat(None, "tool_calls", call(CUT)), tools=TOOLS))["responses"][0]
     assert (made["raw_stop_reason"], made["mapped_stop_reason"], made["stop_reason"]) == (
         "tool_calls",
         "tool_call",
@@ -168,7 +168,7 @@ def test_the_raw_reason_of_responses_is_its_status_with_the_reason(status, detai
         "output": [item],
         "error": None,
     }
-    made = explained(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))["responses"][0]
+    made = document_of(exchange({"model": "gpt-5", "input": "hi"}, body, url=RESPONSES))["responses"][0]
     assert made["raw_stop_reason"] == raw
 
 
@@ -180,21 +180,21 @@ def test_arguments_sent_as_an_object_are_the_slice_that_was_sent():
         + '}}]}, "finishReason": "STOP"}]}'
     )
     asks = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
-    (made,) = explained(exchange(asks, body, url=GEMINI))["responses"][0]["tool_calls"]
+    (made,) = document_of(exchange(asks, body, url=GEMINI))["responses"][0]["tool_calls"]
     assert made["arguments_raw"] == args
     assert (made["id"], made["verdict"]) == (None, "ready")
 
 
 def test_arguments_that_are_absent_are_null_and_empty_ones_are_empty():
-    (absent,) = explained(pair_of(ASKS, chat(None, "tool_calls", call(None)),
-                                  tools=TOOLS))["responses"][0]["tool_calls"]
-    (empty,) = explained(pair_of(ASKS, chat(None, "tool_calls", call("")), tools=TOOLS))["responses"][0]["tool_calls"]
+    (absent,) = document_of(pair_of(ASKS, chat(None, "tool_calls", call(None)),
+                                    tools=TOOLS))["responses"][0]["tool_calls"]
+    (empty,) = document_of(pair_of(ASKS, chat(None, "tool_calls", call("")), tools=TOOLS))["responses"][0]["tool_calls"]
     assert (absent["arguments_raw"], absent["verdict"]) == (None, "held")
     assert (empty["arguments_raw"], empty["verdict"]) == ("", "held")
 
 
 def test_a_call_that_its_schema_refuses_is_rejected():
-    (made,) = explained(pair_of(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0][
+    (made,) = document_of(pair_of(ASKS, chat(None, "tool_calls", call('{"path": 5}')), tools=TOOLS))["responses"][0][
         "tool_calls"
     ]
     assert made["verdict"] == "rejected"
@@ -208,7 +208,7 @@ def test_a_call_that_the_provider_runs_itself_is_not_among_the_calls():
         ],
         "end_turn",
     )
-    made = explained(pair_of(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
+    made = document_of(pair_of(ASKS, body, url=MESSAGES, max_tokens=99))["responses"][0]
     assert made["tool_calls"] == []
     assert made["stop_reason"] == "end_turn"
 
@@ -216,7 +216,7 @@ def test_a_call_that_the_provider_runs_itself_is_not_among_the_calls():
 def test_the_responses_of_a_turn_are_indices_into_the_list():
     other = pair_of([user("something else")], chat("yes"))
     first, second, third = repair_turn()
-    made = explained(first, other, second, third)
+    made = document_of(first, other, second, third)
     by_turn = {turn["id"]: turn["responses"] for turn in made["turns"]}
     assert sorted(by_turn.values()) == [[0, 2, 3], [1]]
     for name, indices in by_turn.items():
@@ -226,7 +226,7 @@ def test_the_responses_of_a_turn_are_indices_into_the_list():
 
 def test_entries_are_counted_over_the_skipped_ones_too(tmp_path):
     data = lines(pair_of(ASKS, chat("one"))) + b'{"nothing": "to see"}\n' + lines(pair_of([user("two")], chat("two")))
-    made = explained(data=data)
+    made = document_of(data=data)
     assert [each["entry"] for each in made["responses"]] == [0, 2]
     assert [each["entry"] for each in made["inputs"][0]["skipped"]] == [1]
     assert made["inputs"][0]["skipped"][0]["why"]
@@ -234,7 +234,7 @@ def test_entries_are_counted_over_the_skipped_ones_too(tmp_path):
 
 
 def test_a_turn_field_by_field():
-    (turn,) = explained(*cut_text(*PARTS))["turns"]
+    (turn,) = document_of(*cut_text(*PARTS))["turns"]
     assert turn["merged_text"] == "".join(PARTS[:4])
     assert (turn["final_state"], turn["terminal_reason"], turn["continuations"]) == ("AbortPartial", "retry_limit", 3)
     assert "continuation_max_attempts" in turn["notice"]
@@ -250,7 +250,7 @@ def test_thinking_stands_apart_from_the_answer():
     }
     body = chat("Yes.", usage=usage)
     body["choices"][0]["message"]["reasoning_content"] = "Let me think."
-    made = explained(pair_of(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
+    made = document_of(pair_of(ASKS, body, url="https://api.deepseek.com/chat/completions"))["responses"][0]
     assert (made["text"], made["reasoning"]) == ("Yes.", "Let me think.")
     assert counts(made) == (9, 50, 45, None, None, 9)
 
@@ -272,7 +272,7 @@ def test_thinking_stands_apart_from_the_answer():
 def test_what_was_read_from_a_cache_and_written_to_it_is_told(body, url, expected):
     """A cost can be computed again from the counts of the document."""
     prices = PriceTable((("*", Price(1.0, 2.0, 0.1, 1.25)),))
-    made = explained(pair_of(ASKS, body, url=url), settings=Settings(prices=prices))["responses"][0]
+    made = document_of(pair_of(ASKS, body, url=url), settings=Settings(prices=prices))["responses"][0]
     given, output, _, cached, written, other = counts(made)
     assert (given, cached, written, other) == expected
     assert made.get("cost") == (None if other is None else {"amount": pytest.approx(
@@ -280,21 +280,21 @@ def test_what_was_read_from_a_cache_and_written_to_it_is_told(body, url, expecte
 
 
 def test_a_body_that_was_not_recorded_says_so():
-    made = explained(data=bodiless_har())["responses"][0]
+    made = document_of(data=bodiless_har())["responses"][0]
     assert (made["stop_reason"], made["stop_detail"], made["raw_stop_reason"]) == ("unknown", "not_recorded", None)
 
 
 def test_the_model_of_the_request_stands_in_for_one_that_the_response_does_not_name():
     body = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}
     asks = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
-    assert explained(exchange(asks, body, url=GEMINI))["responses"][0]["model"] == "gemini-2.5-pro"
+    assert document_of(exchange(asks, body, url=GEMINI))["responses"][0]["model"] == "gemini-2.5-pro"
 
 
 def test_who_answered_is_the_host_and_null_where_no_address_was_recorded():
     pair = {"request": {"model": "m", "messages": ASKS}, "response": chat("yes")}
-    assert explained(pair)["responses"][0]["provider"] is None
+    assert document_of(pair)["responses"][0]["provider"] is None
     assert (
-        explained(pair_of(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
+        document_of(pair_of(ASKS, chat("yes"), url=CHAT.replace("api.openai.com", "localhost:8000")))["responses"][0][
             "provider"
         ]
         == "localhost:8000"

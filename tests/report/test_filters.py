@@ -48,7 +48,7 @@ def cut():
 
 
 @pytest.fixture(scope="module")
-def ran():
+def run():
     """A call cut mid-JSON, which the recorded agent ran, then a clean answer."""
     asks = [user("write it")]
     held = chat(None, "length", call(CUT), tokens=40)
@@ -69,14 +69,14 @@ def test_a_state_finds_each_step_that_enters_it(cut):
     assert filters.steps(filters.parse("state:Continue*"), cut) == pending
 
 
-def test_words_of_a_response_hold_while_it_is_at_hand(ran):
+def test_words_of_a_response_hold_while_it_is_at_hand(run):
     found = filters.parse("tool:write_file")
-    assert filters.responses(found, ran) == [0]
-    assert {ran.steps[index].response for index in filters.steps(found, ran)} == {0}
-    assert filters.responses(filters.parse("tool:write_* held raw:length"), ran) == [0]
-    assert filters.responses(filters.parse("tool:read_*"), ran) == []
-    assert filters.responses(filters.parse("ran"), ran) == [0]
-    assert filters.responses(filters.parse("!held stop:end_turn"), ran) == [1]
+    assert filters.responses(found, run) == [0]
+    assert {run.steps[index].response for index in filters.steps(found, run)} == {0}
+    assert filters.responses(filters.parse("tool:write_* held raw:length"), run) == [0]
+    assert filters.responses(filters.parse("tool:read_*"), run) == []
+    assert filters.responses(filters.parse("ran"), run) == [0]
+    assert filters.responses(filters.parse("!held stop:end_turn"), run) == [1]
 
 
 def test_numbers_compare_what_was_spent(cut):
@@ -153,12 +153,12 @@ def test_tokens_and_chars_count_every_response():
         filters.parse("turn_tokens>=80%")
 
 
-def test_patterns_search_texts(cut, ran):
-    assert filters.responses(filters.parse("~t written"), ran) == [1]
-    assert filters.responses(filters.parse('~t "written: rep"'), ran) == [1]
-    assert filters.responses(filters.parse(r"~a one\stw"), ran) == [0]
-    assert filters.responses(filters.parse("~b finish_reason"), ran) == [0, 1]
-    assert filters.responses(filters.parse("~q ^write.it"), ran) == [0, 1]
+def test_patterns_search_texts(cut, run):
+    assert filters.responses(filters.parse("~t written"), run) == [1]
+    assert filters.responses(filters.parse('~t "written: rep"'), run) == [1]
+    assert filters.responses(filters.parse(r"~a one\stw"), run) == [0]
+    assert filters.responses(filters.parse("~b finish_reason"), run) == [0, 1]
+    assert filters.responses(filters.parse("~q ^write.it"), run) == [0, 1]
     assert filters.responses(filters.parse("~u openai"), cut) == [0, 1, 2, 3, 4]
     thought = chat("Hi")
     thought["choices"][0]["message"]["reasoning_content"] = "Greet them."
@@ -169,7 +169,7 @@ def test_patterns_search_texts(cut, ran):
 
 
 @pytest.fixture(scope="module")
-def simulated():
+def simulation():
     """A recorded text of 12 words, a token each, which ended well: run again at 5 tokens, it is cut twice."""
     words = [{"choices": [{"index": 0, "delta": {"content": f"word{number} "}}]} for number in range(12)]
     end = [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
@@ -178,41 +178,41 @@ def simulated():
     return show(pair_of([user("say it")], sent, max_tokens=64), settings=Settings(simulate=True, max_tokens=5))
 
 
-def test_a_simulated_answer_is_found_as_a_recorded_one(simulated):
-    cut = filters.steps(filters.parse("stop:max_tokens"), simulated)
-    assert len({filter_terms.StepContext(simulated, index).answer for index in cut}) == 2
-    assert {simulated.steps[index].response for index in cut} == {None}
-    assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulated) == cut
-    assert states(simulated, "~t word11 state:EvaluateStop") == ["EvaluateStop"]
-    assert states(simulated, "segment=3 state:EvaluateStop") == ["EvaluateStop"]
-    assert filters.responses(filters.parse("stop:max_tokens"), simulated) == []
+def test_a_simulated_answer_is_found_as_a_recorded_one(simulation):
+    cut = filters.steps(filters.parse("stop:max_tokens"), simulation)
+    assert len({filter_terms.StepContext(simulation, index).answer for index in cut}) == 2
+    assert {simulation.steps[index].response for index in cut} == {None}
+    assert filters.steps(filters.parse("stop:max_tokens cut changed raw:length out=5"), simulation) == cut
+    assert states(simulation, "~t word11 state:EvaluateStop") == ["EvaluateStop"]
+    assert states(simulation, "segment=3 state:EvaluateStop") == ["EvaluateStop"]
+    assert filters.responses(filters.parse("stop:max_tokens"), simulation) == []
 
 
-def test_a_breakpoint_stops_at_each_simulated_answer(simulated):
+def test_a_breakpoint_stops_at_each_simulated_answer(simulation):
     found = filters.parse("cut")
-    first = filters.hit_after(found, simulated, 0, 1, frozenset())
-    second = filters.hit_after(found, simulated, first, 1, frozenset())
-    third = filters.hit_after(found, simulated, second, 1, frozenset())
-    assert [simulated.steps[index].state for index in (first, second)] == [State.EVALUATE_STOP] * 2
+    first = filters.hit_after(found, simulation, 0, 1, frozenset())
+    second = filters.hit_after(found, simulation, first, 1, frozenset())
+    third = filters.hit_after(found, simulation, second, 1, frozenset())
+    assert [simulation.steps[index].state for index in (first, second)] == [State.EVALUATE_STOP] * 2
     assert third is None
 
 
-def test_connectives_and_brackets(ran):
-    assert states(ran, "held & state:EvaluateStop") == states(ran, "held state:EvaluateStop") == ["EvaluateStop"]
-    either = filters.steps(filters.parse("held | stop:end_turn"), ran)
-    assert either == sorted({*filters.steps(filters.parse("held"), ran),
-                             *filters.steps(filters.parse("stop:end_turn"), ran)})
+def test_connectives_and_brackets(run):
+    assert states(run, "held & state:EvaluateStop") == states(run, "held state:EvaluateStop") == ["EvaluateStop"]
+    either = filters.steps(filters.parse("held | stop:end_turn"), run)
+    assert either == sorted({*filters.steps(filters.parse("held"), run),
+                             *filters.steps(filters.parse("stop:end_turn"), run)})
     # `and` binds closer than `or`.
-    assert states(ran, "state:Request held | state:Complete") == states(ran, "(state:Request held) | state:Complete")
-    assert states(ran, "state:EvaluateStop (held | stop:end_turn)") == ["EvaluateStop", "EvaluateStop"]
-    assert states(ran, "!(held | stop:end_turn) state:EvaluateStop") == []
-    assert states(ran, "!!held") == states(ran, "held")
+    assert states(run, "state:Request held | state:Complete") == states(run, "(state:Request held) | state:Complete")
+    assert states(run, "state:EvaluateStop (held | stop:end_turn)") == ["EvaluateStop", "EvaluateStop"]
+    assert states(run, "!(held | stop:end_turn) state:EvaluateStop") == []
+    assert states(run, "!!held") == states(run, "held")
 
 
-def test_marks_are_the_operators(ran):
+def test_marks_are_the_operators(run):
     found = filters.parse("marked")
-    assert filters.steps(found, ran) == []
-    assert filters.steps(found, ran, frozenset({2})) == [2]
+    assert filters.steps(found, run) == []
+    assert filters.steps(found, run, frozenset({2})) == [2]
 
 
 def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
@@ -293,12 +293,12 @@ def test_errors_point_at_the_column(text, column, says):
 
 
 @pytest.mark.parametrize("name", [*WORDS, *FLAGS, *NUMBERS, *PATTERNS])
-def test_every_term_is_read_and_answers(name, cut, ran):
+def test_every_term_is_read_and_answers(name, cut, run):
     text = (f"{name}:*" if name in WORDS else name if name in FLAGS else f"{name}>=0" if name in NUMBERS
             else f"~{name} .")
     found = filters.parse(text)
     negated = filters.parse(f"!{text}")
-    for seen in (cut, ran):
+    for seen in (cut, run):
         every = list(range(len(seen.steps)))
         assert sorted(filters.steps(found, seen) + filters.steps(negated, seen)) == every
     table = WORDS.get(name) or FLAGS.get(name) or NUMBERS.get(name) or PATTERNS[name]
@@ -346,32 +346,32 @@ def test_the_same_string_headless(tmp_path, capsys):
     assert said.err == 'inspector: --filter: "nonsense" as text\n'
 
 
-def test_every_rule_that_a_screen_prints_is_found(ran):
+def test_every_rule_that_a_screen_prints_is_found(run):
     """The rule that read the reason, the one that decided the call, and the one of what the agent did with it."""
-    (verdict,) = ran.responses[0].verdicts
-    printed = {*(each.rule for each in ran.responses[0].evidence), verdict.rule, *(
-        each.finding.rule for each in ran.findings if each.response == 0)}
+    (verdict,) = run.responses[0].verdicts
+    printed = {*(each.rule for each in run.responses[0].evidence), verdict.rule, *(
+        each.finding.rule for each in run.findings if each.response == 0)}
     assert {verdict.rule.partition(".")[0], "agent.ran_held_call"} <= {"gate", *printed}
     for rule in printed:
-        assert 0 in filters.responses(filters.parse(f"rule:{rule}"), ran), rule
-    assert filters.responses(filters.parse("rule:agent.ran_held_call"), ran) == [0]
-    assert filters.responses(filters.parse(f"rule:{verdict.rule}"), ran) == [0]
+        assert 0 in filters.responses(filters.parse(f"rule:{rule}"), run), rule
+    assert filters.responses(filters.parse("rule:agent.ran_held_call"), run) == [0]
+    assert filters.responses(filters.parse(f"rule:{verdict.rule}"), run) == [0]
 
 
-def test_a_finding_about_a_turn_and_no_response_is_found(ran):
-    note, *_ = ran.findings
-    whole = replace(ran, findings=(note._replace(response=None, turn=ran.turns[0].id),))
+def test_a_finding_about_a_turn_and_no_response_is_found(run):
+    note, *_ = run.findings
+    whole = replace(run, findings=(note._replace(response=None, turn=run.turns[0].id),))
     assert filters.responses(filters.parse(f"finding:{note.finding.rule}"), whole) == [0, 1]
 
 
-def test_a_verdict_of_several_words_is_the_term_that_finds_it(cut, ran):
+def test_a_verdict_of_several_words_is_the_term_that_finds_it(cut, run):
     """As the row prints it, also where each of its words is a term: CALL and HELD."""
     for row in ROWS:
-        for seen in (cut, ran):
+        for seen in (cut, run):
             typed = filters.steps(filters.parse(row.word.lower()), seen)
             if " " in row.word:
                 assert typed == filters.steps(filters.parse(f'verdict:"{row.word}"'), seen), row.word
-    assert filters.steps(filters.parse("cut  call RUN"), ran) == list(range(len(ran.steps)))
+    assert filters.steps(filters.parse("cut  call RUN"), run) == list(range(len(run.steps)))
 
 
 def test_what_a_step_prints_is_found(cut):

@@ -68,7 +68,7 @@ def answered_cut_call(text, **more):
     )
 
 
-def said(found, rule):
+def messages_of(found, rule):
     return [noted.finding.message for noted in found.findings if noted.finding.rule == rule]
 
 
@@ -78,7 +78,7 @@ def said(found, rule):
 def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
     found = show(*cut_call_ran())
     assert ("ran_held_call", 0, Severity.ERROR) in agent(found)
-    (message_,) = said(found, "agent.ran_held_call")
+    (message_,) = messages_of(found, "agent.ran_held_call")
     assert "write_file" in message_
     assert "request of response 2" in message_
     assert "'ok, written'" in message_
@@ -87,7 +87,7 @@ def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
 def test_a_long_result_is_quoted_in_part():
     first, second = cut_call_ran()
     second["request"]["body"]["messages"][-1]["content"] = "w" * 500
-    (message_,) = said(show(first, second), "agent.ran_held_call")
+    (message_,) = messages_of(show(first, second), "agent.ran_held_call")
     assert "w" * 57 + "…" in message_
     assert "w" * 58 not in message_
 
@@ -101,7 +101,7 @@ def test_a_long_result_is_quoted_in_part():
 def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text, rule):
     found = show(*answered_cut_call(text, is_error=True))
     assert (rule, 0, Severity.INFO) in agent(found)
-    assert not said(found, "agent.ran_held_call")
+    assert not messages_of(found, "agent.ran_held_call")
 
 
 @pytest.mark.parametrize(("scene", "rule", "filtered"), [
@@ -118,7 +118,7 @@ def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text
 def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, filtered):
     """The filter word `ran`, and the column of calls that were run, mean the calls that were run and no others."""
     found = show(*scene)
-    (message_,) = said(found, f"agent.{rule}")
+    (message_,) = messages_of(found, f"agent.{rule}")
     facts = found.responses[0]
     lines = [text_of(line).strip() for line in lines_of_call(found, facts, facts.verdicts[0])]
     (line,) = (line for line in lines if line.startswith("agent"))
@@ -178,7 +178,7 @@ def test_results_that_were_there_before_the_held_call_are_not_its_own():
 
     found = show(once(20, "MAX_TOKENS", part), once(200, "STOP", {"text": "done"}))
     assert [facts.link.place.value for facts in found.responses] == ["tool_result", "repair"]
-    assert said(found, "agent.ran_held_call") == []
+    assert messages_of(found, "agent.ran_held_call") == []
 
 
 def test_only_the_held_call_is_named_and_each_by_its_id():
@@ -195,7 +195,7 @@ def test_only_the_held_call_is_named_and_each_by_its_id():
         pair_of(history, chat("The second again, please."), tools=TOOLS),
     )
     assert [rule for rule, _, _ in agent(found)][:2] == ["ran_held_call", "refused_held_call"]
-    assert "'ok, the first'" in said(found, "agent.ran_held_call")[0]
+    assert "'ok, the first'" in messages_of(found, "agent.ran_held_call")[0]
 
 
 def test_calls_without_ids_are_answered_by_their_names():
@@ -222,7 +222,7 @@ def test_calls_without_ids_are_answered_by_their_names():
         ),
         exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
     )
-    (message_,) = said(found, "agent.ran_held_call")
+    (message_,) = messages_of(found, "agent.ran_held_call")
     assert "ran look, which this engine holds" in message_
 
 
@@ -244,7 +244,7 @@ def test_the_nth_result_of_a_tool_answers_its_nth_call():
     last = {"role": "model", "parts": [{"text": "done"}]}
     found = show(exchange({"contents": [opening]}, body("MAX_TOKENS", calls), url=GEMINI),
                   exchange({"contents": [opening, calls, results]}, body("STOP", last), url=GEMINI))
-    shows = [message_.rpartition("result ")[2] for message_ in said(found, "agent.ran_held_call")]
+    shows = [message_.rpartition("result ")[2] for message_ in messages_of(found, "agent.ran_held_call")]
     assert shows == ["'seen'", "'wrote b'"]
 
 
@@ -262,7 +262,7 @@ def test_results_without_id_and_name_answer_the_calls_in_order(results, ran):
             "done_reason": reason}, url="http://localhost:11434/api/chat")
 
     found = show(once(ASKS, "length", tool_calls=calls), once(history, "stop", content="Done."))
-    assert len(said(found, "agent.ran_held_call")) == ran
+    assert len(messages_of(found, "agent.ran_held_call")) == ran
 
 
 def test_a_ready_call_that_runs_is_no_finding():
@@ -288,7 +288,7 @@ def test_going_on_after_a_cut_answer_is_a_finding(body, word):
     history = [*ASKS, assistant("The first part"), user("Thanks. Now book a table for two.")]
     found = show(pair_of(ASKS, body), pair_of(history, chat("Booked.")))
     assert ("took_cut_answer", 0, Severity.ERROR) in agent(found)
-    assert word in said(found, "agent.took_cut_answer")[0]
+    assert word in messages_of(found, "agent.took_cut_answer")[0]
 
 
 def test_going_on_after_a_full_context_is_a_finding():
@@ -335,21 +335,21 @@ def test_where_our_machine_ends_and_the_agent_goes_on():
     assert agent(found) == [
         ("went_another_way", 3, Severity.WARNING)
     ]  # the fourth answer: three continuations are used
-    assert said(found, "agent.went_another_way") == [
+    assert messages_of(found, "agent.went_another_way") == [
         "our machine ended the turn (retry_limit) after response 4; the recorded agent went on with a continuation"
     ]
 
 
 def test_where_our_machine_asks_for_something_else():
     found = show(*cut_call_ran())
-    assert said(found, "agent.went_another_way") == [
+    assert messages_of(found, "agent.went_another_way") == [
         "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
     ]
 
 
 def test_the_order_of_the_entries_changes_nothing():
     found = show(*reversed(cut_call_ran()))
-    assert said(found, "agent.went_another_way") == [
+    assert messages_of(found, "agent.went_another_way") == [
         "our machine asked for the held call again after response 2; the recorded agent went on with a tool_result"
     ]
 
@@ -373,7 +373,7 @@ def test_an_unknown_word_is_reported_once_for_each_provider_and_model():
 
 def test_two_unknown_words_of_one_model_are_both_reported():
     found = show(pair_of([user("one")], chat("a", "entropy")), pair_of([user("two")], chat("b", "boredom")))
-    assert len(said(found, "stop.unknown_word")) == 2
+    assert len(messages_of(found, "stop.unknown_word")) == 2
 
 
 def test_a_body_that_was_not_recorded_is_said_to_be():
@@ -386,7 +386,7 @@ def test_an_ambiguous_parent_is_named_and_not_guessed():
     opening = [user("hi")]
     child = [*opening, assistant("Hello."), user("go on with that")]
     found = show(pair_of(opening, chat("Hello.")), pair_of(opening, chat("Hello.")), pair_of(child, chat("More.")))
-    (message_,) = said(found, "thread.ambiguous")
+    (message_,) = messages_of(found, "thread.ambiguous")
     assert "responses 1, 2" in message_
 
 

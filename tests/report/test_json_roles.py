@@ -22,7 +22,7 @@ from tests.scenes.recordings import ASKS, chat, cut_stream, pair_of, show, user
 NAMES = {Tone.KEY: "name", Tone.STRING: "string", Tone.NUMBER: "number", Tone.DIM: "mark"}
 
 
-def told(text: str, inside: InString = InString.NO, following: str = "") -> list[tuple[str, str]]:
+def pieces_of(text: str, inside: InString = InString.NO, following: str = "") -> list[tuple[str, str]]:
     return [(text[start:end], NAMES[role]) for start, end, role in json_pieces(text, inside, following)]
 
 
@@ -44,15 +44,15 @@ def sheet(body: bytes) -> Slices:
     ("", []),
 ])
 def test_a_piece_is_what_it_looks_like(text: str, pieces: list[tuple[str, str]]) -> None:
-    assert told(text) == pieces
+    assert pieces_of(text) == pieces
 
 
 def test_a_piece_may_begin_inside_a_string() -> None:
-    assert told('rest": 1', InString.YES)[0] == ('rest"', "string")
-    assert told('"rest", 1', InString.ESCAPED)[0] == ('"rest"', "string")
-    assert told("all of it", InString.YES) == [("all of it", "string")]
-    assert told('"name"', following=" : 1") == [('"name"', "name")]
-    assert told('"name"', following=", 1") == [('"name"', "string")]
+    assert pieces_of('rest": 1', InString.YES)[0] == ('rest"', "string")
+    assert pieces_of('"rest", 1', InString.ESCAPED)[0] == ('"rest"', "string")
+    assert pieces_of("all of it", InString.YES) == [("all of it", "string")]
+    assert pieces_of('"name"', following=" : 1") == [('"name"', "name")]
+    assert pieces_of('"name"', following=", 1") == [('"name"', "string")]
 
 
 @given(st.text(st.sampled_from('"\\{}:,1a \n'), max_size=60), st.integers(0, 60))

@@ -67,7 +67,7 @@ from tests.scenes.app import (
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> View:
+def two_turns(tmp_path: Path) -> View:
     """Two turns: a text cut five times, then a cut call that the agent ran."""
     return read(tmp_path, [*cut_text(), *cut_call_ran()])
 
@@ -80,7 +80,7 @@ def said_by(sheet: LineSheet) -> list[str]:
     return [text_of(sheet.line(index)) for index in range(len(sheet))]
 
 
-def marked(lines: list[Line], role: Tone) -> list[str]:
+def role_texts(lines: list[Line], role: Tone) -> list[str]:
     return [span.text for line in lines for span in line if span.role is role]
 
 
@@ -194,30 +194,30 @@ def test_anything_else_is_escaped() -> None:
 # -- the outline and the steps ---------------------------------------------------------------------------------------
 
 
-def test_rows_and_steps_are_each_others_inverse(seen: View) -> None:
-    outline = Outline(seen)
+def test_rows_and_steps_are_each_others_inverse(two_turns: View) -> None:
+    outline = Outline(two_turns)
     found = [outline.at(row)[1] for row in range(outline.rows)]
-    assert [step for step in found if step is not None] == list(range(len(seen.steps)))
-    assert all(outline.at(outline.row_of(step))[1] == step for step in range(len(seen.steps)))
+    assert [step for step in found if step is not None] == list(range(len(two_turns.steps)))
+    assert all(outline.at(outline.row_of(step))[1] == step for step in range(len(two_turns.steps)))
     assert found.count(None) == len(outline.blocks) == 4  # two turns, and twice the agent went on by itself
 
 
-def test_interesting_steps_are_cuts_held_calls_and_bad_ends(seen: View) -> None:
-    outline = Outline(seen)
+def test_interesting_steps_are_cuts_held_calls_and_bad_ends(two_turns: View) -> None:
+    outline = Outline(two_turns)
     forward, at = [], -1
     while (following := outline.interesting(at, 1)) is not None:
         forward.append(following)
         at = following
-    assert forward == [index for index, step in enumerate(seen.steps) if is_interesting(step)]
-    states = [seen.steps[index].state for index in forward]
+    assert forward == [index for index, step in enumerate(two_turns.steps) if is_interesting(step)]
+    states = [two_turns.steps[index].state for index in forward]
     assert states.count(State.EVALUATE_STOP) == 6  # five cut answers and the held call
     assert State.COMPLETE not in states
     assert outline.interesting(forward[-1], 1) is None
-    assert outline.interesting(len(seen.steps), -1) == forward[-1]
+    assert outline.interesting(len(two_turns.steps), -1) == forward[-1]
 
 
-def test_a_step_says_where_it_stands_in_a_word_and_a_gutter(seen: View) -> None:
-    outline = Outline(seen)
+def test_a_step_says_where_it_stands_in_a_word_and_a_gutter(two_turns: View) -> None:
+    outline = Outline(two_turns)
     lines = [text_of(steps.row(outline, outline.row_of(step), 4)) for step in range(6)]
     assert lines[0] == " │  1 → Request             cap 256"
     assert lines[1] == " │  2 ✂ EvaluateStop        max_tokens 10 ms"
@@ -226,10 +226,10 @@ def test_a_step_says_where_it_stands_in_a_word_and_a_gutter(seen: View) -> None:
     assert [line[1] for line in lines] == ["│", "│", "│", "│", "▶", "┆"]
 
 
-def test_headings_carry_the_verdict(seen: View) -> None:
-    outline = Outline(seen)
+def test_headings_carry_the_verdict(two_turns: View) -> None:
+    outline = Outline(two_turns)
     headings = [text_of(steps.heading(outline, block)).strip() for block in outline.blocks]
-    for turn, heading in zip(seen.turns, (headings[0], headings[2]), strict=True):
+    for turn, heading in zip(two_turns.turns, (headings[0], headings[2]), strict=True):
         assert f"{turn.verdict.glyph} {turn.verdict.word}" in heading
     assert headings[1] == headings[3] == "the recorded agent went on"
 
@@ -237,9 +237,9 @@ def test_headings_carry_the_verdict(seen: View) -> None:
 # -- the views -------------------------------------------------------------------------------------------------------
 
 
-def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
-    outline = Outline(seen)
-    sheet = merged_sheet(seen, outline.blocks[0], seen.responses[1].step)
+def test_merged_text_is_laid_out_whole_with_its_seams(two_turns: View) -> None:
+    outline = Outline(two_turns)
+    sheet = merged_sheet(two_turns, outline.blocks[0], two_turns.responses[1].step)
     lines = said_by(sheet)
     for number, part in enumerate(PARTS[:4], 1):
         assert any(line[2:].startswith(f"segment {number} · 64 tokens") for line in lines)
@@ -253,9 +253,9 @@ def test_merged_text_is_laid_out_whole_with_its_seams(seen: View) -> None:
     assert sheet.copy_text() == "".join(PARTS[:4])
 
 
-def test_stepping_moves_no_line_of_the_merged_text(seen: View) -> None:
-    outline = Outline(seen)
-    first = merged_sheet(seen, outline.blocks[0], 0)
+def test_stepping_moves_no_line_of_the_merged_text(two_turns: View) -> None:
+    outline = Outline(two_turns)
+    first = merged_sheet(two_turns, outline.blocks[0], 0)
     for index in range(outline.blocks[0].end):
         other = first.at(index)
         assert other.shape is first.shape
@@ -275,36 +275,36 @@ def test_an_anchor_that_was_cut_is_shown(tmp_path: Path) -> None:
     assert any(line[2:] == "And it ends." for line in lines)
 
 
-def test_a_held_call_stands_in_the_merged_text(seen: View) -> None:
-    lines = said_by(merged_sheet(seen, Outline(seen).blocks[2], seen.responses[6].step))
+def test_a_held_call_stands_in_the_merged_text(two_turns: View) -> None:
+    lines = said_by(merged_sheet(two_turns, Outline(two_turns).blocks[2], two_turns.responses[6].step))
     assert any("▣ HELD write_file" in line for line in lines)
 
 
-def test_the_response_names_both_words_the_evidence_and_what_was_done(seen: View) -> None:
-    shown = "\n".join(said_by(response.response(seen, seen.responses[0])))
+def test_the_response_names_both_words_the_evidence_and_what_was_done(two_turns: View) -> None:
+    shown = "\n".join(said_by(response.response(two_turns, two_turns.responses[0])))
     for wanted in ('"length"', "mapped         max_tokens", "✂ max_tokens", "openai_chat.stop_reasons",
                    "/choices/0/finish_reason", "ContinuePending", "asked to continue", "output 64 of 256",
                    "api.openai.com"):
         assert wanted in shown, wanted
 
 
-def test_what_is_awaited_is_told_before_the_first_response(seen: View) -> None:
-    shown = "\n".join(said_by(response.awaiting_sheet(seen.steps[0])))
+def test_what_is_awaited_is_told_before_the_first_response(two_turns: View) -> None:
+    shown = "\n".join(said_by(response.awaiting_sheet(two_turns.steps[0])))
     assert "No response yet" in shown
     assert "max_tokens     256" in shown
     assert "Write the report." in shown
 
 
-def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(seen: View) -> None:
+def test_the_tabs_name_the_bytes_of_the_word_and_not_those_of_its_event(two_turns: View) -> None:
     """As Wire marks them: `"length"` with its quotes."""
-    facts = seen.responses[0]
+    facts = two_turns.responses[0]
     start = facts.exchange.body.rindex(b'"length"')
     word = f"body {start:,}–{start + 8:,} /choices/0/finish_reason"
-    assert word in "\n".join(said_by(response.response(seen, facts)))
+    assert word in "\n".join(said_by(response.response(two_turns, facts)))
     assert f"read openai_chat.stop_reasons at {word}" in "\n".join(said_by(wire.wire(facts, "events")))
     own = f"openai_chat.stop_reasons at body bytes {start:,} to {start + 8:,} /choices/0/finish_reason"
-    assert f"evidence: {own}" in text(seen)
-    at = document(seen)["responses"][0]["evidence"][-1]["at"]
+    assert f"evidence: {own}" in text(two_turns)
+    at = document(two_turns)["responses"][0]["evidence"][-1]["at"]
     assert (at["start"], at["end"]) == (start, start + 8)
 
 
@@ -319,11 +319,11 @@ def test_of_a_row_without_a_word_wire_marks_the_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["events", "parsed", "raw", "hex"])
-def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode: str) -> None:
-    facts = seen.responses[0]
+def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(two_turns: View, mode: str) -> None:
+    facts = two_turns.responses[0]
     sheet = wire.wire(facts, mode)
     lines = [sheet.line(index) for index in range(len(sheet))]
-    found = marked(lines, Tone.MARK)
+    found = role_texts(lines, Tone.MARK)
     pairs = "".join(text for text in found if len(text) == 2)
     assert pairs == b'"length"'.hex() if mode == "hex" else "".join(found) == '"length"'
     start, end = wire.evidence_ranges(facts.exchange, facts.evidence)[0]
@@ -331,8 +331,8 @@ def test_the_bytes_of_the_stop_reason_are_marked_in_every_form(seen: View, mode:
     assert any(span.role is Tone.MARK for span in sheet.line(sheet.focus))
 
 
-def test_events_stand_at_their_offsets(seen: View) -> None:
-    facts = seen.responses[0]
+def test_events_stand_at_their_offsets(two_turns: View) -> None:
+    facts = two_turns.responses[0]
     body = facts.exchange.body
     slices, what = body_slices.event_slices(facts.exchange)
     assert what == f"{body.count(b'data: ')} events"
@@ -354,8 +354,8 @@ def test_events_without_their_framing_have_a_line_each(tmp_path: Path) -> None:
     assert [exchange.body[each.start : each.end].decode() for each in slices] == events
 
 
-def test_raw_lines_are_all_of_the_body(seen: View) -> None:
-    body = seen.responses[0].exchange.body
+def test_raw_lines_are_all_of_the_body(two_turns: View) -> None:
+    body = two_turns.responses[0].exchange.body
     pieces = body_slices.raw_lines(body)
     assert b"\n".join(body[each.start : each.end] for each in pieces) == body.rstrip(b"\n") + b"\n"
 
@@ -399,7 +399,7 @@ def test_a_large_body_is_made_into_lines_only_where_it_is_looked_at() -> None:
     sheet = Slices([], body, body_slices.raw_lines(body), [(25_000_000, 25_000_008)], EMPTY)
     assert len(sheet) == -(-50_000_000 // body_slices.CHUNK) + 1
     assert sheet.height(0, 80) > 1
-    assert "".join(marked([sheet.line(sheet.focus)], Tone.MARK)) == "x" * 8
+    assert "".join(role_texts([sheet.line(sheet.focus)], Tone.MARK)) == "x" * 8
     hexed = Hex([], body, [(25_000_000, 25_000_008)], EMPTY, None)
     assert text_of(hexed.line(hexed.focus)).startswith("25,000,000".rjust(9))
 
@@ -437,8 +437,8 @@ def test_the_request_is_shown_without_credentials(tmp_path: Path) -> None:
     assert '"content": "x"' in shown
 
 
-def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
-    sheet = calls.calls(seen, Outline(seen).blocks[2], seen.responses[6])
+def test_a_held_call_is_an_object_in_its_own_right(two_turns: View) -> None:
+    sheet = calls.calls(two_turns, Outline(two_turns).blocks[2], two_turns.responses[6])
     shown = "\n".join(said_by(sheet))
     for wanted in ("▣ HELD write_file", CUT_ARGUMENTS + "▌", "stopped at character",
                    "not checked: the arguments are cut",
@@ -452,15 +452,15 @@ def test_a_held_call_is_an_object_in_its_own_right(seen: View) -> None:
     assert sheet.copy_text() == CUT_ARGUMENTS
 
 
-def test_held_stands_beside_what_the_recorded_agent_did(seen: View) -> None:
+def test_held_stands_beside_what_the_recorded_agent_did(two_turns: View) -> None:
     """HELD is what this engine makes of a call: where the recorded agent ran it, each view says both."""
-    outline, facts = Outline(seen), seen.responses[6]
-    assert seen.responses[7].verdicts == (), "the call that ran is the only one"
-    for sheet in (merged_sheet(seen, outline.blocks[2], facts.step), response.response(seen, facts),
-                  calls.calls(seen, outline.blocks[2], facts)):
+    outline, facts = Outline(two_turns), two_turns.responses[6]
+    assert two_turns.responses[7].verdicts == (), "the call that ran is the only one"
+    for sheet in (merged_sheet(two_turns, outline.blocks[2], facts.step), response.response(two_turns, facts),
+                  calls.calls(two_turns, outline.blocks[2], facts)):
         (line,) = [line for line in said_by(sheet) if "held write_file" in line.replace("HELD", "held")]
         assert "the recorded agent ran it" in line
-    assert "call write_file: HELD (the recorded agent ran it), the arguments are cut" in text(seen)
+    assert "call write_file: HELD (the recorded agent ran it), the arguments are cut" in text(two_turns)
 
 
 def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Path) -> None:
@@ -479,19 +479,19 @@ def test_files_are_named_below_their_common_folder_and_in_full_where_they_share_
         assert blocks.file_names(paths) == {path: path for path in paths}
 
 
-def test_the_mark_of_the_call_at_hand_is_never_broken_over_two_lines(seen: View) -> None:
-    sheet = calls.calls(seen, Outline(seen).blocks[2], seen.responses[6])
+def test_the_mark_of_the_call_at_hand_is_never_broken_over_two_lines(two_turns: View) -> None:
+    sheet = calls.calls(two_turns, Outline(two_turns).blocks[2], two_turns.responses[6])
     (title,) = (line for line in sheet.lines if text_of(line).startswith("▣ HELD") and "▶" in text_of(line))
     for width in range(20, width_of(title) + 1):
         assert any(ascii_text(text_of(row)).endswith("> here") for row in wrap_line(title, width)), width
 
 
-def test_a_step_before_an_answer_does_not_show_its_calls(seen: View) -> None:
-    block, answer = Outline(seen).blocks[2], seen.responses[6]
-    before = said_by(calls.calls(seen, block, None, answer.step - 1))
+def test_a_step_before_an_answer_does_not_show_its_calls(two_turns: View) -> None:
+    block, answer = Outline(two_turns).blocks[2], two_turns.responses[6]
+    before = said_by(calls.calls(two_turns, block, None, answer.step - 1))
     assert before[-2:] == ["no tool calls up to this step", "1 call comes at a later step of this turn"]
     assert not any("write_file" in line for line in before)
-    assert "▣ HELD write_file" in "\n".join(said_by(calls.calls(seen, block, answer, answer.step)))
+    assert "▣ HELD write_file" in "\n".join(said_by(calls.calls(two_turns, block, answer, answer.step)))
 
 
 def test_a_response_names_its_place_in_the_file_apart_from_its_turn(tmp_path: Path) -> None:
@@ -507,17 +507,17 @@ def test_a_response_names_its_place_in_the_file_apart_from_its_turn(tmp_path: Pa
         assert f"file           {Path(path).name} · {where}" in said
 
 
-def test_the_diff_names_state_spend_text_and_history(seen: View) -> None:
-    first = "\n".join(said_by(diff.diff(seen, 0)))
+def test_the_diff_names_state_spend_text_and_history(two_turns: View) -> None:
+    first = "\n".join(said_by(diff.diff(two_turns, 0)))
     assert "the turn begins" in first
     assert "1 message" in first
-    answered = "\n".join(said_by(diff.diff(seen, 1)))
+    answered = "\n".join(said_by(diff.diff(two_turns, 1)))
     assert "Request → EvaluateStop" in answered
     assert f"+ {len(PARTS[0])} characters, {len(PARTS[0])} in all" in answered
     silent = recordings.show(recordings.pair_of(
         recordings.ASKS, recordings.chat(None, "length", recordings.call(recordings.CUT))))
     assert any(line.split() == ["text", "no", "visible", "text", "came"] for line in said_by(diff.diff(silent, 1)))
-    asked_on = "\n".join(said_by(diff.diff(seen, 3)))
+    asked_on = "\n".join(said_by(diff.diff(two_turns, 3)))
     assert "attempts 0 → 1" in asked_on
     assert "continuation 1 · by anchor · max_tokens 256" in asked_on
     assert "Previous response was truncated by token limit." in asked_on
@@ -528,8 +528,8 @@ def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> N
     assert diff.shared_length(old, new) == length
 
 
-def test_a_branch_is_compared_with_its_original(seen: View) -> None:
-    made = branch(seen, settings_of({"continuation_max_attempts": "5"}, Settings()))
+def test_a_branch_is_compared_with_its_original(two_turns: View) -> None:
+    made = branch(two_turns, settings_of({"continuation_max_attempts": "5"}, Settings()))
     shown = "\n".join(said_by(whatif.branch_sheet(made, None)))
     for wanted in ("Run attempts=5", "continuation_max_attempts 3 → 5", "step 13 in turn 1",
                    "AbortPartial, retry_limit → Complete", "attempts 3 → 5 of 5", "4 → 6", "+ All three"):
@@ -552,18 +552,18 @@ def test_two_texts_are_compared_line_by_line(old: str, new: str, wanted: list[st
     assert [line for line in lines if not line.startswith("  line ")] == wanted
 
 
-def test_events_of_the_turn_are_listed_with_their_steps(seen: View) -> None:
-    sheet = machine_drawing.events(seen, Outline(seen).blocks[0], 3)
+def test_events_of_the_turn_are_listed_with_their_steps(two_turns: View) -> None:
+    sheet = machine_drawing.events(two_turns, Outline(two_turns).blocks[0], 3)
     lines = said_by(sheet)
     assert sum("stop_reason_observed" in line for line in lines) == 4
     assert sum("continuation_attempt" in line for line in lines) == 3
     assert sum("continuation_terminated" in line for line in lines) == 1
     records = [json.loads(line) for line in sheet.copy_text().split("\n")]
-    assert records == [record for step in seen.steps[:14] for record in step.records]
+    assert records == [record for step in two_turns.steps[:14] for record in step.records]
     assert lines[sheet.focus].startswith("▶ continuation_attempt")
 
 
-def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
+def test_the_machine_draws_every_state_and_every_transition(two_turns: View) -> None:
     drawn = [state for _, state, _ in machine_drawing.tree()]
     assert sorted(drawn) == sorted(State)
     found = {(state, signal, to) for state, leads in machine_drawing.edges().items() for to, signals in leads.items()
@@ -574,49 +574,49 @@ def test_the_machine_draws_every_state_and_every_transition(seen: View) -> None:
     assert shown - {(None, State.REQUEST)} | back == {(state, row.to) for (state, _), row in TRANSITIONS.items()}
 
 
-def test_the_machine_shows_only_ways_that_the_policy_has(seen: View) -> None:
+def test_the_machine_shows_only_ways_that_the_policy_has(two_turns: View) -> None:
     from loop_core.turn.presets import ZOO_BEFORE
 
     def ways(view: View) -> set[str]:
         step = next(step for step in view.steps if step.state is State.EVALUATE_STOP)
         return {line[1].text for line in machine_drawing.moves(step, None)[1:]}
 
-    zoo = view(replay(seen.replay.case, Settings(policy=ZOO_BEFORE)))
-    assert ways(seen) - ways(zoo) >= {"MaxTokens", "PartialToolCall", "Paused"}
-    assert ways(zoo) - ways(seen) == {"NeverFinalized"}
+    zoo = view(replay(two_turns.replay.case, Settings(policy=ZOO_BEFORE)))
+    assert ways(two_turns) - ways(zoo) >= {"MaxTokens", "PartialToolCall", "Paused"}
+    assert ways(zoo) - ways(two_turns) == {"NeverFinalized"}
 
 
-def test_the_machine_marks_the_path_and_the_next_move(seen: View) -> None:
-    shown = [text_of(line) for line in machine_drawing.sheet_lines(seen.steps, 0, 5, 14)]
+def test_the_machine_marks_the_path_and_the_next_move(two_turns: View) -> None:
+    shown = [text_of(line) for line in machine_drawing.sheet_lines(two_turns.steps, 0, 5, 14)]
     assert shown[0].startswith("● Request")
     assert any("▶ ContinuePending ×2" in line for line in shown)
     assert "next under_limits → RequestContinuation" in shown
     assert any("▶ContinuePending" in line for line in shown)
-    assert machine_drawing.visits(seen.steps, 0, 5)[State.EVALUATE_STOP] == 2
+    assert machine_drawing.visits(two_turns.steps, 0, 5)[State.EVALUATE_STOP] == 2
 
 
-def test_gauges_fill_with_what_is_spent(seen: View) -> None:
-    shown = [text_of(line) for line in header.gauges(seen.steps[11].turn, 80)]
+def test_gauges_fill_with_what_is_spent(two_turns: View) -> None:
+    shown = [text_of(line) for line in header.gauges(two_turns.steps[11].turn, 80)]
     assert shown[0] == "output      256 tokens"
     assert shown[1] == "attempts    ▰▰▰  3 of 3"
     assert shown[2] == "cont_tokens ▰▱▱▱ 256 of 1,024"
     assert shown[4] == "repairs     ▱    0 of 1"
-    assert text_of(header.limits_line(seen.steps[11].turn)) == (
+    assert text_of(header.limits_line(two_turns.steps[11].turn)) == (
         "attempts 3/3 cont_tokens 25% cont_chars 0% repairs 0/1"), "the names under which they are set"
-    assert [text_of(each) for each in header.limits_in_use(seen.steps[11].turn)] == [
+    assert [text_of(each) for each in header.limits_in_use(two_turns.steps[11].turn)] == [
         "attempts 3/3", "cont_tokens 25%"]
-    assert header.limits_in_use(seen.steps[0].turn) == []
-    assert text_of(header.gauges(seen.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
+    assert header.limits_in_use(two_turns.steps[0].turn) == []
+    assert text_of(header.gauges(two_turns.steps[11].turn, 20)[2]) == "cont_tokens ▰▱▱▱ 256/1,024"
 
 
 @pytest.mark.parametrize("width", range(58, 160, 7))
-def test_the_status_line_fits(seen: View, width: int) -> None:
-    outline = Outline(seen)
-    for index in range(len(seen.steps)):
+def test_the_status_line_fits(two_turns: View, width: int) -> None:
+    outline = Outline(two_turns)
+    for index in range(len(two_turns.steps)):
         line = header.status(outline, index, width)
         assert width_of(line) <= width
         assert f"{index + 1}/28" in text_of(line)
-        assert seen.steps[index].state.value in text_of(line)
+        assert two_turns.steps[index].state.value in text_of(line)
 
 
 @pytest.mark.parametrize("width", [40, 58, 78, 118])
@@ -628,16 +628,16 @@ def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int)
     assert all(" → unknown" in line and '"A_' in line and len(line) <= width for line in said[1:])
 
 
-def test_the_status_line_tells_all_output_where_there_is_room(seen: View) -> None:
-    assert text_of(header.status(Outline(seen), 11, 120)).endswith("out 256 · attempts 3/3 cont_tokens 25%")
+def test_the_status_line_tells_all_output_where_there_is_room(two_turns: View) -> None:
+    assert text_of(header.status(Outline(two_turns), 11, 120)).endswith("out 256 · attempts 3/3 cont_tokens 25%")
 
 
-def test_the_number_of_a_response_is_written_like_those_of_turns_and_steps(seen: View) -> None:
-    assert replace(seen.responses[0], index=3_000).name == "response 3,001"
+def test_the_number_of_a_response_is_written_like_those_of_turns_and_steps(two_turns: View) -> None:
+    assert replace(two_turns.responses[0], index=3_000).name == "response 3,001"
 
 
-def test_every_view_has_one_name_for_what_a_limit_counts(seen: View) -> None:
-    spent = next(text_of(line) for line in diff.diff(seen, 1).lines if text_of(line).startswith("spent"))
+def test_every_view_has_one_name_for_what_a_limit_counts(two_turns: View) -> None:
+    spent = next(text_of(line) for line in diff.diff(two_turns, 1).lines if text_of(line).startswith("spent"))
     assert "cont_tokens 0 → 64 · cont_chars 0 → " in spent
 
 
@@ -658,8 +658,8 @@ def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> Non
         assert roles == {Tone.WARN}, "it is no failure"
 
 
-def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(seen: View) -> None:
-    sheet = merged_sheet(seen, Outline(seen).blocks[0], seen.responses[1].step)
+def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(two_turns: View) -> None:
+    sheet = merged_sheet(two_turns, Outline(two_turns).blocks[0], two_turns.responses[1].step)
     gutters = {text_of(sheet.unbroken(at))[:2] for at in range(len(sheet)) if sheet.laid[at].segment >= 0}
     assert gutters == {"│ ", "┃ ", "┆ "}
 
@@ -676,17 +676,17 @@ def test_a_refused_call_without_a_name_is_shown() -> None:
     assert "unnamed" in plain([line for at in range(len(nameless.steps)) for line in diff.diff(nameless, at).lines])
 
 
-def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(seen: View) -> None:
-    assert text_of(header.status(Outline(seen), 11, 80)).endswith(' "length" → max_tokens · attempts 3/3')
-    assert text_of(header.status(Outline(seen), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
+def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(two_turns: View) -> None:
+    assert text_of(header.status(Outline(two_turns), 11, 80)).endswith(' "length" → max_tokens · attempts 3/3')
+    assert text_of(header.status(Outline(two_turns), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
 
 
-def test_the_header_leads_with_the_worst_turn(seen: View) -> None:
-    assert text_of(header.verdict(seen)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
-    assert text_of(header.counts(seen)).startswith("1 ✖ CUT CALL RUN · 1 ")
-    assert text_of(header.source(["a/b/story.har"], seen, "attempts=5")) == "run attempts=5 · story.har"
-    assert text_of(header.source(["a/recordings/"], seen, "original")) == "run original · recordings"
-    lax = view(replay(seen.replay.case, Settings(policy=PI_PRESENCE)))
+def test_the_header_leads_with_the_worst_turn(two_turns: View) -> None:
+    assert text_of(header.verdict(two_turns)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
+    assert text_of(header.counts(two_turns)).startswith("1 ✖ CUT CALL RUN · 1 ")
+    assert text_of(header.source(["a/b/story.har"], two_turns, "attempts=5")) == "run attempts=5 · story.har"
+    assert text_of(header.source(["a/recordings/"], two_turns, "original")) == "run original · recordings"
+    lax = view(replay(two_turns.replay.case, Settings(policy=PI_PRESENCE)))
     assert text_of(header.source(["a.har"], lax, "original")) == "run original · a.har · policy pi-presence"
     assert text_of(header.source(["a.har"], lax, "policy=pi-presence")) == "run policy=pi-presence · a.har"
 
@@ -713,9 +713,9 @@ def test_no_view_of_a_hostile_transcript_holds_a_command(tmp_path: Path) -> None
     assert sum("[bold red]" in text_of(line) for line in lines) > 20
 
 
-def test_each_line_of_the_merged_text_is_as_high_as_the_rows_that_it_takes(seen: View) -> None:
-    for block in Outline(seen).blocks:
-        sheet = merged_sheet(seen, block, block.end - 1)
+def test_each_line_of_the_merged_text_is_as_high_as_the_rows_that_it_takes(two_turns: View) -> None:
+    for block in Outline(two_turns).blocks:
+        sheet = merged_sheet(two_turns, block, block.end - 1)
         for width in range(8, 70):
             assert [sheet.height(at, width) for at in range(len(sheet))] == [
                 len(sheet.rows(at, width)) for at in range(len(sheet))]

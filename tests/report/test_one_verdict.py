@@ -32,17 +32,17 @@ FILES = sorted((ROOT / "sample_sessions").glob("*.jsonl")) + sorted(
 VALID = jsonschema_rs.validator_for(explain_schema())
 
 
-def opened(path: Path) -> View:
+def open_view(path: Path) -> View:
     return view(replay(open_case(open_paths([str(path)]))))
 
 
-def squeezed(said: str) -> str:
+def squeeze(said: str) -> str:
     return re.sub(r"\s+", " ", said).strip()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_output_says_the_same_verdict(path: Path) -> None:
-    seen = opened(path)
+    seen = open_view(path)
     made = json.loads(json.dumps(document(seen)))
     VALID.validate(made)
     if made["verdict"] is None:
@@ -51,7 +51,7 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
     said = made["verdict"]
     assert said in [turn["verdict"] for turn in made["turns"]]
     advice = said["advice"]["text"] if said["advice"] else ""
-    line = squeezed(text(seen).split("\n", 1)[0])
+    line = squeeze(text(seen).split("\n", 1)[0])
     word = re.match(r"[A-Z ,]*[A-Z]", line)
     assert word is not None
     assert (OTHER_IDS.get(word.group()) or re.sub(r"[ ,]+", "_", word.group().lower())) == said["id"]
@@ -59,14 +59,14 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
     assert place is not None
     assert int(place[2]) == len(made["turns"])
     assert made["turns"][int(place[1]) - 1]["verdict"] == said
-    sentence = squeezed(said["text"])
+    sentence = squeeze(said["text"])
     head = f"{word.group()} turn {place[1]} of {place[2]}"
-    assert line == squeezed(" · ".join([head, sentence, *([advice] if advice else [])]))
-    shown = squeezed(text_of(header.verdict(seen)))
-    keys = squeezed(text_of(keyed(advice, Tone.KEY)))  # of these outputs only the app has keys
+    assert line == squeeze(" · ".join([head, sentence, *([advice] if advice else [])]))
+    shown = squeeze(text_of(header.verdict(seen)))
+    keys = squeeze(text_of(keyed(advice, Tone.KEY)))  # of these outputs only the app has keys
     assert keys.replace("F: ", "").replace("L: ", "") == advice
-    assert shown.split(" ", 1)[1] == squeezed(" · ".join([head, sentence, *([keys] if advice else [])]))
-    page = squeezed(html.unescape(re.sub(r"<[^>]*>", "", page_of(blocks(seen)))))
+    assert shown.split(" ", 1)[1] == squeeze(" · ".join([head, sentence, *([keys] if advice else [])]))
+    page = squeeze(html.unescape(re.sub(r"<[^>]*>", "", page_of(blocks(seen)))))
     assert line in page
 
 
@@ -79,7 +79,7 @@ def test_the_key_of_an_advice_stands_before_what_it_does_and_after_a_warning() -
 
 
 def test_the_schema_refuses_another_document() -> None:
-    made = json.loads(json.dumps(document(opened(FILES[0]))))
+    made = json.loads(json.dumps(document(open_view(FILES[0]))))
     assert VALID.is_valid(made)
     for change in ({"schema": "loop-inspector/explain/1"}, {"verdict": {"id": "complete"}}, {"extra": 1}):
         assert not VALID.is_valid({**made, **change})

@@ -31,7 +31,7 @@ FORMS = ("events", "parsed", "raw", "hex")
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> View:
+def two_turns(tmp_path: Path) -> View:
     """A text cut five times; then a cut call."""
     return view(replay(open_case(open_paths([str(story(tmp_path, [*cut_text(), *cut_call_ran()]))]))))
 
@@ -56,7 +56,7 @@ def picking(facts: ResponseFacts, mode: str, picked: FactChoice) -> Bytes:
     return sheet.picking(line, [(read.start, read.end) for read in reads], (here.start, here.end))
 
 
-def marked(sheet: Bytes, role: Tone) -> str:
+def role_text(sheet: Bytes, role: Tone) -> str:
     spans = [span.text for index in range(len(sheet)) for span in sheet.line(index) if span.role is role]
     digits = [text for text in spans if len(text) == 2]
     return bytes.fromhex("".join(digits)).decode() if isinstance(sheet, Hex) else "".join(spans)
@@ -67,29 +67,29 @@ def marked(sheet: Bytes, role: Tone) -> str:
     ("stop_reason", '"length"'), ("usage.output_tokens", "64"), ("tool_calls[0].name", '"write_file"'),
     ("tool_calls[0].id", '"call_1"'), ("model", '"gpt-5-mini"'),
 ])
-def test_the_bytes_of_a_fact_are_marked_in_every_form(seen: View, mode: str, fact: str, said: str) -> None:
-    sheet = picking(cut_call(seen), mode, FactChoice(fact))
-    assert marked(sheet, Tone.PICKED) == said
+def test_the_bytes_of_a_fact_are_marked_in_every_form(two_turns: View, mode: str, fact: str, said: str) -> None:
+    sheet = picking(cut_call(two_turns), mode, FactChoice(fact))
+    assert role_text(sheet, Tone.PICKED) == said
     assert any(span.role is Tone.PICKED for span in sheet.line(sheet.focus))
 
 
-def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(seen: View) -> None:
-    facts = cut_call(seen)
+def test_the_slices_of_a_call_are_its_arguments_one_after_the_other(two_turns: View) -> None:
+    facts = cut_call(two_turns)
     found = found_in(facts)
     reads = found.of("tool_calls[0].arguments")
     assert len(reads) == -(-len(CUT_ARGUMENTS) // 20)  # the stream sends twenty characters an event
     picked: FactChoice = FactChoice("tool_calls[0].arguments")
     pieces = []
     for _ in reads:
-        pieces.append(marked(picking(facts, "raw", picked), Tone.PICKED))
+        pieces.append(role_text(picking(facts, "raw", picked), Tone.PICKED))
         picked = next_reading(found, picked, 1)
     assert "".join(piece[1:-1] for piece in pieces).replace('\\"', '"') == CUT_ARGUMENTS
     assert picked.reading == 0
     assert next_reading(found, picked, -1).reading == len(reads) - 1
 
 
-def test_the_head_names_the_fact_its_value_and_its_bytes(seen: View) -> None:
-    facts = seen.responses[0]
+def test_the_head_names_the_fact_its_value_and_its_bytes(two_turns: View) -> None:
+    facts = two_turns.responses[0]
     found = found_in(facts)
     read = found.of("usage.output_tokens")[0]
     number = found.facts.index("usage.output_tokens") + 1
@@ -102,8 +102,8 @@ def test_the_head_names_the_fact_its_value_and_its_bytes(seen: View) -> None:
         assert sheet.height(wire.FACT_LINE, width) == len(sheet.rows(wire.FACT_LINE, width)) == 1
 
 
-def test_picking_moves_no_line(seen: View) -> None:
-    facts = seen.responses[0]
+def test_picking_moves_no_line(two_turns: View) -> None:
+    facts = two_turns.responses[0]
     for mode in FORMS:
         plain = wire.wire(facts, mode)
         assert isinstance(plain, Bytes)
@@ -113,8 +113,8 @@ def test_picking_moves_no_line(seen: View) -> None:
         assert text_of(plain.line(wire.FACT_LINE)) == ". next fact  , fact before: the bytes that each was read from"
 
 
-def test_facts_are_gone_through_round_the_end(seen: View) -> None:
-    found = found_in(seen.responses[0])
+def test_facts_are_gone_through_round_the_end(two_turns: View) -> None:
+    found = found_in(two_turns.responses[0])
     picked, names = None, []
     for _ in found.facts:
         picked = next_fact(found, picked, 1)
@@ -126,11 +126,11 @@ def test_facts_are_gone_through_round_the_end(seen: View) -> None:
     assert next_fact(Provenance({}, (), ()), None, 1) is None
 
 
-def test_every_fact_has_a_value_and_nothing_else_has(seen: View) -> None:
-    for facts in seen.responses:
+def test_every_fact_has_a_value_and_nothing_else_has(two_turns: View) -> None:
+    for facts in two_turns.responses:
         for fact in found_in(facts).facts:
             assert value_of(facts.exchange.response, fact) is not None
-    answer = cut_call(seen).exchange.response
+    answer = cut_call(two_turns).exchange.response
     assert value_of(answer, "tool_calls[0].arguments") == CUT_ARGUMENTS
     for nothing in ("tool_calls[7].name", "usage.cached_tokens", "x", "error", "refusal"):
         assert value_of(answer, nothing) is None
@@ -139,8 +139,8 @@ def test_every_fact_has_a_value_and_nothing_else_has(seen: View) -> None:
 # -- from bytes to facts ---------------------------------------------------------------------------------------------
 
 
-def test_a_range_of_bytes_says_what_it_became(seen: View) -> None:
-    facts = seen.responses[0]
+def test_a_range_of_bytes_says_what_it_became(two_turns: View) -> None:
+    facts = two_turns.responses[0]
     found, body = found_in(facts), facts.exchange.body
     end = body.index(b"\n\n")
     reads = readings_in(found, 0, end)
@@ -153,8 +153,8 @@ def test_a_range_of_bytes_says_what_it_became(seen: View) -> None:
         assert readings_in(found, start, start + 30) == wanted
 
 
-def test_what_bytes_became_is_gone_through_one_by_one(seen: View) -> None:
-    found = found_in(seen.responses[0])
+def test_what_bytes_became_is_gone_through_one_by_one(two_turns: View) -> None:
+    found = found_in(two_turns.responses[0])
     reads = readings_in(found, 0, 140)
     first = next_of(found, reads, None)
     assert first == picked_of(found, reads[0])
@@ -212,9 +212,9 @@ def test_a_cell_of_a_hex_row_is_a_byte(width: int) -> None:
 # -- the response ----------------------------------------------------------------------------------------------------
 
 
-def test_the_lines_of_a_response_know_their_facts(seen: View) -> None:
-    facts = cut_call(seen)
-    sheet = response.response(seen, facts)
+def test_the_lines_of_a_response_know_their_facts(two_turns: View) -> None:
+    facts = cut_call(two_turns)
+    sheet = response.response(two_turns, facts)
     assert isinstance(sheet, response.ResponseSheet)
     told_by = {}
     for index, fact in enumerate(sheet.facts):
@@ -230,8 +230,8 @@ def test_the_lines_of_a_response_know_their_facts(seen: View) -> None:
 # -- parsed ----------------------------------------------------------------------------------------------------------
 
 
-def test_each_event_is_a_tree_at_its_offsets(seen: View) -> None:
-    facts = seen.responses[0]
+def test_each_event_is_a_tree_at_its_offsets(two_turns: View) -> None:
+    facts = two_turns.responses[0]
     body = facts.exchange.body
     slices, what = body_slices.parsed_slices(facts.exchange)
     assert what == f"{body.count(b'data: ')} events"
@@ -242,8 +242,8 @@ def test_each_event_is_a_tree_at_its_offsets(seen: View) -> None:
     assert all(each.start >= before.end for before, each in pairwise(slices))
 
 
-def test_what_lies_behind_the_bound_is_shown_as_sent(seen: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = seen.responses[0].exchange
+def test_what_lies_behind_the_bound_is_shown_as_sent(two_turns: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = two_turns.responses[0].exchange
     events, _ = body_slices.events_of(exchange)
     monkeypatch.setattr(body_slices, "PRETTY", events[1].end)
     slices, what = body_slices.parsed_slices(exchange)

@@ -44,13 +44,13 @@ FIRST = [user("Write the plan.")]
 SECOND = [*FIRST, assistant("Here it is."), user("And the next one?")]
 
 
-def compared(view: View, index: int = 1) -> str:
+def diff_text(view: View, index: int = 1) -> str:
     return plain(request_diff(view, view.responses[index]).lines)
 
 
 def two(second: list[dict[str, Any]], old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> str:
     answer = chat("Here it is.", tokens=5)
-    return compared(show(pair_of(FIRST, answer, **(old or {})), pair_of(second, chat("Done."), **(new or {}))))
+    return diff_text(show(pair_of(FIRST, answer, **(old or {})), pair_of(second, chat("Done."), **(new or {}))))
 
 
 def test_what_was_added_stands_with_its_size_and_its_tokens() -> None:
@@ -68,15 +68,15 @@ def test_the_context_is_measured_where_the_provider_counted_it() -> None:
     first, second = chat("Here it is."), chat("Done.")
     cached = {"prompt_tokens_details": {"cached_tokens": 1_024}}
     second["usage"] = {"prompt_tokens": 1_240, "completion_tokens": 2, **cached}
-    found = compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
+    found = diff_text(show(pair_of(FIRST, first), pair_of(SECOND, second)))
     assert "context        9 → 1,240 tokens (+1,231) measured by the provider · 1,024 from the cache" in found
     del second["usage"]
     seen = show(pair_of(FIRST, first), pair_of(SECOND, second))
-    assert "context        its tokens were not reported" in compared(seen)
+    assert "context        its tokens were not reported" in diff_text(seen)
     del first["usage"]
     second["usage"] = {"prompt_tokens": 12, "completion_tokens": 2}
-    assert "context        12 tokens measured" in compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
-    assert "+ assistant ~3 tokens · " in compared(show(pair_of(FIRST, first), pair_of(SECOND, second)))
+    assert "context        12 tokens measured" in diff_text(show(pair_of(FIRST, first), pair_of(SECOND, second)))
+    assert "+ assistant ~3 tokens · " in diff_text(show(pair_of(FIRST, first), pair_of(SECOND, second)))
 
 
 def test_an_answer_that_was_changed_is_not_taken_for_measured() -> None:
@@ -109,7 +109,7 @@ def test_settings_that_changed_are_named() -> None:
                  pair_of([prompt, *SECOND], chat("Done."), max_tokens=1_024, temperature=1, seed=7,
                        tools=[{"type": "function", "function": {"name": "write_file"}}, more[1] | {"function": {
                            "name": "run", "parameters": {"type": "object"}}}]))
-    found = compared(view)
+    found = diff_text(view)
     assert "max_tokens     256 → 1,024" in found
     assert "temperature    0 → 1" in found
     assert "seed           not set → 7" in found
@@ -127,7 +127,7 @@ def test_settings_that_changed_are_named() -> None:
 
 def test_the_first_request_is_listed_whole() -> None:
     view = show(pair_of(FIRST, chat("Here it is.")))
-    found = compared(view, 0)
+    found = diff_text(view, 0)
     assert found.startswith("Request of response 1 no request before it was recorded\n")
     assert "before         nothing to compare with: all of it is listed" in found
     assert "+ user ~4 tokens" in found
@@ -135,14 +135,14 @@ def test_the_first_request_is_listed_whole() -> None:
 
 def test_a_request_that_was_not_recorded_says_so() -> None:
     view = show(data=json.dumps(chat("ok")).encode())
-    assert "the request was not recorded" in compared(view, 0)
+    assert "the request was not recorded" in diff_text(view, 0)
 
 
 def test_calls_and_results_have_their_sizes() -> None:
     second = [*FIRST, assistant(None, call()), result("ok, written")]
     view = show(pair_of(FIRST, chat(None, "tool_calls", call(), tokens=31), tools=TOOLS),
                  pair_of(second, chat("Done."), tools=TOOLS))
-    found = compared(view)
+    found = diff_text(view)
     assert "+ assistant 31 tokens measured: the answer of response 1" in found
     assert "│ calls write_file {" in found
     assert "+ tool ~3 tokens · 11 characters\n│ result ok, written" in found
@@ -151,8 +151,8 @@ def test_calls_and_results_have_their_sizes() -> None:
 def test_a_long_message_says_where_all_of_it_is() -> None:
     long, text = "w" * 401, "all are in Wire, request"
     view = show(pair_of([user(long)], chat("ok")), pair_of([user("w" * 400)], chat("ok")))
-    assert compared(view, 0).endswith(f"{'w' * 399}…\n│ 400 of 401 characters; {text}")
-    assert text not in compared(view, 1).split("+ user")[1], "a message of which nothing is missing"
+    assert diff_text(view, 0).endswith(f"{'w' * 399}…\n│ 400 of 401 characters; {text}")
+    assert text not in diff_text(view, 1).split("+ user")[1], "a message of which nothing is missing"
     told = [*FIRST, assistant("Here it is."), user(long)]
     facts = show(pair_of(FIRST, chat("Here it is.")), pair_of(told, chat("Yes.")),
                   pair_of([*told, assistant("Yes."), user("More.")], chat("End.")))
@@ -165,7 +165,7 @@ def test_a_long_message_says_where_all_of_it_is() -> None:
 
 def test_many_messages_are_counted() -> None:
     view = show(pair_of([user(f"say {number}") for number in range(MOST + 9)], chat("ok")))
-    assert compared(view, 0).endswith("+ … 9 messages more")
+    assert diff_text(view, 0).endswith("+ … 9 messages more")
 
 
 def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
@@ -180,7 +180,7 @@ def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
 
     view = show(exchange(request("hi"), answer("resp_1"), url=RESPONSES),
                  exchange(request("go on", previous_response_id="resp_1"), answer("resp_2"), url=RESPONSES))
-    found = compared(view)
+    found = diff_text(view)
     assert "before         kept by the provider: the request goes on from its response by id" in found
     assert "added          1 message · 5 characters" in found
 
@@ -189,7 +189,7 @@ def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> N
     rows = agents.claude(agents.prompt("hi"), agents.block(agents.use(file_path="a"), stop="tool_use"),
                          agents.result("ok"), agents.block(agents.text("Hello."), key="msg_02", stop="end_turn"))
     view = agents.show(rows, tmp_path)
-    found = compared(view)
+    found = diff_text(view)
     assert "before         a transcript holds no requests: these are its rows since the answer before" in found
     assert "+ tool ~1 token · 2 characters\n│ result ok" in found
     assert "REWRITTEN" not in found
@@ -213,7 +213,7 @@ def test_hostile_text_is_inert() -> None:
     said = "".join(HOSTILE)
     view = show(pair_of([user(said)], chat("ok"), metadata={said: said}),
                  pair_of([user(said), assistant("ok"), user(said)], chat("ok"), metadata={said: "x"}))
-    assert not dangerous(compared(view).replace("\n", ""))
+    assert not dangerous(diff_text(view).replace("\n", ""))
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_the_sheet_names_its_forms() -> None:
 # -- which messages were removed and added ---------------------------------------------------------------------------
 
 
-def said(*words: str) -> list[Message]:
+def user_messages(*words: str) -> list[Message]:
     return [Message(Author.USER, (TextPart(word),)) for word in words]
 
 
@@ -270,7 +270,7 @@ def said(*words: str) -> list[Message]:
 def test_messages_that_stay_are_neither_removed_nor_added(
     old: str, new: str, kept: int, behind: int, removed: str, added: str
 ) -> None:
-    found = context_change(said(*old), said(*new))
+    found = context_change(user_messages(*old), user_messages(*new))
     assert (found.prefix_length, found.behind) == (kept, behind)
     assert "".join(each.text for each in found.removed) == removed
     assert "".join(each.text for each in found.added) == added
@@ -293,8 +293,8 @@ def test_a_compaction_of_many_messages_is_found_at_once() -> None:
 
 
     began = time.process_time()
-    old = said(*(f"word {number}" for number in range(3_000)))
-    found = context_change(old, [*old[:1], *said("in short"), *old[2_500:], *said("more")])
+    old = user_messages(*(f"word {number}" for number in range(3_000)))
+    found = context_change(old, [*old[:1], *user_messages("in short"), *old[2_500:], *user_messages("more")])
     assert (found.prefix_length, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
     assert time.process_time() - began < 1
 

@@ -37,28 +37,28 @@ from tests.scenes.recordings import (
 REPAIRED = CUT + '"}'
 
 
-def repaired(arguments: str = REPAIRED, cut: str = CUT) -> list[dict[str, Any]]:
+def repair_turn(arguments: str = REPAIRED, cut: str = CUT) -> list[dict[str, Any]]:
     """A cut call; the next request holds it with these arguments, and its result."""
     after = [*ASKS, assistant(None, call(arguments)), result()]
     return [pair_of(ASKS, chat(None, "length", call(cut), tokens=40), tools=TOOLS, max_tokens=40),
             pair_of(after, chat("It is written."), tools=TOOLS, max_tokens=40)]
 
 
-def found(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
+def sent_back_rows(seen: View) -> list[tuple[SentBackAs, str, str, Any]]:
     facts = seen.responses[0]
     return [(each.kind, each.answer.name, each.pointer, json.loads(each.text))
             for each in sent_back(seen, facts, facts.verdicts[0].call)]
 
 
 def test_a_call_with_repaired_arguments_and_its_result_are_found_with_their_places() -> None:
-    assert found(show(*repaired())) == [
+    assert sent_back_rows(show(*repair_turn())) == [
         (SentBackAs.CHANGED, "response 2", "/messages/1/tool_calls/0", call(REPAIRED)),
         (SentBackAs.RESULT, "response 2", "/messages/2", result()),
     ]
 
 
 def test_a_call_that_was_sent_back_as_it_came_says_so() -> None:
-    assert [kind for kind, *_ in found(show(*cut_call_ran()))] == [SentBackAs.SAME, SentBackAs.RESULT]
+    assert [kind for kind, *_ in sent_back_rows(show(*cut_call_ran()))] == [SentBackAs.SAME, SentBackAs.RESULT]
 
 
 def test_arguments_that_a_format_sends_back_as_an_object_are_the_same() -> None:
@@ -69,7 +69,7 @@ def test_arguments_that_a_format_sends_back_as_an_object_are_the_same() -> None:
         "role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}]}]}
     seen = show(exchange(ask, message([block], "max_tokens", 40), url=MESSAGES),
                  exchange(after, message([{"type": "text", "text": "Done."}], "end_turn"), url=MESSAGES))
-    assert [(kind, at) for kind, _, at, _ in found(seen)] == [
+    assert [(kind, at) for kind, _, at, _ in sent_back_rows(seen)] == [
         (SentBackAs.SAME, "/messages/1/content/0"), (SentBackAs.RESULT, "/messages/2/content/0")]
 
 
@@ -83,7 +83,7 @@ def test_a_format_whose_calls_and_results_name_the_id_alike_is_told_apart() -> N
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}]}
     seen = show(exchange(ask, body, url=RESPONSES),
                  exchange({**ask, "input": [user("write it"), *back]}, done, url=RESPONSES))
-    assert [(kind, at) for kind, _, at, _ in found(seen)] == [
+    assert [(kind, at) for kind, _, at, _ in sent_back_rows(seen)] == [
         (SentBackAs.CHANGED, "/input/1"), (SentBackAs.RESULT, "/input/2")]
 
 
@@ -94,7 +94,7 @@ def test_a_call_without_an_id_is_found_in_no_request() -> None:
 
 @pytest.mark.parametrize("form", ["md", "html", "text", "bug"])
 def test_documents_quote_both(form: str) -> None:
-    text = "\n".join(form_files(show(*repaired()), form).values()).replace("\\", "")
+    text = "\n".join(form_files(show(*repair_turn()), form).values()).replace("\\", "")
     said = "the call write_file as the agent sent it back, with arguments that the provider did not send"
     assert said in text
     assert "the request of response 2 /messages/1/tool_calls/0" in text
@@ -104,7 +104,7 @@ def test_documents_quote_both(form: str) -> None:
 
 def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
     cut = CUT + "long " * 300
-    seen = show(*repaired(cut + '"}', cut))
+    seen = show(*repair_turn(cut + '"}', cut))
     (quoted,) = [each for each in excerpts(seen, seen.turns[0]) if each.title.startswith("the call write_file as")]
     first, left_out, last = [row.text for row in quoted.rows]
     assert first.startswith('{"id": "call_a1b2c3d4e5"')
@@ -114,7 +114,7 @@ def test_a_long_call_is_quoted_with_its_end_where_the_repair_is() -> None:
 
 
 def test_the_sheet_of_calls_shows_both_behind_what_the_agent_did() -> None:
-    seen = show(*repaired())
+    seen = show(*repair_turn())
     lines = [text_of(line).strip() for line in calls.calls(seen, Outline(seen).blocks[0], seen.responses[0]).lines]
     at = next(number for number, line in enumerate(lines) if line.startswith("sent back"))
     assert [lines[at].removeprefix("sent back").strip(), *lines[at + 1 : at + 4]] == [

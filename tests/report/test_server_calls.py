@@ -13,34 +13,34 @@ from tests.scenes.recordings import ASKS, MESSAGES, exchange, message, pair_of, 
 RESPONSES = "https://api.openai.com/v1/responses"
 
 
-def searched(number: int) -> dict[str, Any]:
+def search_call(number: int) -> dict[str, Any]:
     return {"type": "server_tool_use", "id": f"srvtoolu_{number}", "name": "web_search", "input": {"query": "x"}}
 
 
-def found(number: int, name: str = "tool_use_id") -> dict[str, Any]:
+def search_result(number: int, name: str = "tool_use_id") -> dict[str, Any]:
     return {"type": "web_search_tool_result", name: f"srvtoolu_{number}", "content": []}
 
 
-def told(*blocks: dict[str, Any]) -> list[str]:
+def call_lines(*blocks: dict[str, Any]) -> list[str]:
     facts = show(pair_of(ASKS, message([*blocks, {"type": "text", "text": "So."}], "end_turn"), url=MESSAGES))
     return plain(server_lines(facts.responses[0])).splitlines()
 
 
 def test_only_results_that_came_are_counted() -> None:
-    first, *rest = told(searched(1), found(1), searched(2), found(2), searched(3))
+    first, *rest = call_lines(search_call(1), search_result(1), search_call(2), search_result(2), search_call(3))
     assert first == "3 calls of the provider's own tools; the answer shows 2 of them run"
     assert ["run by the provider itself: its result came" in line for line in rest] == [True, True, False]
     assert "asked of the provider itself: no result of it is in this answer; neither held" in rest[2]
 
 
 def test_one_call_is_not_counted() -> None:
-    (line,) = told(searched(1))
+    (line,) = call_lines(search_call(1))
     assert "no result of it is in this answer" in line
 
 
 @pytest.mark.parametrize("name", RESULT_OF)
 def test_a_result_names_its_call_in_the_words_of_its_format(name: str) -> None:
-    assert "its result came" in told(searched(1), found(1, name))[0]
+    assert "its result came" in call_lines(search_call(1), search_result(1, name))[0]
 
 
 @pytest.mark.parametrize(("more", "says"), [
@@ -59,4 +59,4 @@ def test_a_block_that_names_no_call_is_no_result() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
-    assert "no result" in told(searched(1), {"type": "odd_result", "content": deep})[0]
+    assert "no result" in call_lines(search_call(1), {"type": "odd_result", "content": deep})[0]

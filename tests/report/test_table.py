@@ -12,7 +12,7 @@ from inspector.report.lines.spans import Span, text_of
 from inspector.report.table import Column, Table, attributes, html_page, side_by_side
 from inspector.whatif.grid_report import ENDS, as_csv, csv_table, document
 from inspector.whatif.policies_lines import CELLS, values
-from tests.whatif.test_tune_report import FIRST, tuned
+from tests.whatif.test_tune_report import FIRST, tune_files
 
 
 class Server(NamedTuple):
@@ -65,7 +65,7 @@ def test_a_credential_that_is_masked_in_csv_takes_no_other_field_with_it():
 
 
 def test_tune_says_the_same_of_an_end_in_csv_and_in_json():
-    made = tuned("attempts=4,5", "tokens=100,1000")
+    made = tune_files("attempts=4,5", "tokens=100,1000")
     told = json.loads(json.dumps(document(made)))
     rows = list(csv.DictReader(io.StringIO(as_csv(made))))
     cells = [["" if value is None else str(value) for value in cell["values"]] for cell in told["cells"]]

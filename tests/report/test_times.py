@@ -64,23 +64,23 @@ PIECES = [(BODY[:10], 50.0), (BODY[10:40], 80.0), (BODY[40:60], 1_580.0), (BODY[
 
 
 @pytest.fixture(scope="module")
-def timed() -> View:
+def timed_view() -> View:
     return native((AT, PIECES, 1_700.0))
 
 
-def test_an_exchange_has_the_times_of_its_pieces(timed: View) -> None:
-    times = times_of(timed.responses[0].exchange)
+def test_an_exchange_has_the_times_of_its_pieces(timed_view: View) -> None:
+    times = times_of(timed_view.responses[0].exchange)
     assert times is not None
     assert times == (ClockSource.WIRE, AT, 1_700.0, 50.0, StreamGap(1_500.0, 40), 4)
 
 
-def test_the_wait_before_the_end_is_a_gap(timed: View) -> None:
+def test_the_wait_before_the_end_is_a_gap(timed_view: View) -> None:
     stalled = native((AT, PIECES, 61_600.0))
     times = times_of(stalled.responses[0].exchange)
     assert times is not None
     assert times.largest_gap == StreamGap(60_000.0, len(BODY))
     assert "largest gap 1 min 0 s before the end" in time_phrases(stalled.responses[0].exchange)
-    assert "largest gap 1.5 s at byte 40" in time_phrases(timed.responses[0].exchange)
+    assert "largest gap 1.5 s at byte 40" in time_phrases(timed_view.responses[0].exchange)
 
 
 def test_what_was_not_recorded_is_absent() -> None:
@@ -105,10 +105,12 @@ def test_what_was_not_recorded_is_absent() -> None:
     ({"duration_ms": None, "chunks": (Chunk(9, 5.0), Chunk(12, 3.0))},
      {"clock": "wire", "started": AT, "first_byte_ms": 5.0, "chunks": 2}),
 ])
-def test_times_that_cannot_be_are_left_out(timed: View, changes: dict[str, object], known: dict[str, object]) -> None:
-    facts = timed.responses[0]
+def test_times_that_cannot_be_are_left_out(
+    timed_view: View, changes: dict[str, object], known: dict[str, object]
+) -> None:
+    facts = timed_view.responses[0]
     other = replace(facts, exchange=replace(facts.exchange, **changes))  # type: ignore[arg-type]
-    document = explain_document.document(replace(timed, responses=(other,)))
+    document = explain_document.document(replace(timed_view, responses=(other,)))
     assert document["responses"][0]["times"] == known
 
 
@@ -192,22 +194,22 @@ def test_rows_say_how_far_the_first_and_the_last_are_apart(tmp_path: Path) -> No
     assert "took 10.0 s, from the first to the last row of its answers" in explain.text(changed)
 
 
-def test_views_show_the_times(timed: View) -> None:
-    facts = timed.responses[0]
+def test_views_show_the_times(timed_view: View) -> None:
+    facts = timed_view.responses[0]
     told = f"first byte after 50 ms · whole after 1.7 s · largest gap 1.5 s at byte 40 · sent {AT}"
-    assert f"times          {told}" in plain(response(timed, facts).lines)
+    assert f"times          {told}" in plain(response(timed_view, facts).lines)
     assert f"times {told}" in [text_of(wire(facts, "raw").line(index)) for index in range(6)]
-    assert f"    times: {told.replace(' · ', ', ')}\n" in explain.text(timed)
-    outline = Outline(timed)
+    assert f"    times: {told.replace(' · ', ', ')}\n" in explain.text(timed_view)
+    outline = Outline(timed_view)
     assert text_of(steps.row(outline, outline.row_of(1), 0)).endswith("EvaluateStop        end_turn 1.7 s")
     assert not text_of(steps.row(outline, outline.row_of(2), 0)).endswith(" s")
     narrow = text_of(steps.row(outline, outline.row_of(1), 0, width=40))
     assert narrow.endswith("EvaluateStop        end_turn")  # no half of a time, which would be read as another one
 
 
-def test_only_an_answer_whose_end_came_is_called_whole(timed: View) -> None:
+def test_only_an_answer_whose_end_came_is_called_whole(timed_view: View) -> None:
     unended = native((AT, PIECES[:2], 1_700.0)).responses[0].exchange
-    found = timed.responses[0].exchange
+    found = timed_view.responses[0].exchange
     reset = replace(found, response=replace(found.response, transport_end=TransportEnd.RESET))
     assert [time_phrases(each)[1] for each in (found, unended, reset)] == [
         "whole after 1.7 s", "ended after 1.7 s", "ended after 1.7 s"]
@@ -230,9 +232,9 @@ def test_a_time_is_read_in_any_of_its_forms(said: str | None, seconds: float | N
     assert moment(said) == (None if seconds is None else seconds * 1e9)
 
 
-def test_a_filter_finds_what_took_long(timed: View) -> None:
-    assert filters.steps(filters.parse("took>=1700"), timed) == [1, 2]
-    assert filters.steps(filters.parse("took>1700"), timed) == []
+def test_a_filter_finds_what_took_long(timed_view: View) -> None:
+    assert filters.steps(filters.parse("took>=1700"), timed_view) == [1, 2]
+    assert filters.steps(filters.parse("took>1700"), timed_view) == []
     unknown = show(pair_of(ASKS, chat("Hi")))
     assert filters.steps(filters.parse("took>=0"), unknown) == []
 

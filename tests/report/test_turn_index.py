@@ -204,13 +204,13 @@ def test_a_word_inside_a_run_of_characters_is_found(place, typed):
 def test_another_program_finds_the_rows_of_a_file_only_with_their_words(place, tmp_path, monkeypatch):
     real, counts = TurnIndex._answer, []
 
-    def watched(self, query, *values):
+    def count_and_answer(self, query, *values):
         if query.startswith("INSERT INTO words"):
             with closing(sqlite3.connect(tmp_path / "cache" / "turns.db")) as other:
                 counts.append(other.execute("SELECT count(*) FROM file").fetchone()[0])
         return real(self, query, *values)
 
-    monkeypatch.setattr(TurnIndex, "_answer", watched)
+    monkeypatch.setattr(TurnIndex, "_answer", count_and_answer)
     look(place)
     assert counts == [0]
     index = TurnIndex(None, None, Settings())

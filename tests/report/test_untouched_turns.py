@@ -46,7 +46,7 @@ def answered_by_stand_in(path: str, folder: Path, turn: int, **settings: str) ->
     return tree.original.view, node.view
 
 
-def said(seen: View, turn: TurnFacts) -> list[str]:
+def next_words(seen: View, turn: TurnFacts) -> list[str]:
     return [seen.responses[index].recorded_next for index in turn.responses]
 
 
@@ -61,13 +61,13 @@ def test_the_other_turns_keep_their_verdicts_their_advice_and_their_findings(
         assert (after.verdict == before.verdict) is (number != turn)
         if number != turn:
             assert after.findings == before.findings
-            assert said(branch, after) == said(original, before)
+            assert next_words(branch, after) == next_words(original, before)
 
 
 def test_an_answer_before_a_turn_that_was_asked_again_still_went_on_to_it(tmp_path: Path) -> None:
     _, branch = answered_by_stand_in(turns(tmp_path), tmp_path, 2)
-    assert said(branch, branch.turns[0])[-1] == "went on to a new turn"
-    assert said(branch, branch.turns[2])[-1] == "the recording ends"
+    assert next_words(branch, branch.turns[0])[-1] == "went on to a new turn"
+    assert next_words(branch, branch.turns[2])[-1] == "the recording ends"
 
 
 def test_a_turn_before_that_of_a_stand_in_is_advised_by_its_recorded_answers(tmp_path: Path) -> None:

@@ -553,18 +553,18 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
             for text in ("The lock was ", "never ", "released.")]
     end = json.dumps({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
-    def sent(*frames):
+    def frames_verdict(*frames):
         return alone("".join(f"data: {frame}\n\n" for frame in (*frames, end, "[DONE]")))
 
-    assert sent(*said)[0] == "COMPLETE"
-    word, severity, sentence, advice = sent(said[0], said[1][:-9], said[2])
+    assert frames_verdict(*said)[0] == "COMPLETE"
+    word, severity, sentence, advice = frames_verdict(said[0], said[1][:-9], said[2])
     assert (word, severity) == ("GAP IN THE ANSWER", Severity.ERROR)
     assert sentence.endswith("one of its frames could not be read: a part of the answer is missing")
     assert advice == "send the request again; Wire shows the frame"
-    assert sent(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
-    assert sent(said[1][:-9])[0] == "GAP IN THE ANSWER", "nothing else came"
+    assert frames_verdict(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
+    assert frames_verdict(said[1][:-9])[0] == "GAP IN THE ANSWER", "nothing else came"
     twice = end.replace('"finish_reason": "stop"', '"finish_reason": "length", "finish_reason": "stop"')
-    word, _, sentence, _ = sent(*said, twice)
+    word, _, sentence, _ = frames_verdict(*said, twice)
     assert word == "GAP IN THE ANSWER"
     assert sentence.endswith("an object of it names a member twice, with two values: nothing shows which is meant")
 
@@ -699,7 +699,7 @@ def test_the_verdict_speaks_of_the_response_that_decides_not_of_the_last():
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 
 
-def seamed(*said: str):
+def seam_turn(*said: str):
     """A recording of ours: a text that is cut, and continuations that were asked for its last words, then once more."""
     history = [user("tell me")]
     made = [pair_of(list(history), chat(FOX, "length"), max_tokens=10)]
@@ -711,7 +711,7 @@ def seamed(*said: str):
 
 
 def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
-    (turn,) = show(*seamed(" rest beside the river.")).turns
+    (turn,) = show(*seam_turn(" rest beside the river.")).turns
     seen = turn.verdict
     assert (seen.word, seen.id, seen.severity, seen.sure) == (
         "SEAM UNVERIFIED", "seam_unverified", Severity.WARNING, False)
@@ -721,17 +721,17 @@ def test_a_seam_without_the_words_that_were_asked_back_is_unverified():
 
 
 def test_a_seam_that_is_quoted_is_no_finding():
-    (turn,) = show(*seamed(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
+    (turn,) = show(*seam_turn(f'Sure, here it is: "{FOX[-40:]}" rest.')).turns
     assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
 
 
 def test_a_refusal_that_was_asked_for_once_more_leaves_no_doubt_where_the_words_came():
-    found = show(*seamed("I'm sorry, but I can't.", FOX[-40:] + " rest."))
+    found = show(*seam_turn("I'm sorry, but I can't.", FOX[-40:] + " rest."))
     (turn,) = found.turns
     assert (turn.verdict.word, turn.joined_text.text) == ("CUT, COMPLETED", FOX + " rest.")
     assert [seam.decision.value for seam in turn.joined_text.seams] == ["left_out", "anchor"]
     assert turn.joined_text.seams[0].cut == "I'm sorry, but I can't."
-    (turn,) = show(*seamed("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
+    (turn,) = show(*seam_turn("Sure! It rests beside the river.", "I'm sorry, but I can't.")).turns
     assert turn.verdict.word == "SEAM UNVERIFIED"
     assert turn.joined_text.text == FOX + "Sure! It rests beside the river."
 
@@ -755,10 +755,10 @@ def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_pa
 
 
 def test_a_filter_finds_the_steps_behind_an_unverified_seam():
-    found = show(*seamed(" rest beside the river."))
+    found = show(*seam_turn(" rest beside the river."))
     steps = filters.steps(filters.parse("unverified"), found)
     assert [found.steps[index].state for index in steps] == [State.EVALUATE_STOP, State.COMPLETE]
-    assert filters.steps(filters.parse("unverified"), show(*seamed(FOX[-40:] + " rest."))) == []
+    assert filters.steps(filters.parse("unverified"), show(*seam_turn(FOX[-40:] + " rest."))) == []
     assert filters.steps(filters.parse('verdict:"SEAM UNVERIFIED"'), found) == list(range(len(found.steps)))
 
 

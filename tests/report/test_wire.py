@@ -13,7 +13,7 @@ from tests.scenes.recordings import TOOLS, WHOLE, assistant, call, chat, pair_of
 ASKED = [user("Write it.")]
 
 
-def told(sheet: LineSheet) -> list[str]:
+def wire_lines(sheet: LineSheet) -> list[str]:
     return [" ".join(text_of(sheet.line(index)).split()) for index in range(len(sheet))]
 
 
@@ -24,7 +24,7 @@ def with_results(*texts: str) -> list[str]:
     many = [*([user("before"), assistant("An answer.")] * 30), *ASKED]
     seen = show(pair_of(many, chat(None, "tool_calls", *calls), tools=TOOLS),
                  pair_of([*many, assistant(None, *calls), *results], chat("Done."), tools=TOOLS))
-    return told(wire.wire(seen.responses[1], "request"))
+    return wire_lines(wire.wire(seen.responses[1], "request"))
 
 
 def test_the_result_of_a_call_stands_above_the_body_in_which_it_is_last() -> None:
@@ -55,7 +55,7 @@ def test_what_a_transcript_holds_of_a_request_stands_in_full(tmp_path: Path) -> 
     seen = transcripts.show(transcripts.claude(
         transcripts.prompt("Read it."), transcripts.block(transcripts.use(), stop="tool_use"),
         transcripts.result(long), transcripts.block(transcripts.text("Done."), "msg_02", stop="end_turn")), tmp_path)
-    lines = told(wire.wire(seen.responses[1], "request"))
+    lines = wire_lines(wire.wire(seen.responses[1], "request"))
     assert "what the agent's rows hold of it 1 of 1 message" in lines
     assert lines.count("a line") == SHOWN
     assert "the last line" in lines

@@ -37,7 +37,7 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 @pytest.fixture(autouse=True)
-def _collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _collect_apps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Apps are collected once they have ended. An app exempts what lives as long as its process, and here many apps
     share one: 1 MB of each was never freed."""
     monkeypatch.setattr(gc, "freeze", lambda: None)
@@ -165,9 +165,9 @@ def app_on(tmp_path: Path) -> Callable[..., object]:
     from inspector.tui.session_files import ReadingOptions, ScreenPlace, load
     from tests.scenes.app import story
 
-    def made(entries: list | None = None, **options: object) -> LoopInspector:
+    def make_app(entries: list | None = None, **options: object) -> LoopInspector:
         path = str(story(tmp_path, entries))
         options = {"begins": ScreenPlace((path,)), **options}
         return LoopInspector([path], opened_already=load([path], ReadingOptions()), **options)
 
-    return made
+    return make_app

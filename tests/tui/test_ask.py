@@ -30,7 +30,7 @@ from tests.scenes.loopback import Fake, Peer
 
 SIZES = [(80, 24), (160, 45)]
 CHAT = "openai_chat"
-Made = Callable[[], LoopInspector]
+MakeApp = Callable[[], LoopInspector]
 
 
 def says(text: str, stop: Stop = Stop.END_TURN) -> Callable[[Peer], None]:
@@ -44,7 +44,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
 
 
 @pytest.fixture
-def made(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def make_app(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeApp:
     monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)  # a test's keys come faster than a hand's
     path = write_two_turns(fake.url, tmp_path / "s.har")
     return lambda: LoopInspector([path], opened_already=load([path], ReadingOptions()))
@@ -61,9 +61,9 @@ async def form_with_live(pilot: Pilot[Any], key: str = "e") -> LimitsForm:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, size: tuple[int, int]) -> None:
+async def test_what_it_costs_stands_before_it_leaves(make_app: MakeApp, fake: Fake, size: tuple[int, int]) -> None:
     fake.answers = [says("Eins, zwei, drei.")]
-    async with made().run_test(size=size) as pilot:
+    async with make_app().run_test(size=size) as pilot:
         await form_with_live(pilot)
         await until(pilot, lambda: "asks the provider: enter shows where, and for how much" in page(pilot.app))
         await pilot.press("enter")
@@ -96,8 +96,8 @@ async def test_what_it_costs_stands_before_it_leaves(made: Made, fake: Fake, siz
         assert screen.runs.tree.every[1].name.startswith("live 2")
 
 
-async def test_a_wrong_address_is_told_with_the_name_of_its_field(made: Made, fake: Fake) -> None:
-    async with made().run_test(size=SIZES[0]) as pilot:
+async def test_a_wrong_address_is_told_with_the_name_of_its_field(make_app: MakeApp, fake: Fake) -> None:
+    async with make_app().run_test(size=SIZES[0]) as pilot:
         await form_with_live(pilot)
         await until(pilot, lambda: "asks the provider: enter shows where" in page(pilot.app))
         await pilot.press("enter")
@@ -109,9 +109,9 @@ async def test_a_wrong_address_is_told_with_the_name_of_its_field(made: Made, fa
 
 @pytest.mark.parametrize("size", [(60, 20), *SIZES])
 async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
-    made: Made, fake: Fake, size: tuple[int, int]
+    make_app: MakeApp, fake: Fake, size: tuple[int, int]
 ) -> None:
-    async with made().run_test(size=size) as pilot:
+    async with make_app().run_test(size=size) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: "p asks a stand-in" in page(pilot.app))
@@ -130,11 +130,11 @@ async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
 
 
 async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_asked(
-    made: Made, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     restore, run = SessionScreen.restore, BranchRun.run
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
-    async with made().run_test(size=SIZES[0]) as pilot:
+    async with make_app().run_test(size=SIZES[0]) as pilot:
         screen = session(pilot)
 
         async def slowly(self: BranchRun) -> Any:
@@ -177,8 +177,8 @@ async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
 
 
 @pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
-async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: list[str]) -> None:
-    async with made().run_test(size=(80, 24)) as pilot:
+async def test_nothing_leaves_unless_it_is_said(make_app: MakeApp, fake: Fake, keys: list[str]) -> None:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press(*keys)
         await pilot.pause(0.05)
@@ -188,19 +188,19 @@ async def test_nothing_leaves_unless_it_is_said(made: Made, fake: Fake, keys: li
 
 
 async def test_a_key_that_is_held_down_asks_nothing(
-    made: Made, fake: Fake, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "REPEAT_TIME", 60.0)
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "y", "y", "y")
         assert isinstance(pilot.app.screen, AskLive)
         assert fake.got == []
 
 
-async def test_a_key_that_was_struck_before_the_question_was_shown_asks_nothing(made: Made, fake: Fake) -> None:
+async def test_a_key_that_was_struck_before_the_question_was_shown_asks_nothing(make_app: MakeApp, fake: Fake) -> None:
     fake.answers = [says("Eins, zwei, drei.")]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         for key, char in (("enter", "\r"), ("y", "y")):
             pilot.app.post_message(Key(key, char))
@@ -212,9 +212,9 @@ async def test_a_key_that_was_struck_before_the_question_was_shown_asks_nothing(
         await until(pilot, lambda: bool(fake.got))
 
 
-async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
+async def test_another_budget_from_this_step_on(make_app: MakeApp, fake: Fake) -> None:
     fake.answers = [says("drei.")]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         session(pilot).step = 4
         form = await form_with_live(pilot, "E")
         form.query_one("#max_tokens", Input).value = "7"
@@ -230,9 +230,9 @@ async def test_another_budget_from_this_step_on(made: Made, fake: Fake) -> None:
         assert fake.got[0].json["max_tokens"] == 7
 
 
-async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake) -> None:
+async def test_address_and_model_are_typed_and_looked_at(make_app: MakeApp, fake: Fake) -> None:
     fake.answers = [says("Hi.")]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "tab", *"ftp")
         await until(pilot, lambda: "expected http://HOST" in page(pilot.app))
@@ -248,9 +248,11 @@ async def test_address_and_model_are_typed_and_looked_at(made: Made, fake: Fake)
 
 
 @pytest.mark.parametrize("size", [(60, 20), *SIZES])
-async def test_a_run_is_told_from_the_moment_it_is_confirmed(made: Made, fake: Fake, size: tuple[int, int]) -> None:
+async def test_a_run_is_told_from_the_moment_it_is_confirmed(
+    make_app: MakeApp, fake: Fake, size: tuple[int, int]
+) -> None:
     fake.answers = [lambda peer: peer.hold()]
-    async with made().run_test(size=size) as pilot:
+    async with make_app().run_test(size=size) as pilot:
         await form_with_live(pilot)
         session_under = next(each for each in pilot.app.screen_stack if isinstance(each, SessionScreen))
         session_under.note = "turn 1: enter, then y asks the provider, or p a stand-in without a key"
@@ -264,14 +266,14 @@ async def test_a_run_is_told_from_the_moment_it_is_confirmed(made: Made, fake: F
 
 
 @pytest.mark.parametrize("key", ["A", "escape"])
-async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fake, key: str) -> None:
+async def test_a_run_under_way_is_told_and_can_be_given_up(make_app: MakeApp, fake: Fake, key: str) -> None:
     def begins(peer: Peer) -> None:
         peer.head()
         peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
         peer.hold()
 
     fake.answers = [says("Eins, ", Stop.MAX_TOKENS), begins]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "y")
         await until(pilot, lambda: "LIVE  request 2 of at most 6 · " in page(pilot.app))
@@ -298,9 +300,9 @@ async def test_a_run_under_way_is_told_and_can_be_given_up(made: Made, fake: Fak
         assert len(session(pilot).runs.every) == 2
 
 
-async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> None:
+async def test_errors_are_shown_as_the_machine_ends(make_app: MakeApp, fake: Fake) -> None:
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "[red]who[/] are you"}})]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await form_with_live(pilot)
         await pilot.press("enter", "y")
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
@@ -310,15 +312,15 @@ async def test_errors_are_shown_as_the_machine_ends(made: Made, fake: Fake) -> N
         assert "turn 1 ends in" in page(pilot.app)
 
 
-async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp_path: Path) -> None:
+async def test_it_is_there_again_and_nobody_is_asked(make_app: MakeApp, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [says("Eins.")]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: session(pilot).runs.store is not None)
         await form_with_live(pilot)
         await pilot.press("enter", "y")
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         before = session(pilot).runs.tree.every[1]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         again = session(pilot).runs.tree.every[1]
         assert (again.key, again.name) == (before.key, before.name)
@@ -335,20 +337,20 @@ async def test_it_is_there_again_and_nobody_is_asked(made: Made, fake: Fake, tmp
     assert json.loads(record.read_text().splitlines()[-1])["end_state"] == "completed"
 
 
-async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(made: Made, fake: Fake) -> None:
+async def test_a_program_that_ends_meanwhile_keeps_it_as_cancelled(make_app: MakeApp, fake: Fake) -> None:
     def begins(peer: Peer) -> None:
         peer.head()
         peer.send(answer(CHAT, "And then", Stop.END_TURN)[0])
         peer.hold()
 
     fake.answers = [begins]
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: session(pilot).runs.store is not None)
         await form_with_live(pilot)
         await pilot.press("enter", "y")
         await until(pilot, lambda: bool(fake.got))
         await asyncio.sleep(0.05)
-    async with made().run_test(size=(80, 24)) as pilot:
+    async with make_app().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: len(session(pilot).runs.every) == 2)
         assert session(pilot).runs.every[1].view.turns[0].terminal == "cancelled"
     assert len(fake.got) == 1
@@ -365,7 +367,7 @@ async def test_a_transcript_says_why_not() -> None:
 
 
 async def test_no_key_is_shown_copied_or_written(
-    made: Made, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "any-secret-0123456789abcdef"
     monkeypatch.setenv("LOOP_INSPECTOR_API_KEY", key)
@@ -379,7 +381,7 @@ async def test_no_key_is_shown_copied_or_written(
 
     fake.answers = [echoes]
     shown: list[str] = []
-    async with made().run_test(size=(160, 45)) as pilot:
+    async with make_app().run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: session(pilot).runs.store is not None)
         await form_with_live(pilot)
         await pilot.press("enter")

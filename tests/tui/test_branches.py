@@ -42,7 +42,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
     return screen
 
 
-async def settled(pilot: Pilot[Any]) -> None:
+async def settle(pilot: Pilot[Any]) -> None:
     """What is kept has been read, and what runs in threads has come back."""
     await store_open(pilot)
     await pilot.app.workers.wait_for_complete()
@@ -251,15 +251,15 @@ async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) ->
 
 async def test_diff_compares_the_original_run_with_its_latest_branch(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("5", "v", "v")
         assert "this is the only run; e runs it again with other limits, and compares both here" in view_text(pilot.app)
         for cap in "05":
             await pilot.press("e", cap, "enter")
-            await settled(pilot)
+            await settle(pilot)
             beside = view_text(pilot.app)
             await pilot.press("R", "g", "enter")  # back to the original
-            await settled(pilot)
+            await settle(pilot)
             assert session(pilot).run.name == "original"
             assert f"Run attempts={cap} beside the original" in view_text(pilot.app)
             assert view_text(pilot.app) == beside, "the same comparison, whichever of the two is shown"
@@ -276,13 +276,13 @@ async def test_every_key_of_the_form_is_shown_at_60_columns(app_on: AppOn) -> No
 
 async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("m", "space", "semicolon", *"look", "enter", "b", "enter", "escape", "e", "5", "enter", "m")
-        await settled(pilot)
+        await settle(pilot)
         marked = session(pilot).step
     assert len(list((tmp_path / "data").rglob("*.jsonl"))) == 1
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         screen = session(pilot)
         assert "saved earlier for this session: 1 branch, 2 marks, 1 note, 1 breakpoint" in page(pilot.app)
         assert screen.remarks.marks == {0}
@@ -293,7 +293,7 @@ async def test_what_was_tried_and_written_is_there_the_next_time(app_on: AppOn, 
         assert screen.remarks.marks == {marked}
         await pilot.press("R", "G", "x", "x", "escape", "b", "d", "escape")
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         assert [run.name for run in session(pilot).runs.every] == ["original"]
         assert session(pilot).remarks.breakpoints == ()
 
@@ -306,13 +306,13 @@ async def test_what_is_done_before_the_store_is_open_is_kept_too(
         await pilot.press("m", "e", "5", "enter")
         screen = session(pilot)
         screen.remarks.restore()
-        await settled(pilot)
+        await settle(pilot)
         assert [run.name for run in screen.runs.every] == ["original", "attempts=5"]
         assert screen.run.name == "attempts=5"
     monkeypatch.undo()
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(screen.runs.store.path.parents[1]))
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         assert session(pilot).remarks.marks == {0}
         assert len(session(pilot).runs.every) == 2
 
@@ -321,9 +321,9 @@ async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("e", "5", "enter")
-        await settled(pilot)
+        await settle(pilot)
     restore = SessionScreen.restore
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
@@ -339,20 +339,20 @@ async def test_the_tree_that_is_opened_before_the_saved_runs_are_read_shows_them
 
 async def test_looking_alone_writes_nothing(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("space", "c", "f", *"held", "escape", "R", "escape", "b", "escape")
     assert not (tmp_path / "data").exists()
 
 
 async def test_a_file_of_a_newer_version_is_left_alone_and_told(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("m")
     (kept,) = (tmp_path / "data").rglob("*.jsonl")
     newer = '{"loop_inspector_branches":99,"session":"x"}\n'
     kept.write_text(newer)
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         assert "nothing is kept of this session" in page(pilot.app)
         await pilot.press("m")
         assert session(pilot).remarks.breakpoints == ()
@@ -374,7 +374,7 @@ async def test_a_branch_that_cannot_be_kept_says_so_and_is_shown_so_until_it_can
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
     path = cut_text()
     async with app_on(path).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("e", "5", "enter")
         assert "not kept: " in page(pilot.app)
         assert "cannot be written" in page(pilot.app)
@@ -387,7 +387,7 @@ async def test_a_branch_that_cannot_be_kept_says_so_and_is_shown_so_until_it_can
         await pilot.press("R")
         assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, False, False]
     async with app_on(path).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         assert len(session(pilot).runs.every) == 3
 
 
@@ -402,7 +402,7 @@ async def test_a_branch_that_was_made_before_the_store_was_open_says_that_it_is_
         await pilot.press("e", "5", "enter")
         assert "not kept" not in page(pilot.app)
         session(pilot).remarks.restore()
-        await settled(pilot)
+        await settle(pilot)
         assert "cannot be written" in page(pilot.app)
         await pilot.press("R")
         assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, True]
@@ -414,7 +414,7 @@ async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
     data = tmp_path / "data"
     monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(data))
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("e", "5", "enter")
         data.rename(tmp_path / "elsewhere")
         data.touch()
@@ -428,7 +428,7 @@ async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kep
     assert app._start is not None
     app._start = replace(app._start, paths=("-",))
     async with app.run_test(size=THREE) as pilot:
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("e", "5", "enter")
         assert "not kept: a session without a file" in page(pilot.app)
 

@@ -128,7 +128,7 @@ async def test_a_copy_that_would_be_lost_is_told(app_on: AppOn, monkeypatch: pyt
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """The files that a browser was handed, where the app is in one."""
     files: dict[str, bytes] = {}
 
@@ -142,31 +142,31 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 async def test_a_browser_is_handed_the_file_and_no_folder_is_asked_for(
-    app_on: AppOn, taken: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app_on: AppOn, downloads: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("]", "space", "x", *["j"] * [*FORMS, *VIEWS].index("svg"), "enter")
-        (name,) = taken
+        (name,) = downloads
         assert f"handed to the browser: {name}" in page(pilot.app)
-        assert taken[name].startswith(b"<svg")
-        assert b"@font-face" not in taken[name]  # nothing is fetched when it is opened
+        assert downloads[name].startswith(b"<svg")
+        assert b"@font-face" not in downloads[name]  # nothing is fetched when it is opened
         await pilot.press("X")
-        archive = next(content for name, content in taken.items() if name.endswith(".zip"))
+        archive = next(content for name, content in downloads.items() if name.endswith(".zip"))
         with ZipFile(io.BytesIO(archive)) as files:
             assert sorted(name.rpartition(".")[2] for name in files.namelist()) == ["jsonl", "md"]
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(("loop-inspector", "story-"))]
-    assert len(taken) == 2
+    assert len(downloads) == 2
 
 
-async def test_what_cannot_be_made_for_a_browser_is_told(app_on: AppOn, taken: dict[str, bytes]) -> None:
+async def test_what_cannot_be_made_for_a_browser_is_told(app_on: AppOn, downloads: dict[str, bytes]) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("x", *["j"] * [*FORMS, *VIEWS].index("curl"), "enter")
         assert "not downloaded: choose a response" in page(pilot.app)
-    assert taken == {}
+    assert downloads == {}
 
 
-async def test_a_copy_names_the_browser(app_on: AppOn, taken: dict[str, bytes]) -> None:
+async def test_a_copy_names_the_browser(app_on: AppOn, downloads: dict[str, bytes]) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("y")
         assert "if the browser allows it" in page(pilot.app)

@@ -230,7 +230,7 @@ async def test_a_run_that_is_made_while_a_file_is_read_on_stays(path, monkeypatc
         assert len(screen.runs.every) == 2
 
 
-def listed(app) -> list[tuple[str, str, int]]:
+def turn_rows(app) -> list[tuple[str, str, int]]:
     return [(Path(row.paths[0]).name, row.verdict.word, row.number)
             for row in app.screen.listed.shown if isinstance(row, TurnRow)]
 
@@ -239,15 +239,15 @@ async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path) 
     add(path, LOST)
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), as_table=True)
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: listed(app) == [("s.jsonl", "TRUNCATED", 2), ("s.jsonl", "COMPLETE", 1)])
+        await until(pilot, lambda: turn_rows(app) == [("s.jsonl", "TRUNCATED", 2), ("s.jsonl", "COMPLETE", 1)])
         add(path, pair_of([user("Three?")], chat("Half", "length"), max_tokens=7))
-        await until(pilot, lambda: len(listed(app)) == 3)
-        assert listed(app)[2] == ("s.jsonl", "TRUNCATED", 3)  # rows keep their places
+        await until(pilot, lambda: len(turn_rows(app)) == 3)
+        assert turn_rows(app)[2] == ("s.jsonl", "TRUNCATED", 3)  # rows keep their places
         path.write_bytes(b"")
         await pilot.pause(0.5)
-        assert len(listed(app)) == 3
+        assert len(turn_rows(app)) == 3
         path.write_bytes(lines(WHOLE))
-        await until(pilot, lambda: len(listed(app)) == 1)
+        await until(pilot, lambda: len(turn_rows(app)) == 1)
 
 
 async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_its_place(path) -> None:
@@ -255,34 +255,35 @@ async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_
     other.write_bytes(lines(WHOLE, LOST))
     app = LoopInspector([str(path.parent)])
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 3)
+        await until(pilot, lambda: not app.screen.reading and len(turn_rows(app)) == 3)
         add(path, LOST)
-        await until(pilot, lambda: len(listed(app)) == 4)
-        assert listed(app)[-1] == ("s.jsonl", "TRUNCATED", 2)
+        await until(pilot, lambda: len(turn_rows(app)) == 4)
+        assert turn_rows(app)[-1] == ("s.jsonl", "TRUNCATED", 2)
         await pilot.press("end", "enter")
         steps = len(app.screen.run.view.steps)
         add(path, WHOLE)
         await until(pilot, lambda: len(app.screen.run.view.steps) > steps)
         await pilot.press("q")
-        await until(pilot, lambda: len(listed(app)) == 5)
+        await until(pilot, lambda: len(turn_rows(app)) == 5)
 
 
 async def test_a_new_file_in_a_folder_that_the_table_is_of_is_listed_last_without_losing_the_row(path) -> None:
     app = LoopInspector([str(path.parent)])
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 1)
+        await until(pilot, lambda: not app.screen.reading and len(turn_rows(app)) == 1)
         (path.parent / "notes.txt").write_text("nothing of a session")
         below = path.parent / "later"
         below.mkdir()
         (below / "new.jsonl").write_bytes(b"")  # an agent makes its file before it writes to it
         await pilot.pause(0.5)
         (below / "new.jsonl").write_bytes(lines(WHOLE, LOST))
-        await until(pilot, lambda: len(listed(app)) == 3)
-        assert listed(app) == [("s.jsonl", "COMPLETE", 1), ("new.jsonl", "TRUNCATED", 2), ("new.jsonl", "COMPLETE", 1)]
+        await until(pilot, lambda: len(turn_rows(app)) == 3)
+        assert turn_rows(app) == [("s.jsonl", "COMPLETE", 1), ("new.jsonl", "TRUNCATED", 2),
+                                  ("new.jsonl", "COMPLETE", 1)]
         assert app.screen.listed.current_row.paths == (str(path),)
         assert app.screen.note == "a new session: new"
         add(below / "new.jsonl", LOST)  # it is followed from now on
-        await until(pilot, lambda: len(listed(app)) == 4)
+        await until(pilot, lambda: len(turn_rows(app)) == 4)
 
 
 async def test_a_file_that_belongs_to_a_listed_session_is_no_session_of_its_own(tmp_path) -> None:
@@ -290,13 +291,13 @@ async def test_a_file_that_belongs_to_a_listed_session_is_no_session_of_its_own(
     session.write_text(claude(prompt("say hello"), block(text("Hello."), stop="end_turn")))
     app = LoopInspector([str(tmp_path)])
     async with app.run_test(size=(120, 35)) as pilot:
-        await until(pilot, lambda: not app.screen.reading and len(listed(app)) == 1)
+        await until(pilot, lambda: not app.screen.reading and len(turn_rows(app)) == 1)
         (tmp_path / "s" / "subagents").mkdir(parents=True)
         (tmp_path / "s" / "subagents" / "agent-1.jsonl").write_text(session.read_text())
         (tmp_path / "new.jsonl").write_text(claude(prompt("and now?"), block(text("Bye."), stop="end_turn")))
-        await until(pilot, lambda: len(listed(app)) == 2)
+        await until(pilot, lambda: len(turn_rows(app)) == 2)
         await pilot.pause(0.3)
-        assert [name for name, _, _ in listed(app)] == ["s.jsonl", "new.jsonl"]
+        assert [name for name, _, _ in turn_rows(app)] == ["s.jsonl", "new.jsonl"]
 
 
 async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcripts() -> None:
@@ -313,7 +314,7 @@ async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcri
             await until(pilot, lambda: len(app.screen.sections[0].paths) == number)  # noqa: B023
             assert app.screen.listed.shown[0] == app.screen.sections[0].title == AGENTS
             assert app.screen.note == f"a new session: {word}"
-        assert [name for name, _, _ in listed(app)[:2]] == ["two.jsonl", "one.jsonl"]
+        assert [name for name, _, _ in turn_rows(app)[:2]] == ["two.jsonl", "one.jsonl"]
         await pilot.press("home", "enter")
         assert app.screen.opened.paths == (str(projects / "-work-two" / "two.jsonl"),)
 
@@ -328,9 +329,9 @@ async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(
     app = LoopInspector([str(tmp_path)])
     async with app.run_test(size=(120, 35)) as pilot:
         for number in (1, 2):
-            await until(pilot, lambda: app.screen.watched and len(listed(app)) == number)  # noqa: B023
+            await until(pilot, lambda: app.screen.watched and len(turn_rows(app)) == number)  # noqa: B023
             write(number)
-        await until(pilot, lambda: len(listed(app)) == 3)
+        await until(pilot, lambda: len(turn_rows(app)) == 3)
         assert [row.number for row in app.screen.listed.rows] == [1, 2, 3]
         assert len(app.screen.listed.slots) == 1
 
@@ -360,10 +361,10 @@ async def test_another_name_of_a_listed_file_and_a_copy_are_no_new_sessions(path
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: app.screen.watched)
         add(path, LOST)
-        await until(pilot, lambda: len(listed(app)) == 2)
+        await until(pilot, lambda: len(turn_rows(app)) == 2)
         path.with_name("u.jsonl").write_bytes(path.read_bytes())
         path.with_name("new.jsonl").write_text(transcript("one"))
-        await until(pilot, lambda: len(listed(app)) == 3)
+        await until(pilot, lambda: len(turn_rows(app)) == 3)
         await pilot.pause(0.5)
         assert (names(app), app.screen.note) == (["s.jsonl", "s.jsonl", "new.jsonl"], "a new session: new")
 

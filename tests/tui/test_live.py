@@ -64,15 +64,15 @@ def live(begun: LiveStart, line: Connection = PATIENT, **options: Any) -> LoopIn
     return app
 
 
-def asked(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
+def live_start(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
     given = {"base": fake.url, "prompt": "Count.", "record": str(folder / "s.jsonl"),
              "assignments": ("max_tokens=20",), **typed}
     return start(LiveOptions(A, "m", **given), Settings())
 
 
-def tooled(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
+def start_with_tools(fake: Fake, folder: Path, **typed: Any) -> LiveStart:
     (folder / "tools.json").write_text(TOOLS)
-    return asked(fake, folder, tools=str(folder / "tools.json"), **typed)
+    return live_start(fake, folder, tools=str(folder / "tools.json"), **typed)
 
 
 def again(folder: Path) -> View:
@@ -86,18 +86,18 @@ def screen(pilot: Pilot[Any]) -> LiveScreen:
 
 
 def waits(pilot: Pilot[Any], *effects: type) -> Callable[[], bool]:
-    def met() -> bool:
+    def is_waiting() -> bool:
         live = screen(pilot).driver.live
         return live.phase is Phase.WAITING and isinstance(live.pending, effects)
 
-    return met
+    return is_waiting
 
 
 def over(pilot: Pilot[Any]) -> Callable[[], bool]:
     return lambda: screen(pilot).is_finished
 
 
-class Held:
+class HeldAnswer:
     """An answer that is sent piece by piece, as far as a test lets it."""
 
     def __init__(self, pieces: list[bytes], first: int) -> None:
@@ -117,7 +117,7 @@ class Held:
 
 async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert "WAITS  to send the first request of the turn" in page(pilot.app)
         assert '"max_tokens": 20' in view_text(pilot.app)
@@ -155,7 +155,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
 
 async def test_the_wheel_scrolls_the_pane_under_it(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
-    async with live(asked(fake, tmp_path)).run_test(size=(120, 15)) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=(120, 15)) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         await check_wheel(pilot)
@@ -163,7 +163,7 @@ async def test_the_wheel_scrolls_the_pane_under_it(fake: Fake, tmp_path: Path) -
 
 async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
-    async with live(asked(fake, tmp_path)).run_test(size=(160, 45)) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=(160, 45)) as pilot:
         await pilot.pause()
 
         def keys() -> set[str]:
@@ -191,7 +191,7 @@ async def test_keys_mean_something_only_where_they_can(fake: Fake, tmp_path: Pat
 
 
 async def test_a_turn_without_an_answer_is_compared(fake: Fake, tmp_path: Path) -> None:
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("colon", *"compare 1", "enter")
         assert isinstance(pilot.app.screen, SideBySide)
         assert "Turn 1 in both runs" in page(pilot.app)
@@ -199,7 +199,7 @@ async def test_a_turn_without_an_answer_is_compared(fake: Fake, tmp_path: Path) 
 
 async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
-    async with live(asked(fake, tmp_path), keys={"live.do": "f5"}).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path), keys={"live.do": "f5"}).run_test(size=SIZE) as pilot:
         await pilot.pause()
         assert "f5 sends" in page(pilot.app)
         await pilot.press("d")
@@ -211,9 +211,9 @@ async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, t
 
 
 async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:
-    held = Held(answer(A, "and a half, ", Stop.MAX_TOKENS), 1)
+    held = HeldAnswer(answer(A, "and a half, ", Stop.MAX_TOKENS), 1)
     fake.answers = [CUT, held, END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("D")
         await until(pilot, lambda: len(fake.got) == 2)
         await pilot.press("a")
@@ -230,7 +230,7 @@ async def test_run_and_pause(fake: Fake, tmp_path: Path) -> None:
 
 async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("i")
         await pilot.pause()
         assert isinstance(pilot.app.screen, BudgetForm)
@@ -262,7 +262,7 @@ async def test_budget_and_limits_are_edited_before_the_request_leaves(fake: Fake
 
 async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("I")
         await pilot.pause()
         assert isinstance(pilot.app.screen, BodyEditor)
@@ -308,9 +308,9 @@ def test_what_is_no_body_says_where(text: str, said: str) -> None:
 
 
 async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fake: Fake, tmp_path: Path) -> None:
-    held = Held(answer(A, "One, two, three, and four.", Stop.END_TURN), 2)
+    held = HeldAnswer(answer(A, "One, two, three, and four.", Stop.END_TURN), 2)
     fake.answers = [CUT, held]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         await pilot.press("d")
@@ -336,9 +336,9 @@ async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fa
 
 
 async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:
-    held = Held(answer(A, "".join(f"line {number}\n" for number in range(400)), Stop.END_TURN), 150)
+    held = HeldAnswer(answer(A, "".join(f"line {number}\n" for number in range(400)), Stop.END_TURN), 150)
     fake.answers = [held]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "line 100" in view_text(pilot.app))
         text = pilot.app.screen.query_one(TextView)
@@ -355,7 +355,7 @@ async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, 
 @pytest.mark.parametrize("tab", ["1", "2", "3"])
 async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_path: Path, tab: str) -> None:
     fake.answers = [streams(A, LONG[:3], Peer.hold)]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press(tab, "d")
         await until(pilot, lambda: "two" in view_text(pilot.app))
         await pilot.press("A")
@@ -374,7 +374,7 @@ async def test_a_cancel_in_the_middle_is_cancelled_and_no_error(fake: Fake, tmp_
 
 async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER)), END]
-    async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(start_with_tools(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, RunTools))
         assert "to answer 2 calls, 1 without an answer" in page(pilot.app)
@@ -407,12 +407,12 @@ async def test_each_call_is_answered_as_the_operator_says(fake: Fake, tmp_path: 
 async def test_a_result_comes_from_a_recording(fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     fake.answers = [streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
-    async with live(tooled(fake, tmp_path / "before")).run_test(size=SIZE) as pilot:
+    async with live(start_with_tools(fake, tmp_path / "before")).run_test(size=SIZE) as pilot:
         await pilot.press("D")
         await until(pilot, over(pilot))
     fake.got.clear()
-    begun = asked(fake, tmp_path, messages=None, results=str(tmp_path / "before" / "s.jsonl"),
-                  tools=str(tmp_path / "before" / "tools.json"))
+    begun = live_start(fake, tmp_path, messages=None, results=str(tmp_path / "before" / "s.jsonl"),
+                       tools=str(tmp_path / "before" / "tools.json"))
     async with live(begun).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, RunTools))
@@ -426,7 +426,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
     cut = ToolCall("call_1", "weather", '{"city":"Os', closed=True)
     fake.answers = [streams(A, answer(A, "", Stop.MAX_TOKENS, cut)),
                     streams(A, answer(A, "", Stop.TOOL_CALL, CALL)), END]
-    async with live(tooled(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(start_with_tools(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         assert "to send repair 1, which asks for the held call again" in page(pilot.app)
@@ -445,7 +445,7 @@ async def test_a_cut_call_is_held_then_repaired(fake: Fake, tmp_path: Path) -> N
 async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [lambda peer: peer.whole(429, ERROR, retry_after="40")]
     line = Connection(Timeouts(connect=2, silence=5, whole=5), Retries(most=2, longest=60))
-    async with live(asked(fake, tmp_path), line).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path), line).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "sent again in 39 s" in page(pilot.app))
         assert "RETRIES  HTTP 429" in page(pilot.app)
@@ -457,7 +457,7 @@ async def test_a_wait_counts_down_and_is_cancelled(fake: Fake, tmp_path: Path) -
 
 async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: screen(pilot).driver.live.failed_answer is not None)
         assert "NO ANSWER  HTTP 401, who are you" in page(pilot.app)
@@ -474,7 +474,7 @@ async def test_a_refusal_is_told_and_can_be_edited_and_sent_again(fake: Fake, tm
 
 async def test_nobody_there_is_told_and_the_turn_can_end(fake: Fake, tmp_path: Path) -> None:
     line = Connection(Timeouts(connect=2, silence=1, whole=5), Retries(most=0))
-    async with live(asked(fake, tmp_path, base="http://127.0.0.1:1"), line).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path, base="http://127.0.0.1:1"), line).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "no connection to 127.0.0.1:1" in page(pilot.app))
         await pilot.press("d", "d", "d")
@@ -488,7 +488,7 @@ async def test_an_answer_of_no_format_ends_the_turn_and_the_recording_shows_it(f
         peer.send(b"<html>hello</html>")
 
     fake.answers = [page_of_a_proxy]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("D")
         await until(pilot, over(pilot))
         assert "the body is not an answer: it begins with '<html>hello</html>'" in " ".join(page(pilot.app).split())
@@ -498,7 +498,7 @@ async def test_an_answer_of_no_format_ends_the_turn_and_the_recording_shows_it(f
 
 async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
-    begun = asked(fake, tmp_path)
+    begun = live_start(fake, tmp_path)
     (tmp_path / "s.jsonl").write_text("mine\n")
     async with live(begun).run_test(size=SIZE) as pilot:
         await pilot.press("D")
@@ -512,7 +512,7 @@ async def test_a_recording_that_cannot_begin_stops_the_sending(fake: Fake, tmp_p
 
 async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [END]
-    async with live(asked(fake, tmp_path)).run_test(size=SIZE) as pilot:
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, waits(pilot, Finish))
         await pilot.press("M", *"And then?", "enter")
@@ -527,7 +527,7 @@ async def test_something_more_is_said(fake: Fake, tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
 async def test_leaving_while_it_streams_closes_the_recording(fake: Fake, tmp_path: Path, key: str) -> None:
     fake.answers = [streams(A, LONG[:3], Peer.hold)]
-    app = live(asked(fake, tmp_path))
+    app = live(live_start(fake, tmp_path))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("d")
         await until(pilot, lambda: "two" in view_text(app))
@@ -634,8 +634,9 @@ async def test_no_screen_picture_or_clipboard_holds_the_key(
 ) -> None:
     monkeypatch.setenv("MINE", KEY)
     body = answer(A, f"Your key is {KEY}, is it not?", Stop.END_TURN)
-    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"wrong {KEY}"}}), Held(body, len(body) - 1)]
-    app = live(asked(fake, tmp_path, key_env="MINE"))
+    fake.answers = [lambda peer: peer.whole(401, {"error": {"message": f"wrong {KEY}"}}),
+                    HeldAnswer(body, len(body) - 1)]
+    app = live(live_start(fake, tmp_path, key_env="MINE"))
     seen: list[str] = []
     async with app.run_test(size=(160, 45)) as pilot:
         async def look() -> None:
@@ -705,7 +706,7 @@ asyncio.run(main())
 
 async def test_a_plain_terminal_gets_plain_characters(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT, streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))]
-    async with live(tooled(fake, tmp_path), plain=True).run_test(size=SIZE) as pilot:
+    async with live(start_with_tools(fake, tmp_path), plain=True).run_test(size=SIZE) as pilot:
         def plain() -> None:
             assert [row for row in page(pilot.app).splitlines() if not row.isascii()] == []
 
@@ -737,12 +738,12 @@ FORMS = {"waits": (), "budget": ("i",), "body": ("I",), "form": ("L",)}
 def test_how_what_waits_looks(
     fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
 ) -> None:
-    async def opened(pilot: Pilot[Any]) -> None:
+    async def show_form(pilot: Pilot[Any]) -> None:
         await pilot.press(*FORMS[name])
         if name == "form":
             await until(pilot, lambda: "A router says that the calls are complete" in page(pilot.app))
 
-    assert snap_compare(live(tooled(fake, tmp_path, base=NOWHERE)), run_before=opened, terminal_size=size)
+    assert snap_compare(live(start_with_tools(fake, tmp_path, base=NOWHERE)), run_before=show_form, terminal_size=size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -752,11 +753,11 @@ def test_how_what_comes_looks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("inspector.report.lines.steps.times_of", lambda exchange: None)  # another time in every run
-    held = Held(answer(A, "One, two, three, four, five, and so on to the end of it.", Stop.END_TURN), 3)
+    held = HeldAnswer(answer(A, "One, two, three, four, five, and so on to the end of it.", Stop.END_TURN), 3)
     calls = streams(A, answer(A, "", Stop.TOOL_CALL, CALL, OTHER))
     fake.answers = [CUT, held] if name == "streams" else [calls]
 
-    async def opened(pilot: Pilot[Any]) -> None:
+    async def show_coming(pilot: Pilot[Any]) -> None:
         await pilot.press("d")
         if name == "calls":
             await until(pilot, waits(pilot, RunTools))
@@ -769,5 +770,5 @@ def test_how_what_comes_looks(
         screen(pilot).coming = "+31 chars 1.5 s"
         await pilot.pause()
 
-    assert snap_compare(live(tooled(fake, tmp_path)), run_before=opened, terminal_size=size)
+    assert snap_compare(live(start_with_tools(fake, tmp_path)), run_before=show_coming, terminal_size=size)
     held.go.set()

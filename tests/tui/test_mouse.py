@@ -26,7 +26,7 @@ AppOn = Callable[..., LoopInspector]
 SCREENS = {"session": "", "policies": "p", "providers": "P", "tune": "u"}
 
 
-async def opened(pilot: Pilot[Any], *keys: str) -> None:
+async def open_screen(pilot: Pilot[Any], *keys: str) -> None:
     """Another screen, once it is drawn and nothing runs."""
     for key in keys:
         await pilot.press(key)
@@ -34,7 +34,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.pause()
 
 
-async def clicked(pilot: Pilot[Any], words: str) -> None:
+async def click_words(pilot: Pilot[Any], words: str) -> None:
     """A click on the first place of the screen where these words stand."""
     y = next(at for at, row in enumerate(screen_rows(pilot.app)) if words in row)
     await pilot.click(offset=(screen_rows(pilot.app)[y].index(words), y))
@@ -45,9 +45,9 @@ async def clicked(pilot: Pilot[Any], words: str) -> None:
 @pytest.mark.parametrize("keys", SCREENS.values(), ids=SCREENS)
 async def test_a_key_at_the_foot_is_clicked(app_on: AppOn, keys: str, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
-        await opened(pilot, *keys)
+        await open_screen(pilot, *keys)
         below = pilot.app.screen
-        await clicked(pilot, "? help")
+        await click_words(pilot, "? help")
         assert isinstance(pilot.app.screen, HelpScreen)
         await pilot.press("escape")
         assert pilot.app.screen is below
@@ -56,14 +56,14 @@ async def test_a_key_at_the_foot_is_clicked(app_on: AppOn, keys: str, size: tupl
 async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn) -> None:
     async with app_on(as_table=True, begins=None).run_test(size=(80, 24)) as pilot:
         assert isinstance(pilot.app.screen, TurnsScreen)
-        await clicked(pilot, "? help")
+        await click_words(pilot, "? help")
         assert isinstance(pilot.app.screen, HelpScreen)
 
 
 @pytest.mark.parametrize("keys", [*SCREENS.values(), "?"], ids=[*SCREENS, "help"])
 async def test_the_wheel_scrolls_each_pane_under_it_and_no_other(app_on: AppOn, keys: str) -> None:
     async with app_on().run_test(size=(120, 15)) as pilot:
-        await opened(pilot, *keys)
+        await open_screen(pilot, *keys)
         if keys == SCREENS["tune"]:
             await pilot.press("g")  # the best cell, at which it opens, stands at the foot of the map
         await check_wheel(pilot)
@@ -84,7 +84,7 @@ async def test_the_wheel_scrolls_the_table_of_turns(tmp_path: Path) -> None:
 ])
 async def test_a_row_of_a_list_over_the_screen_is_clicked(app_on: AppOn, keys: tuple[str, ...], over: type) -> None:
     async with app_on().run_test(size=(120, 35)) as pilot:
-        await opened(pilot, *keys)
+        await open_screen(pilot, *keys)
         assert isinstance(pilot.app.screen, over)
         listed = pilot.app.focused
         before = listed.cursor
@@ -96,7 +96,7 @@ async def test_a_row_of_a_list_over_the_screen_is_clicked(app_on: AppOn, keys: t
 
 async def test_a_field_of_the_form_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=(120, 45)) as pilot:
-        await opened(pilot, "e")
+        await open_screen(pilot, "e")
         first = pilot.app.focused
         other = next(each for each in pilot.app.screen.focus_chain if each is not first)
         await pilot.click(other)
@@ -109,8 +109,8 @@ async def test_a_field_of_the_form_is_clicked(app_on: AppOn) -> None:
 ])
 async def test_a_key_in_the_note_of_a_form_is_clicked(app_on: AppOn, keys: str, words: str, after: str) -> None:
     async with app_on().run_test(size=(120, 45)) as pilot:
-        await opened(pilot, *keys)
-        await clicked(pilot, words)
+        await open_screen(pilot, *keys)
+        await click_words(pilot, words)
         await until(pilot, lambda: type(pilot.app.screen).__name__ == after)
 
 
@@ -129,12 +129,12 @@ async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
 
 async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
-        await opened(pilot, "5")
-        await clicked(pilot, "v changes")
+        await open_screen(pilot, "5")
+        await click_words(pilot, "v changes")
         assert "Request of response" in "\n".join(screen_rows(pilot.app))
-        await opened(pilot, "n")
+        await open_screen(pilot, "n")
         assert "nothing was searched yet: / searches" in screen_rows(pilot.app)[-1]
-        await clicked(pilot, "/ searches")
+        await click_words(pilot, "/ searches")
         await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))
 
 
@@ -147,7 +147,7 @@ async def test_the_keys_of_a_line_at_the_foot_are_clicked(
 ) -> None:
     async with app_on().run_test(size=(width, 30)) as pilot:
         for key in keys:
-            await opened(pilot, key)
+            await open_screen(pilot, key)
         assert isinstance(pilot.app.screen, Prompt)
         await pilot.click(offset=(screen_rows(pilot.app)[-1].rindex(word), 29))
         await pilot.pause()
@@ -160,7 +160,7 @@ async def test_a_note_names_only_keys_that_the_box_has(app_on: AppOn, keys: str)
     entries = [entry([user("Write it.")], stream("Half", "length", 64))]
     async with app_on(entries).run_test(size=(120, 40)) as pilot:
         for key in keys.replace("ENTER", "\n"):
-            await opened(pilot, "enter" if key == "\n" else key)
+            await open_screen(pilot, "enter" if key == "\n" else key)
         screen = pilot.app.screen
         assert isinstance(screen, Dialog)
         named = [key_of(span.text) for note in screen.query(KeyNote) for span in note.line if span.role is Tone.PRESS]

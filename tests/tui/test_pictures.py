@@ -37,13 +37,13 @@ PICTURES = {
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
-    async def pressed(pilot: Pilot[Any]) -> None:
+    async def press_keys(pilot: Pilot[Any]) -> None:
         await pilot.press(*PICTURES[name])
         if name == "limits":  # its preview comes once no key has come for a moment
             await until(pilot, lambda: "a value is invalid" in page(pilot.app))
         await pilot.pause()
 
-    assert snap_compare(app_on(), run_before=pressed, terminal_size=size)
+    assert snap_compare(app_on(), run_before=press_keys, terminal_size=size)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30), (160, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -69,11 +69,11 @@ TABLES = {
 def test_a_table(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
     key, then = TABLES[name]
 
-    async def opened(pilot: Pilot[Any]) -> None:
+    async def open_table(pilot: Pilot[Any]) -> None:
         await pilot.press(key)
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         await pilot.press(*then)
         await pilot.pause()
 
-    assert snap_compare(app_on(), run_before=opened, terminal_size=size)
+    assert snap_compare(app_on(), run_before=open_table, terminal_size=size)

@@ -48,7 +48,7 @@ FIRST = ["limit", "limit", "limit", "lost text", "lost text", "lost text", "lost
 SECOND = ["held", "held", "held", "stuck", "ran cut", "ran cut", "held"]
 
 
-async def opened(pilot: Pilot[Any]) -> PolicyTable:
+async def open_matrix(pilot: Pilot[Any]) -> PolicyTable:
     """The matrix, once it is made."""
     await pilot.press("p")
     await pilot.app.workers.wait_for_complete()
@@ -59,7 +59,7 @@ async def opened(pilot: Pilot[Any]) -> PolicyTable:
 
 async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert cells.matrix is not None
         assert [[cell.decision.short for cell in row] for row in cells.matrix.rows] == [FIRST, SECOND]
         rows = screen_rows(pilot.app)
@@ -74,7 +74,7 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
                                              (80, "2 turns under 7 policies")])
 async def test_policies_that_have_no_room_are_counted(app_on: AppOn, width: int, said: str) -> None:
     async with app_on().run_test(size=(width, 24)) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         head = screen_rows(pilot.app)[0]
         assert said in head
         assert ("← →" in head) is (width == 60)
@@ -85,7 +85,7 @@ async def test_policies_that_have_no_room_are_counted(app_on: AppOn, width: int,
 ])
 async def test_a_cell_says_whose_policy_it_is(app_on: AppOn, rights: int, whose: str) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         await pilot.press(*["l"] * rights)
         assert f"policy         {whose}" in page(pilot.app)
 
@@ -93,7 +93,7 @@ async def test_a_cell_says_whose_policy_it_is(app_on: AppOn, rights: int, whose:
 async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=LARGE) as pilot:
         await pilot.press("e", "1", "enter")
-        await opened(pilot)
+        await open_matrix(pilot)
         assert "1 turn under 7 policies" in page(pilot.app)
         assert "0 of 1 turn, by the verdict of each" in view_text(pilot.app)
         assert "retry_limit after 1 continuation\n" in view_text(pilot.app)
@@ -102,7 +102,7 @@ async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
 async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppOn) -> None:
     """They are wrapped to their width, which the scroll bar beside them does not change."""
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         detail = pilot.app.screen.query_one("#detail", TextView)
         bars = set()
         for key in ("j", "l", "tab", "tab", "k"):
@@ -120,7 +120,7 @@ async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Pat
         Path(path).write_text(json.dumps({"log": {"entries": [cut]}}))
     app = LoopInspector(paths, opened_already=load(paths, ReadingOptions()))
     async with app.run_test(size=LARGE) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert screen_rows(app)[1].split()[:2] == ["turn", "file"]
         assert [row.split()[:2] for row in screen_rows(app)[2:4]] == [["1", "first.har"], ["2", "second.har"]]
         assert "file           turn 1 of first.har" in page(app)
@@ -133,7 +133,7 @@ async def test_it_opens_at_the_turn_of_the_session_if_policies_differ_there(app_
     async with app_on().run_test(size=SMALL) as pilot:
         for turn in (1, 2):
             await pilot.press(":", *f"turn {turn}", "enter")
-            cells = await opened(pilot)
+            cells = await open_matrix(pilot)
             assert cells.here == (turn - 1, 0)
             await pilot.press("escape")
 
@@ -163,7 +163,7 @@ async def test_it_opens_at_the_turn_of_the_row_that_the_cursor_is_at_in_a_table(
 
 async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         for keys, here in (
             ("l", (0, 1)), ("right", (0, 2)), ("h", (0, 1)), ("left", (0, 0)), ("left", (0, 0)), ("j", (1, 0)),
             ("down", (1, 0)), ("k", (0, 0)), ("end", (1, 0)), ("home", (0, 0)), ("G", (1, 0)), ("g", (0, 0)),
@@ -183,7 +183,7 @@ async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: 
 
 async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         for key, here in (("}", (0, 3)), ("}", (0, 4)), ("{", (0, 3)), ("{", (0, 3))):
             await pilot.press(key)
             assert cells.here == here
@@ -192,7 +192,7 @@ async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
 
 async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         rows = screen_rows(pilot.app)
         x, y = rows[4].index("stuck"), 4
         await pilot.click(offset=(x + 2, y))
@@ -210,7 +210,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
     app_on: AppOn, size: tuple[int, int],
 ) -> None:
     async with app_on().run_test(size=size) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         matrix = cells.matrix
         assert matrix is not None
         assert (", 0 complete under strict" in screen_rows(pilot.app)[0]) is (size == LARGE)
@@ -232,7 +232,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         await pilot.press("o")
         assert screen.run.name == "original"
         # The same cell again is the same run.
-        await opened(pilot)
+        await open_matrix(pilot)
         await pilot.press("j", "l", "l", "l", "l", "enter")
         assert len(screen.runs.every) == 2
         assert screen.runs.index == 1
@@ -240,7 +240,7 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
 
 async def test_the_cell_of_strict_is_the_run_itself(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         await pilot.press("j", "enter")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
@@ -252,7 +252,7 @@ async def test_the_cell_of_strict_is_the_run_itself(app_on: AppOn) -> None:
 async def test_the_limits_of_the_run_hold_in_the_matrix(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.press("e", "5", "enter")
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert cells.matrix is not None
         assert (cells.matrix.rows[0][0].decision.short, cells.matrix.rows[0][0].continuations) == ("continued", 5)
         assert "run attempts=5" in page(pilot.app)
@@ -265,7 +265,7 @@ async def test_the_copied_command_prints_the_same_matrix(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         await pilot.press("y")
         words = split(pilot.app.clipboard)
         assert words[:2] == ["inspector", "policies"]
@@ -290,7 +290,7 @@ def test_a_simulated_matrix_says_so(tmp_path: Path) -> None:
 
 async def test_search_finds_cells_and_marks_them(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         await pilot.press("n")
         assert "nothing was searched yet" in page(pilot.app)
         await pilot.press("/", *"ran", "enter")
@@ -305,7 +305,7 @@ async def test_search_finds_cells_and_marks_them(app_on: AppOn) -> None:
 
 async def test_tab_goes_to_the_cells_text_and_back(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         await pilot.press("down", "tab")
         text = pilot.app.screen.query_one(TextView)
         assert text.has_focus
@@ -319,7 +319,7 @@ async def test_tab_goes_to_the_cells_text_and_back(app_on: AppOn) -> None:
 async def test_back_leads_to_the_session_as_it_was(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.press("space")
-        await opened(pilot)
+        await open_matrix(pilot)
         await pilot.press("escape")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
@@ -328,7 +328,7 @@ async def test_back_leads_to_the_session_as_it_was(app_on: AppOn) -> None:
 
 async def test_a_narrow_screen_shows_the_policies_around_the_cursor(app_on: AppOn) -> None:
     async with app_on().run_test(size=(60, 15)) as pilot:
-        await opened(pilot)
+        await open_matrix(pilot)
         assert "botnexus" not in screen_rows(pilot.app)[1]
         await pilot.press(*["l"] * 6)
         assert "botnexus" in screen_rows(pilot.app)[1]
@@ -343,7 +343,7 @@ async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> Non
         rows = view_text(pilot.app).split("\n")
         assert "Policies by turns" in "\n".join(line for line in rows if line.startswith("p "))
         await pilot.press("escape")
-        await opened(pilot)
+        await open_matrix(pilot)
         assert "enter open" in screen_rows(pilot.app)[-1]
         await pilot.press("?")
         assert "The next cell in which a policy does something else than strict" in view_text(pilot.app)
@@ -352,7 +352,7 @@ async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> Non
 @pytest.mark.parametrize("plain", [False, True])
 async def test_hostile_words_are_inert(app_on: AppOn, plain: bool) -> None:
     async with app_on(hostile(), plain=plain).run_test(size=LARGE) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert cells.matrix is not None
         assert any("\x1b" in cell.why for row in cells.matrix.rows for cell in row)
         for _ in range(cells.count):
@@ -383,7 +383,7 @@ async def test_a_session_without_turns_says_so() -> None:
 async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
     asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(60)]
     async with app_on([*asks, *cut_text()]).run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert (cells.count, cells.here) == (2, (60, 0)), "it opens at the first turn in which the policies differ"
         assert " 1–60   60 turns in which all policies agree  finished 60" in page(pilot.app)
         await pilot.press("e")
@@ -399,7 +399,7 @@ async def test_a_long_session_is_scrolled_to_the_cell(app_on: AppOn) -> None:
 async def test_turns_in_which_all_agree_are_one_line_that_unfolds(app_on: AppOn) -> None:
     asks = [entry([user(f"Question {n}.")], body(assistant("An answer."), "stop", 4)) for n in range(9)]
     async with app_on([*asks, *cut_text()]).run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         await pilot.press("g")
         assert "turns 1 to 9 under all policies" in view_text(pilot.app)
         assert "complete       9 of 9" in view_text(pilot.app)
@@ -424,7 +424,7 @@ async def test_a_run_that_parts_from_a_later_step_is_laid_out_from_the_first(app
         assert isinstance(screen, SessionScreen)
         screen.branches.branch({"continuation_max_attempts": "1"}, 5)
         assert screen.run.view.replay.since == 5
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert ", from the first step on" in screen_rows(pilot.app)[0]
         await pilot.press(*["l"] * 3, "enter")
         assert cells.matrix is not None
@@ -438,7 +438,7 @@ async def test_a_simulated_run_opens_its_cells_simulated(tmp_path: Path) -> None
     smaller = ReadingOptions(settings=Settings(simulate=True, max_tokens=32))
     app = LoopInspector([path], opened_already=load([path], smaller))
     async with app.run_test(size=SMALL) as pilot:
-        cells = await opened(pilot)
+        cells = await open_matrix(pilot)
         assert screen_rows(app)[0].rstrip().endswith("SIMULATED")
         await pilot.press("y", *["l"] * 3, "enter")
         words = split(app.clipboard)

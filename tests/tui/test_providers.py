@@ -35,7 +35,7 @@ AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)
 
 
-class Shown(LoopInspector):
+class ProvidersApp(LoopInspector):
     """The app on this screen alone."""
 
     CSS_PATH = str(Path(entry.__file__).with_name("app.tcss"))
@@ -44,7 +44,7 @@ class Shown(LoopInspector):
         return ProvidersScreen(Settings())
 
 
-async def settled(pilot: Pilot[Any]) -> DialectTable:
+async def settled_rows(pilot: Pilot[Any]) -> DialectTable:
     """The rows, once they are the answer to what was asked last."""
     screen = pilot.app.screen
     assert isinstance(screen, ProvidersScreen)
@@ -64,8 +64,8 @@ def chosen(rows: DialectTable) -> str:
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, int]) -> None:
-    async with Shown().run_test(size=size) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=size) as pilot:
+        rows = await settled_rows(pilot)
         entries = [each for each in rows.list_lines if not isinstance(each, str)]
         assert sum(1 + len(entry.equal_rows) for entry in entries) == len(DIALECTS)
         shown = screen_rows(pilot.app)
@@ -81,8 +81,8 @@ async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, in
 
 
 async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         dialects = sum(map(rows.selectable, range(rows.count)))
         assert f"▔1 of {dialects}▔" in page(pilot.app), "headings do not count"
         assert chosen(rows) == "openai_chat/openai"
@@ -114,12 +114,12 @@ async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
 
 async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_dialect() -> None:
     names = list(SCENARIOS)
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         await pilot.press("j", "j")
         for key, number in (("right", 1), ("l", 2), ("left", 1), ("h", 0), ("left", 12), ("right", 0)):
             await pilot.press(key)
-            await settled(pilot)
+            await settled_rows(pilot)
             scenario = SCENARIOS[names[number]]
             assert screen_rows(pilot.app)[0].split()[:2] == [scenario.name, f"{number + 1}/13"]
             assert scenario.name in view_text(pilot.app)
@@ -128,34 +128,34 @@ async def test_left_and_right_change_the_scenario_and_the_cursor_stays_on_its_di
 
 
 async def test_s_chooses_a_scenario_by_its_title() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        await settled_rows(pilot)
         await pilot.press("s")
         assert isinstance(pilot.app.screen, Choose)
         assert "thinking takes the whole budget" in page(pilot.app)
         await pilot.press("down", "down", "down", "down", "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         assert screen_rows(pilot.app)[0].split()[0] == "thinking"
         await pilot.press("s", "escape")
         assert screen_rows(pilot.app)[0].split()[0] == "thinking"
 
 
 async def test_the_budget_is_changed_and_all_run_again() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         for key, budget in (("minus", 28), ("plus", 32), ("equals_sign", 36)):
             await pilot.press(key)
-            await settled(pilot)
+            await settled_rows(pilot)
             assert f"{budget} tokens" in screen_rows(pilot.app)[0]
             assert rows.current_entry is not None
             assert rows.current_entry.row.play.budget == budget
         # The answer is 53 tokens long: 27 characters of text, and 11 and 170 of the call.
         await pilot.press(":", *"256", "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         assert "call-cut, budget 256 tokens" in view_text(pilot.app)
         assert "run calls" in page(pilot.app)
         await pilot.press(":", "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         assert "32 tokens" in screen_rows(pilot.app)[0]
         for wrong in ("0", "-5", "x", "99999999999", "0000005" + "0" * 12):
             await pilot.press(":", *wrong, "enter")
@@ -165,7 +165,7 @@ async def test_the_budget_is_changed_and_all_run_again() -> None:
             await pilot.press("escape")
             assert "32 tokens" in screen_rows(pilot.app)[0]
         await pilot.press(":", *"more", "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         assert "36 tokens" in screen_rows(pilot.app)[0], "the name of a key's action, as after a colon elsewhere"
 
 
@@ -181,8 +181,8 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
 
     monkeypatch.setattr(TableQuery, "rows", slowly)
     answers_may_come.set()
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         answers_may_come.clear()
         await pilot.press(*["plus"] * 8)
         assert "64 tokens" in screen_rows(pilot.app)[0]
@@ -191,7 +191,7 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
         assert isinstance(pilot.app.screen, ProvidersScreen)
         assert "the dialects are still being run" in page(pilot.app)
         answers_may_come.set()
-        await settled(pilot)
+        await settled_rows(pilot)
         assert rows.current_entry is not None
         assert rows.current_entry.row.play.budget == 64
         # One at a time: 36 was being worked out, and what was passed over meanwhile was never asked.
@@ -201,27 +201,27 @@ async def test_keys_that_come_faster_than_the_rows_end_with_the_last_one(monkeyp
 async def test_moves_before_there_are_rows_are_made_once_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, answers_may_come = TableQuery.rows, threading.Event()
     monkeypatch.setattr(TableQuery, "rows", lambda query: answers_may_come.wait(60) and plain(query))
-    async with Shown().run_test(size=SMALL) as pilot:
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
         await pilot.press("down", "down", "down", "up")
         answers_may_come.set()
-        late = (await settled(pilot)).cursor
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+        late = (await settled_rows(pilot)).cursor
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         first = rows.cursor
         await pilot.press("down", "down")
         assert first < rows.cursor == late
 
 
 async def test_a_policy_is_chosen_and_decides() -> None:
-    async with Shown().run_test(size=LARGE) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=LARGE) as pilot:
+        await settled_rows(pilot)
         await pilot.press("p")
         assert "Zoo Code" in page(pilot.app)
         listed = pilot.app.screen
         assert isinstance(listed, Choose)
         place = [word for word, _ in listed._words.shown].index("pi-presence")
         await pilot.press(*["down"] * place, "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         assert "what a loop does (policy pi-presence): " in page(pilot.app)
         assert "run held call" in page(pilot.app)
         await pilot.press("y")
@@ -229,8 +229,8 @@ async def test_a_policy_is_chosen_and_decides() -> None:
 
 
 async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         folded = rows.count
         await pilot.press("e")
         apis = len({dialect.api for dialect in DIALECTS})
@@ -244,8 +244,8 @@ async def test_e_unfolds_rows_that_say_the_same_and_folds_them_again() -> None:
 
 
 async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path) -> None:
-    async with Shown().run_test(size=LARGE) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=LARGE) as pilot:
+        await settled_rows(pilot)
         await pilot.press("j", "j", "enter")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
@@ -265,14 +265,14 @@ async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path)
         assert pilot.app.clipboard == f"{first} && {second.replace('replay', 'policies')}"
         await pilot.press("escape", "escape")
         assert isinstance(pilot.app.screen, ProvidersScreen)
-        assert chosen(await settled(pilot)) == "openai_chat/vllm"
+        assert chosen(await settled_rows(pilot)) == "openai_chat/vllm"
 
 
 async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) -> None:
     from inspector.export import FORMS
 
-    async with Shown().run_test(size=LARGE) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=LARGE) as pilot:
+        await settled_rows(pilot)
         await pilot.press("j", "j", "enter", "space")
         screen = pilot.app.screen
         assert isinstance(screen, SessionScreen)
@@ -286,8 +286,8 @@ async def test_a_session_of_a_row_can_be_exported_in_every_form(tmp_path: Path) 
 
 
 async def test_a_click_chooses_a_row_and_a_second_one_opens_it() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         y = next(at for at, row in enumerate(screen_rows(pilot.app)) if "generic+leak" in row)
         await pilot.click(offset=(20, y))
         assert chosen(rows) == "openai_chat/generic+leak"
@@ -298,10 +298,10 @@ async def test_a_click_chooses_a_row_and_a_second_one_opens_it() -> None:
 
 
 async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         await pilot.press("s", *["down"] * list(SCENARIOS).index("paused"), "enter")
-        await settled(pilot)
+        await settled_rows(pilot)
         await pilot.press("/", *"nothing is known", "enter")
         assert "nothing is known of how it says so" in view_text(pilot.app)
         await pilot.press("enter")
@@ -311,8 +311,8 @@ async def test_a_dialect_that_says_nothing_opens_nothing() -> None:
 
 
 async def test_search_goes_round_the_rows() -> None:
-    async with Shown().run_test(size=SMALL) as pilot:
-        rows = await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        rows = await settled_rows(pilot)
         await pilot.press("/", *"markup", "enter")
         found = [chosen(rows)]
         for _ in range(3):
@@ -329,10 +329,10 @@ async def test_the_table_is_written_as_the_command_prints_it(
 ) -> None:
     monkeypatch.setenv("LOOP_INSPECTOR_CONFIG", "")
     monkeypatch.chdir(tmp_path)
-    async with Shown().run_test(size=SMALL) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
+        await settled_rows(pilot)
         await pilot.press("e", "minus")
-        await settled(pilot)
+        await settled_rows(pilot)
         await pilot.press("y", "x", "ctrl+u", *"out", "enter")
         words = split(pilot.app.clipboard)
         assert words == ["inspector", "providers", "call-cut", "--budget", "28", "--policy", "strict", "--each"]
@@ -347,14 +347,14 @@ async def test_the_table_is_written_as_the_command_prints_it(
 async def test_it_opens_from_a_session_and_from_the_table_of_turns(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.press("P")
-        await settled(pilot)
+        await settled_rows(pilot)
         await pilot.press("q")
         assert isinstance(pilot.app.screen, SessionScreen)
     app = LoopInspector()
     async with app.run_test(size=SMALL) as pilot:
         assert isinstance(app.screen, TurnsScreen)
         await pilot.press("P")
-        await settled(pilot)
+        await settled_rows(pilot)
         await pilot.press("escape")
         assert isinstance(app.screen, TurnsScreen)
 
@@ -367,26 +367,26 @@ async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyP
         return plain(self)
 
     monkeypatch.setattr(TableQuery, "rows", slowly)
-    async with Shown().run_test(size=SMALL) as pilot:
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
         assert "every dialect is run" in page(pilot.app)
         await pilot.press("j", "k", "G", "enter", "e", "y", "n", "/", "x", "enter", "tab", "tab")
-        rows = await settled(pilot)
+        rows = await settled_rows(pilot)
         assert rows.count == len(DIALECTS) + len({dialect.api for dialect in DIALECTS})
 
 
 @pytest.mark.parametrize("size", [(60, 15), SMALL, LARGE])
 async def test_ascii_is_ascii_in_every_scenario(size: tuple[int, int]) -> None:
-    async with Shown(plain=True).run_test(size=size) as pilot:
+    async with ProvidersApp(plain=True).run_test(size=size) as pilot:
         for _ in range(len(SCENARIOS)):
-            await settled(pilot)
+            await settled_rows(pilot)
             assert [row for row in screen_rows(pilot.app) if not row.isascii()] == []
             assert all(len(row) == size[0] for row in screen_rows(pilot.app))
             await pilot.press("right")
 
 
 async def test_the_columns_follow_the_width() -> None:
-    async with Shown().run_test(size=LARGE) as pilot:
-        await settled(pilot)
+    async with ProvidersApp().run_test(size=LARGE) as pilot:
+        await settled_rows(pilot)
         assert "seen by" in page(pilot.app)
         await pilot.resize_terminal(*SMALL)
         await pilot.pause()

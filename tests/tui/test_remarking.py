@@ -24,7 +24,7 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
     return screen
 
 
-def listed(pilot: Pilot[Any]) -> list[str]:
+def step_rows(pilot: Pilot[Any]) -> list[str]:
     steps = session(pilot).query_one(StepList)
     return [line for line in (screen_rows(pilot.app)[steps.region.y + row][: steps.region.width]
                               for row in range(steps.region.height)) if line.strip(" │┃▕▏▐")]
@@ -36,8 +36,8 @@ async def test_a_filter_keeps_what_matches_and_says_how_much(app_on: AppOn) -> N
         screen = session(pilot)
         kept = [i for i, step in enumerate(screen.run.view.steps) if step.state.value == "ContinuePending"]
         assert len(kept) == 5  # four of our machine, and one where the recorded agent went on
-        assert sum("ContinuePending" in line for line in listed(pilot)) == 5
-        assert not any("EvaluateStop" in line for line in listed(pilot))
+        assert sum("ContinuePending" in line for line in step_rows(pilot)) == 5
+        assert not any("EvaluateStop" in line for line in step_rows(pilot))
         assert "state:ContinuePending: 5 steps" in page(pilot.app)
         # The cursor goes to the first that is kept, and moves among those only.
         assert screen.step == kept[0]
@@ -55,9 +55,9 @@ async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(app_o
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("f", *"held")
         await until(pilot, lambda: "of 28 steps" in page(pilot.app))
-        assert not any("ContinuePending" in line for line in listed(pilot))
+        assert not any("ContinuePending" in line for line in step_rows(pilot))
         await pilot.press("escape")
-        assert any("ContinuePending" in line for line in listed(pilot))
+        assert any("ContinuePending" in line for line in step_rows(pilot))
         assert session(pilot).filtered == ""
 
 
@@ -65,7 +65,7 @@ async def test_a_wrong_filter_is_told_with_its_column_and_changes_nothing(app_on
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("f", *"stop>3", "enter")
         assert "column 5: stop is a word, not a number" in page(pilot.app)
-        assert any("ContinuePending" in line for line in listed(pilot))
+        assert any("ContinuePending" in line for line in step_rows(pilot))
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen)
 
@@ -75,14 +75,14 @@ async def test_an_empty_filter_shows_all_again(app_on: AppOn) -> None:
         await pilot.press("f", *"held", "enter")
         await pilot.press("f", *["backspace"] * 4, "enter")
         assert "all steps are shown" in page(pilot.app)
-        assert any("ContinuePending" in line for line in listed(pilot))
+        assert any("ContinuePending" in line for line in step_rows(pilot))
 
 
 async def test_a_filter_that_finds_nothing_leaves_the_list(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("f", *"tool:nobody", "enter")
         assert "0 of 28 steps: nothing matches" in page(pilot.app)
-        assert any("ContinuePending" in line for line in listed(pilot))
+        assert any("ContinuePending" in line for line in step_rows(pilot))
 
 
 async def test_a_filter_stays_over_another_run(app_on: AppOn) -> None:
@@ -90,7 +90,7 @@ async def test_a_filter_stays_over_another_run(app_on: AppOn) -> None:
         await pilot.press("f", *"state:ContinuePending", "enter", "e", "5", "enter")
         screen = session(pilot)
         assert len(screen.run.view.steps) != 28
-        assert sum("ContinuePending" in line for line in listed(pilot)) == sum(
+        assert sum("ContinuePending" in line for line in step_rows(pilot)) == sum(
             step.state.value == "ContinuePending" for step in screen.run.view.steps)
         assert screen.filtered.startswith("state:ContinuePending: ")
 
@@ -141,7 +141,7 @@ async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None
 async def test_marks_are_set_seen_and_gone_to(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "space", "m")
-        assert any("▶◆ 3" in line for line in listed(pilot))
+        assert any("▶◆ 3" in line for line in step_rows(pilot))
         await pilot.press(*["space"] * 4, "m", "g", "apostrophe")
         assert session(pilot).step == 2
         await pilot.press("apostrophe")
@@ -157,7 +157,7 @@ async def test_marks_are_set_seen_and_gone_to(app_on: AppOn) -> None:
 async def test_a_note_stands_beside_its_step(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("semicolon", *"look [b]here", "enter")
-        assert any("✎ look [b]here" in line for line in listed(pilot))
+        assert any("✎ look [b]here" in line for line in step_rows(pilot))
         await pilot.press("space")
         assert page(pilot.app).count("look [b]here") == 1
         await pilot.press("backspace")
@@ -197,11 +197,11 @@ async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(
         await pilot.press("m")
         assert "not kept: " in page(pilot.app)
         assert "cannot be written" in page(pilot.app)
-        (marked,) = [line for line in listed(pilot) if "◆" in line]
+        (marked,) = [line for line in step_rows(pilot) if "◆" in line]
         assert "not kept" in marked
         await pilot.press("space", "semicolon", "x", "enter")
         assert "not kept: " in page(pilot.app)
-        assert sum("not kept" in line for line in listed(pilot)) == 2
+        assert sum("not kept" in line for line in step_rows(pilot)) == 2
 
 
 async def test_a_mark_that_is_kept_later_is_shown_as_kept(
@@ -213,9 +213,9 @@ async def test_a_mark_that_is_kept_later_is_shown_as_kept(
     async with app_on().run_test(size=THREE) as pilot:
         await store_open(pilot)
         await pilot.press("m")
-        assert any("not kept" in line for line in listed(pilot))
+        assert any("not kept" in line for line in step_rows(pilot))
         data.unlink()
         await pilot.press("m")
         await pilot.press("m")
-        assert not any("not kept" in line for line in listed(pilot))
-        assert any("◆" in line for line in listed(pilot))
+        assert not any("not kept" in line for line in step_rows(pilot))
+        assert any("◆" in line for line in step_rows(pilot))

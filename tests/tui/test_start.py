@@ -84,7 +84,7 @@ async def test_without_colour_every_state_keeps_its_word(app_on: AppOn, monkeypa
         await pilot.press("]", "space", "4")
         strips = pilot.app.screen._compositor.render_strips()
         filters = [each for each in pilot.app._filters if each.enabled]
-        painted = [segment for strip in strips for segment in _filtered(list(strip), filters)]
+        painted = [segment for strip in strips for segment in _apply(list(strip), filters)]
         colours = [colour for segment in painted if segment.style
                    for colour in (segment.style.color, segment.style.bgcolor) if colour is not None and colour.triplet]
         assert colours
@@ -94,7 +94,7 @@ async def test_without_colour_every_state_keeps_its_word(app_on: AppOn, monkeypa
             assert word in shown
 
 
-def _filtered(segments: list[Segment], filters: list[LineFilter]) -> list[Segment]:
+def _apply(segments: list[Segment], filters: list[LineFilter]) -> list[Segment]:
     for each in filters:
         segments = each.apply(segments, Color(0, 0, 0))
     return segments

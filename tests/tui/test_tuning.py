@@ -49,7 +49,7 @@ SMALL, WIDE = (80, 24), (160, 45)
 BOTH = pytest.mark.parametrize("size", [SMALL, WIDE], ids=["small", "wide"])
 
 
-async def settled(pilot: Pilot[Any]) -> TuneScreen:
+async def settle(pilot: Pilot[Any]) -> TuneScreen:
     """The screen when its grid has run."""
     screen = pilot.app.screen
     assert isinstance(screen, TuneScreen)
@@ -84,7 +84,7 @@ async def test_the_map_of_many_turns_is_prepared_behind_a_note(
         await until(pilot, lambda: len(made) == 2)
         assert [type(screen) for screen in pilot.app.screen_stack].count(TuneScreen) == 1
         assert "preparing" not in session.note
-        await settled(pilot)
+        await settle(pilot)
         await pilot.press("escape")
         go.clear()
         session.branches._table = None
@@ -101,20 +101,20 @@ def test_a_blank_grid_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(measure.total(empty) == [0] * empty.grid.size for measure in MEASURES.values())
 
 
-async def opened(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
+async def open_tune(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
     """The screen over all turns of the session at hand, with these axes."""
     await pilot.app.workers.wait_for_complete()  # what was kept of the session is read
     await pilot.press("u")
-    screen = await settled(pilot)
+    screen = await settle(pilot)
     screen._to_turn(0)
     screen._map.cell = next(iter(screen.table.best()), 0)
     if axes:
         screen._axes(axes)
-        await settled(pilot)
+        await settle(pilot)
     return screen
 
 
-async def typed(pilot: Pilot[Any], text: str) -> None:
+async def type_line(pilot: Pilot[Any], text: str) -> None:
     """Something else in the line that asks."""
     pilot.app.screen.query_one(Input).value = text
     await pilot.press("enter")
@@ -131,7 +131,7 @@ async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
 ) -> None:
     """Turn 1 was cut five times at 64 tokens under a cap of 256: five continuations, 5 times 64 and the last 20."""
     async with app_on().run_test(size=size) as pilot:
-        screen = await opened(pilot, "attempts=4,5 tokens=128,1000")
+        screen = await open_tune(pilot, "attempts=4,5 tokens=128,1000")
         shown = page(pilot.app)
         told = ("1 OF 2 CAN COMPLETE, 1 unknown fewest output tokens 404 with up to 5 continuations and up to 1,000 "
                 "tokens of continuations: from the recording")
@@ -156,7 +156,7 @@ async def test_it_opens_on_the_turn_at_the_cursor_also_where_it_was_open_before(
         second = next(step for step in range(len(view.steps)) if view.replay.turn_at(step) == 1)
         session.go(second, "")
         await pilot.press("u")
-        await settled(pilot)
+        await settle(pilot)
         assert "turn 2 of 2" in page(pilot.app)
         assert "NOT KNOWN TO COMPLETE" in page(pilot.app), "it is shown although it completes nowhere"
         await pilot.press("[", "q", "u")
@@ -172,7 +172,7 @@ async def test_it_opens_on_the_turn_at_hand_where_not_every_turn_completes(app_o
     async with app_on().run_test(size=SMALL) as pilot:
         await pilot.app.workers.wait_for_complete()
         await pilot.press("u")
-        await settled(pilot)
+        await settle(pilot)
         shown = page(pilot.app)
         assert "turn 1 of 2" in shown
         assert "▾◀" in shown, "the best cell has the mark of a turn that completes"
@@ -184,12 +184,12 @@ async def test_where_nothing_completes_it_opens_on_the_cell_that_the_conclusion_
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter", "u")
-        screen = await settled(pilot)
+        screen = await settle(pilot)
         assert "NOT KNOWN TO COMPLETE  the recording ends first" in page(pilot.app)
         assert values(screen) == (0, 40), "the smallest limits that end like the largest: with 20 it is a guess"
         screen._to_turn(0)
         screen._axes("attempts=0 max_tokens=8,9")
-        await settled(pilot)
+        await settle(pilot)
         await pilot.pause()
         assert "NONE COMPLETES" in page(pilot.app)
         assert values(screen) == (0, 9), "for all turns, the largest"
@@ -206,7 +206,7 @@ def test_where_nothing_completes_the_cursor_begins_where_the_call_comes_whole() 
 
 async def test_simulated_cells_say_so_in_the_map_in_the_cell_and_in_the_head(app_on: AppOn) -> None:
     async with app_on().run_test(size=WIDE) as pilot:
-        await opened(pilot, "attempts=0..6 max_tokens=32,256")
+        await open_tune(pilot, "attempts=0..6 max_tokens=32,256")
         shown = page(pilot.app)
         assert "0/2~" in shown
         assert "~ SIMULATED" in shown
@@ -217,7 +217,7 @@ async def test_simulated_cells_say_so_in_the_map_in_the_cell_and_in_the_head(app
 
 async def test_arrows_and_letters_move_among_the_cells(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1..9 tokens=1,2,3")
+        screen = await open_tune(pilot, "attempts=1..9 tokens=1,2,3")
         for key, wanted in (("g", (1, 1)), ("l", (1, 2)), ("right", (1, 3)), ("l", (1, 3)), ("j", (2, 3)),
                             ("down", (3, 3)), ("h", (3, 2)), ("left", (3, 1)), ("k", (2, 1)), ("up", (1, 1)),
                             ("up", (1, 1)), ("G", (9, 3)), ("home", (1, 1)), ("end", (9, 3)), ("pageup", (1, 3)),
@@ -230,7 +230,7 @@ async def test_arrows_and_letters_move_among_the_cells(app_on: AppOn) -> None:
 
 async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1..40 tokens=1..30")
+        screen = await open_tune(pilot, "attempts=1..40 tokens=1..30")
         for keys in (["g"], ["pagedown"], ["l"] * 9, ["j"] * 9, ["G"], ["k"] * 11, ["pageup"]):
             await pilot.press(*keys)
             await pilot.pause()
@@ -247,7 +247,7 @@ async def test_the_cursor_is_always_in_sight_under_its_heading(app_on: AppOn) ->
 
 async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1..3 tokens=1..30")
+        screen = await open_tune(pilot, "attempts=1..3 tokens=1..30")
         await pilot.press("g")
         heading = next(row for row in screen_rows(pilot.app) if row.split()[:1] == ["attempts"])
         assert heading.split()[1] == "1"
@@ -274,7 +274,7 @@ async def test_columns_that_do_not_fit_are_scrolled_to_under_fixed_names(app_on:
 async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(app_on: AppOn) -> None:
     """In the map of one turn each cell has a word, and only five of seven columns fit in 80."""
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=0..2 max_tokens=64,128,256,340,512,1024,recorded")
+        screen = await open_tune(pilot, "attempts=0..2 max_tokens=64,128,256,340,512,1024,recorded")
         await pilot.press("]", "g")
         await pilot.pause()
         rows = screen_rows(pilot.app)
@@ -291,7 +291,7 @@ async def test_no_column_is_cut_at_the_edge_and_no_heading_hidden_by_its_mark(ap
 
 async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=0,1")
+        await open_tune(pilot, "attempts=0,1")
         await pilot.press("]", "]")
         shown = " ".join(page(pilot.app).split())
         assert "NOT KNOWN TO COMPLETE the recording ends first: what would be asked next was never recorded" in shown
@@ -301,7 +301,7 @@ async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
 
 async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=0..5")
+        await open_tune(pilot, "attempts=0..5")
         assert "[outcome]" in page(pilot.app)
         await pilot.press("v")
         assert "[spend]" in page(pilot.app)
@@ -321,7 +321,7 @@ async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
 
 async def test_brackets_and_a_number_choose_a_turn_or_all(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=4,5")
+        await open_tune(pilot, "attempts=4,5")
         await pilot.press("]")
         assert "turn 1 of 2" in page(pilot.app)
         assert "COMPLETES  fewest output tokens 340 with up to 5 continuations: from" in page(pilot.app)
@@ -361,7 +361,7 @@ async def test_how_far_to_trust_a_turn_that_is_shown_alone_is_told_of_it_alone()
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter", "!", "u")
-        screen = await settled(pilot)
+        screen = await settle(pilot)
         for turn, told in (
             (1, "of turn 1: RECORDED in 14 cells · SIMULATED in 35"),
             (2, "of turn 2: RECORDED in 35 cells · SIMULATED in 14 · the recording ends first in 42: their spend is a "
@@ -378,7 +378,7 @@ async def test_how_far_to_trust_a_turn_that_is_shown_alone_is_told_of_it_alone()
 
 async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot)
+        screen = await open_tune(pilot)
         await pilot.press("e")
         assert isinstance(pilot.app.screen, AxesPrompt)
         assert "attempts=0..6 max_tokens=64,128,256,340,512,1024,recorded" in page(pilot.app)
@@ -388,29 +388,29 @@ async def test_axes_are_edited_and_a_mistake_stands_beside_them(app_on: AppOn) -
         assert "✖ continuation_max_attempts: '3..1' begins above its end" in page(pilot.app)
         await pilot.press("enter")
         assert isinstance(pilot.app.screen, AxesPrompt), "what cannot be read is not handed over"
-        await typed(pilot, "attempts=4..5 tokens=9,99")
-        await settled(pilot)
+        await type_line(pilot, "attempts=4..5 tokens=9,99")
+        await settle(pilot)
         assert screen.table.grid.size == 4
         assert screen.table.grid.base.simulate is False
         assert "4 cells · 2 turns" in page(pilot.app)
         await pilot.press("e", "ctrl+u", "enter")
-        await settled(pilot)
+        await settle(pilot)
         assert screen.table.grid.size == 49, "an empty line is the default"
 
 
 async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> None:
     async with app_on().run_test(size=WIDE) as pilot:
-        screen = await opened(pilot, "attempts=4,5 max_tokens=64,256")
+        screen = await open_tune(pilot, "attempts=4,5 max_tokens=64,256")
         assert screen.table.grid.base.simulate is True
         await pilot.press("s")
-        await settled(pilot)
+        await settle(pilot)
         assert screen.table.grid.base.simulate is False
         assert "RECORDED in 4" in page(pilot.app)
         assert "simulation off: recorded answers only" in page(pilot.app)
         await pilot.press("v")
         assert re.search(r"\[spend\].*simulation off", page(pilot.app)), "the head says it as long as it is so"
         await pilot.press("s")
-        await settled(pilot)
+        await settle(pilot)
         assert "simulation on: what was not recorded is simulated" in page(pilot.app)
         assert re.search(r"\[spend\].*simulation on", page(pilot.app))
         assert screen.table.grid.base.simulate is True
@@ -418,7 +418,7 @@ async def test_s_keeps_to_the_recording_and_simulates_again(app_on: AppOn) -> No
 
 async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=0..6")
+        screen = await open_tune(pilot, "attempts=0..6")
         await pilot.press("g", "b")
         assert values(screen) == (5,)
         assert "fewest output tokens: attempts=5" in page(pilot.app)
@@ -432,7 +432,7 @@ async def test_b_goes_to_the_smallest_budget(app_on: AppOn) -> None:
 async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) -> None:
     """Turn 1 holds 5 times 64 tokens and 20: without a continuation it takes 340 at once; turn 2 never completes."""
     async with app_on().run_test(size=WIDE) as pilot:
-        await opened(pilot, "attempts=0 max_tokens=64,1000")
+        await open_tune(pilot, "attempts=0 max_tokens=64,1000")
         assert ("1 OF 2 CAN COMPLETE, 1 unknown smallest max_tokens 340 with no continuations (in column 1,000): a "
                 "guess · fewest output tokens 340 with max_tokens 340 and no continuations (in column 1,000): a "
                 "guess") in " ".join(
@@ -444,7 +444,7 @@ async def test_what_is_enough_for_all_turns_is_told_to_the_token(app_on: AppOn) 
 
 async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_back(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1,5")
+        screen = await open_tune(pilot, "attempts=1,5")
         wanted = screen.table.grid.settings(1)
         await pilot.press("G", "enter")
         await pilot.pause()
@@ -476,7 +476,7 @@ async def test_enter_opens_the_cell_as_a_run_where_it_first_differs_and_u_comes_
 async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: AppOn) -> None:
     """Turn 1 needs 340 tokens at once, between the columns of 64 and 1,000."""
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=0 max_tokens=64,1000")
+        screen = await open_tune(pilot, "attempts=0 max_tokens=64,1000")
         await pilot.press("g", "b")
         named = "attempts=0, max_tokens=340"
         assert f"smallest max_tokens and fewest output tokens: {named}" in page(pilot.app)
@@ -501,7 +501,7 @@ async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: App
 
 async def test_enter_stays_with_the_turn_that_the_grid_shows(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "max_tokens=16,60")
+        await open_tune(pilot, "max_tokens=16,60")
         for keys, turn in (("]]", 2), ("[", 1)):
             await pilot.press(*keys, "g", "enter")
             await pilot.pause()
@@ -513,7 +513,7 @@ async def test_enter_stays_with_the_turn_that_the_grid_shows(app_on: AppOn) -> N
             assert f"turn {turn} of 2 · SIMULATED" in page(pilot.app)
             assert "step RECORDED" in page(pilot.app), "the request was recorded; the answer to it is simulated"
             await pilot.press("u")
-        await opened(pilot, "attempts=1,5")
+        await open_tune(pilot, "attempts=1,5")
         await pilot.press(":", "2", "enter", "g", "enter")
         await pilot.pause()
         session = pilot.app.screen
@@ -525,7 +525,7 @@ async def test_enter_stays_with_the_turn_that_the_grid_shows(app_on: AppOn) -> N
 
 async def test_a_simulated_cell_opens_as_a_simulated_run(app_on: AppOn) -> None:
     async with app_on().run_test(size=WIDE) as pilot:
-        screen = await opened(pilot, "max_tokens=40")
+        screen = await open_tune(pilot, "max_tokens=40")
         await pilot.press("enter")
         await pilot.pause()
         session = pilot.app.screen
@@ -538,7 +538,7 @@ async def test_a_simulated_cell_opens_as_a_simulated_run(app_on: AppOn) -> None:
 
 async def test_a_cell_that_changes_nothing_says_so(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "max_resumes=10")
+        await open_tune(pilot, "max_resumes=10")
         await pilot.press("enter")
         await pilot.pause()
         assert "nothing differs" in page(pilot.app)
@@ -550,7 +550,7 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
         session = pilot.app.screen
         assert isinstance(session, SessionScreen)
         assert session.runs.index == 1
-        screen = await opened(pilot, "max_resumes=3,10")
+        screen = await open_tune(pilot, "max_resumes=3,10")
         assert screen.table.base == session.run.view.replay.settings
         assert "run attempts=5" in page(pilot.app)
         assert "1 OF 2 CAN COMPLETE" in page(pilot.app)
@@ -562,7 +562,7 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
 @BOTH
 async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on().run_test(size=size) as pilot:
-        screen = await opened(pilot, "attempts=1,5 tokens=128,1000")
+        screen = await open_tune(pilot, "attempts=1,5 tokens=128,1000")
         rows = screen_rows(pilot.app)
         y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
         x = rows[y].index("0/2", rows[y].index("0/2") + 3)
@@ -579,7 +579,7 @@ async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[i
 
 async def test_the_key_bar_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=1,5")
+        await open_tune(pilot, "attempts=1,5")
         row = screen_rows(pilot.app)[-1]
         await pilot.click(offset=(row.index("v measure") + 1, 23))
         assert "[spend]" in page(pilot.app)
@@ -597,7 +597,7 @@ class Slow:
     def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.TunedGrid:
         questions = 0
 
-        def stopped() -> bool:
+        def should_stop() -> bool:
             nonlocal questions
             questions += 1
             while questions == 3 and not cancelled() and not self.go.is_set():
@@ -605,7 +605,7 @@ class Slow:
                 time.sleep(0.005)
             return bool(cancelled())
 
-        made = grids.tune(case, grid, jobs=1, progress=progress, cancelled=stopped)
+        made = grids.tune(case, grid, jobs=1, progress=progress, cancelled=should_stop)
         self.ended.set()
         return made
 
@@ -617,7 +617,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     return made
 
 
-async def begun(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
+async def begin(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
     await pilot.press("u")
     while not slow.waits.is_set():
         await pilot.pause(0.005)
@@ -651,7 +651,7 @@ async def test_the_map_is_shown_while_values_between_its_columns_are_searched(
         await pilot.press("l")
         assert screen.running
         go.set()
-        await settled(pilot)
+        await settle(pilot)
         assert screen.table.marks(short=False) == shown
         assert LEAST_CAP_MARK in page(pilot.app)
         assert screen.table.cell == 1, "the operator moved the cursor"
@@ -664,14 +664,14 @@ async def test_stopping_shows_what_was_done_and_says_so(
 ) -> None:
     """Six budgets (340 is five cut answers of 64 tokens and one of 20) and the recorded ones, for two turns."""
     async with app_on().run_test(size=size) as pilot:
-        screen = await begun(pilot, slow)
+        screen = await begin(pilot, slow)
         assert screen.running
         assert "RUNNING" in page(pilot.app)
         assert "2 of 14 parts" in page(pilot.app)
         assert text_of(screen.table.head(80, (2, 14), stopping=True)[1]).startswith("STOPPING")
         assert text_of(screen.table.head(80, (14, 14))[1]).startswith("SEARCHING"), "what is left is no part"
         await pilot.press(key)
-        await settled(pilot)
+        await settle(pilot)
         shown = page(pilot.app)
         assert "STOPPED  2 of 14 parts were run, the rest is blank  r runs it again" in shown
         assert screen.table.tuning.cancelled
@@ -681,7 +681,7 @@ async def test_stopping_shows_what_was_done_and_says_so(
         assert "not run" in page(pilot.app)
         slow.go.set()
         await pilot.press("r")
-        await settled(pilot)
+        await settle(pilot)
         assert "STOPPED" not in page(pilot.app)
         assert not screen.table.tuning.cancelled
         await pilot.press("escape")
@@ -699,7 +699,7 @@ async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: App
         assert "RUNNING" in page(pilot.app)
         assert "STOPPING" not in page(pilot.app)
         await pilot.press("escape")
-        await settled(pilot)
+        await settle(pilot)
         assert "STOPPED  2 of 14 parts" in page(pilot.app)
 
 
@@ -707,7 +707,7 @@ async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: App
 async def test_what_a_key_says_about_a_running_grid_ends_with_the_run(app_on: AppOn, slow: Slow, key: str) -> None:
     """The note stood on, although nothing ran any more, and `b` did nothing for who had moved the cursor."""
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await begun(pilot, slow)
+        screen = await begin(pilot, slow)
         await pilot.press("j", key)
         assert "stops it" in screen.note
         slow.go.set()
@@ -719,7 +719,7 @@ async def test_what_a_key_says_about_a_running_grid_ends_with_the_run(app_on: Ap
 
 async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await begun(pilot, slow)
+        screen = await begin(pilot, slow)
         await pilot.press("j", "l", "v", "]")
         assert values(screen) == (1, 128)
         assert "[spend]" in page(pilot.app)
@@ -734,16 +734,16 @@ async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> Non
         assert "Stop the run" in page(pilot.app)
         await pilot.press("escape")
         slow.go.set()
-        await settled(pilot)
+        await settle(pilot)
         assert values(screen) == (1, 128), "the cursor was moved, so it stays"
 
 
 async def test_other_axes_stop_the_run_that_goes_on(app_on: AppOn, slow: Slow) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await begun(pilot, slow)
+        screen = await begin(pilot, slow)
         await pilot.press("e")
-        await typed(pilot, "attempts=1")
-        await settled(pilot)
+        await type_line(pilot, "attempts=1")
+        await settle(pilot)
         assert screen.table.grid.size == 1
         assert not screen.table.tuning.cancelled
         assert slow.ended.wait(5)
@@ -752,10 +752,10 @@ async def test_other_axes_stop_the_run_that_goes_on(app_on: AppOn, slow: Slow) -
 @pytest.mark.parametrize("keys", [("q",), ("escape", "escape"), ("ctrl+q",), ("j", "enter")])
 async def test_leaving_stops_the_run(app_on: AppOn, slow: Slow, keys: tuple[str, ...]) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await begun(pilot, slow)
+        await begin(pilot, slow)
         await pilot.press(keys[0])
         if len(keys) > 1 and keys[0] == "escape":
-            await settled(pilot)
+            await settle(pilot)
         await pilot.press(*keys[1:])
         await pilot.pause()
     assert slow.ended.wait(5)
@@ -763,22 +763,22 @@ async def test_leaving_stops_the_run(app_on: AppOn, slow: Slow, keys: tuple[str,
 
 async def test_what_was_left_while_it_ran_is_run_when_it_is_opened_again(app_on: AppOn, slow: Slow) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await begun(pilot, slow)
+        await begin(pilot, slow)
         await pilot.press("q")
         slow.go.set()
         await pilot.press("u")
-        screen = await settled(pilot)
+        screen = await settle(pilot)
         assert not screen.table.tuning.cancelled
 
 
 async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot)
+        screen = await open_tune(pilot)
         alone = screen.table.tuning
         monkeypatch.setattr(grids, "ALONE", 0.0)
         monkeypatch.setattr(grids, "cores", lambda: 2)
         await pilot.press("r")
-        await settled(pilot)
+        await settle(pilot)
         assert screen.table.tuning is not alone
         assert [[turn.end(cell) for cell in range(42)] for turn in screen.table.tuning.turns] == [
             [turn.end(cell) for cell in range(42)] for turn in alone.turns]
@@ -789,7 +789,7 @@ async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytes
 
 async def test_y_copies_the_command_of_the_grid_and_shift_y_that_of_the_cell(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await opened(pilot, "attempts=1..3 tokens=128,1000")
+        screen = await open_tune(pilot, "attempts=1..3 tokens=128,1000")
         path = screen.table.paths[0]
         await pilot.press("v", "y")
         assert "copied" in page(pilot.app)
@@ -803,11 +803,11 @@ async def test_y_copies_the_command_of_the_grid_and_shift_y_that_of_the_cell(app
 
 async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: AppOn, tmp_path: Path) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=1,5")
+        await open_tune(pilot, "attempts=1,5")
         folder = tmp_path / "out"
         for keys in (("enter",), ("j", "enter"), ("enter",)):
             await pilot.press("x", *keys)
-            await typed(pilot, str(folder))
+            await type_line(pilot, str(folder))
             assert "written" in page(pilot.app)
         assert sorted(each.name for each in folder.iterdir()) == [
             "story-har-tune-2.csv", "story-har-tune.csv", "story-har-tune.json"]
@@ -824,9 +824,9 @@ async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: 
 async def test_a_folder_that_cannot_be_written_is_a_sentence(app_on: AppOn, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with app_on().run_test(size=WIDE) as pilot:
-        await opened(pilot, "attempts=1")
+        await open_tune(pilot, "attempts=1")
         await pilot.press("x", "enter")
-        await typed(pilot, str(tmp_path / "file" / "in"))
+        await type_line(pilot, str(tmp_path / "file" / "in"))
         assert "not written" in page(pilot.app)
 
 
@@ -840,7 +840,7 @@ async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
     table = TuningTable(open_case(open_paths([str(path)])), Settings(), "", "original", False)
     async with LoopInspector().run_test(size=SMALL) as pilot:
         await pilot.app.push_screen(TuneScreen(table))
-        await settled(pilot)
+        await settle(pilot)
         assert "NOTHING TO TUNE  no LLM traffic was found" in page(pilot.app)
         await pilot.press("]")
         assert "there is no turn" in page(pilot.app)
@@ -851,7 +851,7 @@ async def test_an_empty_session_has_nothing_to_tune(tmp_path: Path) -> None:
 
 async def test_one_turn_is_told_as_one(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=SMALL) as pilot:
-        await opened(pilot, "attempts=4,5")
+        await open_tune(pilot, "attempts=4,5")
         shown = page(pilot.app)
         assert "COMPLETES  fewest output tokens 340 with up to 5 continuations: from" in shown
         assert "turn 1 of 1" in shown
@@ -865,7 +865,7 @@ async def test_many_turns_are_cut_short_and_one_is_looked_at_alone(
 ) -> None:
     monkeypatch.setattr("inspector.tui.tuning_table.MOST_LISTED", 1)
     async with app_on().run_test(size=WIDE) as pilot:
-        await opened(pilot, "attempts=4,5")
+        await open_tune(pilot, "attempts=4,5")
         assert page(pilot.app).count("1 turn more, one at a time") == 2
 
 
@@ -878,7 +878,7 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
     case = replace(case, recording=case.recording._replace(turns=turns))
     app = LoopInspector([str(path)], opened_already=session_of(case, [str(path)]), plain=plain)
     async with app.run_test(size=size) as pilot:
-        await opened(pilot, "attempts=0,1 max_tokens=8,64")
+        await open_tune(pilot, "attempts=0,1 max_tokens=8,64")
         for key in ("v", "]", "v", "]", "v", "j", "tab", "G", "tab", "e", "x", "escape", ":", "escape", "?", "escape"):
             await pilot.press(key)
             assert commands_in(screen_rows(pilot.app)) == set(), key
@@ -889,7 +889,7 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
 async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
     for size, wanted in ((SMALL, ["cell", "map"]), (WIDE, ["cell", "answers", "map"])):
         async with app_on().run_test(size=size) as pilot:
-            await opened(pilot, "attempts=1")
+            await open_tune(pilot, "attempts=1")
             found = []
             for _ in wanted:
                 await pilot.press("tab")
@@ -900,7 +900,7 @@ async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (109, 30), (110, 30), (160, 45)])
 async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[int, int]) -> None:
     async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=size) as pilot:
-        await opened(pilot)
+        await open_tune(pilot)
         shown = page(pilot.app)
         for said in ("Tune", "1 OF 2 CAN COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
             assert said in shown, said
@@ -912,7 +912,7 @@ async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[
 
 async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_it(app_on: AppOn) -> None:
     async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=(60, 20)) as pilot:
-        screen = await opened(pilot)
+        screen = await open_tune(pilot)
         assert screen._cell.content_size.height >= 3
         assert "✓ complete  ■ incomplete" not in page(pilot.app)
         await pilot.press("tab")
@@ -926,7 +926,7 @@ async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_
 @pytest.mark.parametrize("width", range(70, 131, 10))
 async def test_no_row_of_the_legend_ends_at_a_mark_or_begins_with_a_blank(app_on: AppOn, width: int) -> None:
     async with app_on().run_test(size=(width, 40)) as pilot:
-        screen = await opened(pilot)
+        screen = await open_tune(pilot)
         legend = screen.query_one("#legend")
         rows = [text_of(row) for row in legend.make(legend.size.width)]
         assert len(rows) > 1
@@ -1047,7 +1047,7 @@ async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough
     app = LoopInspector([path])
     async with app.run_test(size=(120, 35)) as pilot:
         await pilot.pause()
-        await opened(pilot, "attempts=0..3 max_tokens=15,30,60,120,240")
+        await open_tune(pilot, "attempts=0..3 max_tokens=15,30,60,120,240")
         heading = next(row for row in screen_rows(app) if row.split()[:1] == ["attempts"])
         assert ">" not in heading
         assert "■ repairs~" in page(app)

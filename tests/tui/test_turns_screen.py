@@ -489,7 +489,7 @@ async def test_a_file_without_a_byte_is_called_empty(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def resumed(tmp_path: Path) -> Path:
+def resumed_folder(tmp_path: Path) -> Path:
     """A folder with a session and one that was resumed from it."""
     common = (prompt("say hello"), block(text("Hello."), stop="end_turn"), prompt("go on"),
               block(text("On."), "msg_02", stop="end_turn"))
@@ -498,8 +498,10 @@ def resumed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(resumed: Path) -> None:
-    app = LoopInspector([str(resumed)])
+async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those_that_it_copied(
+    resumed_folder: Path
+) -> None:
+    app = LoopInspector([str(resumed_folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         assert [(row.file.rpartition("/")[2], row.number) for row in listed_rows(listed)] == [
@@ -519,8 +521,10 @@ async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those
 
 @pytest.mark.parametrize(("number", "says"), [
     (2, "turn 2: it is a copy, listed with b-first.jsonl"), (4, "no row of this session has it")])
-async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(resumed: Path, number: int, says: str) -> None:
-    app = LoopInspector([str(resumed)])
+async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(
+    resumed_folder: Path, number: int, says: str
+) -> None:
+    app = LoopInspector([str(resumed_folder)])
     async with app.run_test(size=SIZE) as pilot:
         assert (await read(app, pilot)).current_row.copied == 2
         await pilot.press(":", *f"turn {number}", "enter")
@@ -530,12 +534,12 @@ async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(resumed: P
 
 @pytest.mark.parametrize(("number", "turn"), [(1, 1), (2, 2), (3, 0)])
 async def test_a_view_over_all_begins_at_the_row_although_the_original_of_its_session_was_not_read(
-    resumed: Path, number: int, turn: int
+    resumed_folder: Path, number: int, turn: int
 ) -> None:
-    app = LoopInspector([str(resumed)])
+    app = LoopInspector([str(resumed_folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
-        listed.set_rows(str(resumed / "b-first.jsonl"), [])  # as after reading was stopped
+        listed.set_rows(str(resumed_folder / "b-first.jsonl"), [])  # as after reading was stopped
         listed.relist()
         listed.choose(next(at for at, row in enumerate(listed_rows(listed)) if row.number == number))
         await pilot.press("p")

@@ -22,13 +22,13 @@ def records(events: list[Event], limits: Limits | None = None, **more: Any) -> l
     return list(drive(events, limits, **more).records)
 
 
-def named(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def records_named(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [record for record in found if record["event"] == name]
 
 
 def test_every_response_is_observed() -> None:
     """ZeroClaw RFI 2309: provider, model, normalized reason, raw reason, turn id, iteration."""
-    found = named("stop_reason_observed", records([CALL, TEXT, END]))
+    found = records_named("stop_reason_observed", records([CALL, TEXT, END]))
     assert found[0] == {
         "event": "stop_reason_observed", "turn_id": "t1", "provider": "somebody", "model": "m-1",
         "normalized_reason": "tool_call", "raw_reason": "tool_calls", "iteration": 1,
@@ -39,15 +39,15 @@ def test_every_response_is_observed() -> None:
 
 
 def test_the_observed_reason_is_the_effective_one_beside_the_raw_word() -> None:
-    (found,) = named("stop_reason_observed", records([answer(Stop.TOOL_CALL, call(CUT))])[:1])
+    (found,) = records_named("stop_reason_observed", records([answer(Stop.TOOL_CALL, call(CUT))])[:1])
     assert (found["normalized_reason"], found["raw_reason"]) == ("max_tokens", "tool_calls")
-    (absent,) = named("stop_reason_observed", records([answer(Stop.INTERRUPTED, "x")]))
+    (absent,) = records_named("stop_reason_observed", records([answer(Stop.INTERRUPTED, "x")]))
     assert absent["raw_reason"] is None
 
 
 def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
     """ZeroClaw RFI 2309: attempt index, cumulative output tokens and chars, budget remaining."""
-    found = named("continuation_attempt", records([TEXT, MORE, END]))
+    found = records_named("continuation_attempt", records([TEXT, MORE, END]))
     assert found[0] == {
         "event": "continuation_attempt", "turn_id": "t1", "provider": "somebody", "model": "m-1", "attempt": 1,
         "cumulative_output_tokens": 100, "cumulative_output_chars": 15,
@@ -55,7 +55,7 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
         "attempts_remaining": 2, "tokens_remaining": 300, "chars_remaining": 119_985,
     }
     assert [(r["attempt"], r["cumulative_output_tokens"], r["attempts_remaining"]) for r in found[1:]] == [(2, 150, 1)]
-    unbounded = named("continuation_attempt", records([TEXT, END], request=with_cap(REQUEST, None)))
+    unbounded = records_named("continuation_attempt", records([TEXT, END], request=with_cap(REQUEST, None)))
     assert unbounded[0]["tokens_remaining"] is None
 
 
@@ -73,7 +73,7 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
 def test_the_end_of_a_cut_turn_is_told(
     events: list[Event], limits: dict[str, Any], terminal: str, attempts: int
 ) -> None:
-    (found,) = named("continuation_terminated", records(events, Limits(**limits)))
+    (found,) = records_named("continuation_terminated", records(events, Limits(**limits)))
     assert found == {
         "event": "continuation_terminated", "turn_id": "t1", "provider": "somebody", "model": "m-1",
         "terminal_reason": terminal, "attempts": attempts,
@@ -84,7 +84,7 @@ def test_the_end_of_a_cut_turn_is_told(
     [END], [CALL, END], [PAUSED, END], [ABC["safety"]], [ABC["error"]], [ABC["operator"]],
 ])
 def test_a_turn_that_was_never_cut_ends_without_that_event(events: list[Event]) -> None:
-    assert named("continuation_terminated", records(events)) == []
+    assert records_named("continuation_terminated", records(events)) == []
 
 
 # -- repairs ---------------------------------------------------------------------------------------------------------
@@ -101,23 +101,24 @@ def repair(issue: str, attempted: bool, succeeded: bool, attempt: int) -> dict[s
 
 def test_a_repair_that_succeeded() -> None:
     """ZeroClaw RFI 2309: parse issue type, repair attempted, success or failure."""
-    assert named("tool_payload_repair", records([ONLY_CUT, CALL, END])) == [repair("cut", True, True, 1)]
+    assert records_named("tool_payload_repair", records([ONLY_CUT, CALL, END])) == [repair("cut", True, True, 1)]
 
 
 def test_a_repair_that_failed_and_one_that_was_not_attempted() -> None:
-    assert named("tool_payload_repair", records([ONLY_CUT, END])) == [repair("cut", True, False, 1)]
+    assert records_named("tool_payload_repair", records([ONLY_CUT, END])) == [repair("cut", True, False, 1)]
     none = Limits(continuation_tool_repair_attempts=0)
-    assert named("tool_payload_repair", records([ONLY_CUT], none)) == [repair("cut", False, False, 0)]
+    assert records_named("tool_payload_repair", records([ONLY_CUT], none)) == [repair("cut", False, False, 0)]
 
 
 def test_each_attempt_of_several_is_told_once() -> None:
     twice = Limits(continuation_tool_repair_attempts=2)
-    found = named("tool_payload_repair", records([ONLY_CUT, ONLY_CUT, CALL, END], twice))
+    found = records_named("tool_payload_repair", records([ONLY_CUT, ONLY_CUT, CALL, END], twice))
     assert found == [repair("cut", True, False, 1), repair("cut", True, True, 2)]
 
 
 def test_a_repair_that_pauses_is_not_decided_yet() -> None:
-    assert named("tool_payload_repair", records([ONLY_CUT, PAUSED, CALL, END])) == [repair("cut", True, True, 1)]
+    assert records_named("tool_payload_repair", records([ONLY_CUT, PAUSED, CALL, END])) == [repair("cut", True, True,
+                                                                                                   1)]
 
 
 @pytest.mark.parametrize(("event", "issue"), [
@@ -131,7 +132,7 @@ def test_a_repair_that_pauses_is_not_decided_yet() -> None:
     (answer(Stop.MAX_TOKENS, call(), tokens=100), "complete"),
 ])
 def test_what_was_wrong_with_the_payload_is_named(event: Event, issue: str) -> None:
-    assert named("tool_payload_repair", records([event, CALL, END]))[0] == repair(issue, True, True, 1)
+    assert records_named("tool_payload_repair", records([event, CALL, END]))[0] == repair(issue, True, True, 1)
 
 
 # -- form ------------------------------------------------------------------------------------------------------------

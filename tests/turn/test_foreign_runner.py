@@ -43,7 +43,7 @@ class Foreign(ScriptedSource):
         return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ran") for v in effect.released))
 
 
-def ran(policy: str, word: Stop, *calls: ToolCall) -> Foreign:
+def run_foreign(policy: str, word: Stop, *calls: ToolCall) -> Foreign:
     source = Foreign(answer(word, "text", *calls), answer(Stop.END_TURN, "end"))
     source.history = last(drive([], policy=POLICIES[policy], source=source)).history
     return source
@@ -54,7 +54,7 @@ def ran(policy: str, word: Stop, *calls: ToolCall) -> Foreign:
 def test_no_held_call_runs(policy: str, hazard: str) -> None:
     for word in WORDS:
         for calls in ((HELD[hazard],), (call(), HELD[hazard]), (HELD[hazard], call())):
-            found = ran(policy, word, *calls).calls
+            found = run_foreign(policy, word, *calls).calls
             assert HELD[hazard] not in found, (word, calls)
             if hazard != "phantom":
                 assert not found, (word, calls)  # a batch of which one is held is one unfinished batch
@@ -63,15 +63,15 @@ def test_no_held_call_runs(policy: str, hazard: str) -> None:
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_no_whole_call_runs_under_a_word_that_does_not_authorise_it(policy: str) -> None:
     for word in WORDS:
-        found = ran(policy, word, call()).calls
+        found = run_foreign(policy, word, call()).calls
         assert word in (Stop.TOOL_CALL, Stop.END_TURN) or not found, word
-    assert ran(policy, Stop.TOOL_CALL, call()).calls == [call()]
+    assert run_foreign(policy, Stop.TOOL_CALL, call()).calls == [call()]
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_refused_call_does_not_run_and_is_answered_with_its_error(policy: str) -> None:
     for calls in ((call(), REFUSED), (REFUSED, call())):
-        source = ran(policy, Stop.TOOL_CALL, *calls)
+        source = run_foreign(policy, Stop.TOOL_CALL, *calls)
         assert source.calls == [call()]
         (results,) = [message.results for message in source.history if message.results]
         assert [(part.call_id, part.text == "ran", part.is_error) for part in results] == [

@@ -43,7 +43,7 @@ def weather(place: Place, day: date, unit: Literal["C", "F"] = "C", *, hours: li
     return {"city": place.city, "country": place.country, "year": day.year, "unit": unit, "hours": hours}
 
 
-def answered(arguments: dict[str, Any]) -> tuple[str, bool]:
+def call_answer(arguments: dict[str, Any]) -> tuple[str, bool]:
     """What the model reads of a call that the gate released."""
     _, runs = declare([weather])
     call = ToolCall("c1", "weather", json.dumps(arguments), True)
@@ -64,7 +64,7 @@ def test_the_declaration_is_the_signature_and_the_docstring() -> None:
 
 
 def test_the_function_gets_what_its_annotations_say() -> None:
-    text, failed = answered({"place": {"city": "Oslo"}, "day": "2026-11-22", "hours": [6, 12]})
+    text, failed = call_answer({"place": {"city": "Oslo"}, "day": "2026-11-22", "hours": [6, 12]})
     assert not failed
     assert text == '{"city": "Oslo", "country": "NO", "year": 2026, "unit": "C", "hours": [6, 12]}'
 
@@ -84,7 +84,7 @@ def test_a_partial_under_a_name_is_a_tool() -> None:
 
 
 def test_the_model_is_told_which_argument_is_no_such_value() -> None:
-    text, failed = answered({"place": {"city": "Oslo"}, "day": "soon"})
+    text, failed = call_answer({"place": {"city": "Oslo"}, "day": "soon"})
     assert failed
     assert text.startswith("Failed: day: ")
     assert "\n" not in text
@@ -197,7 +197,7 @@ def test_a_member_that_a_dataclass_lacks_is_refused_and_not_dropped() -> None:
     (tool,), _ = declare([weather])
     unknown = {"place": {"city": "Oslo", "contry": "SE"}, "day": "2026-11-22"}
     assert any("contry" in problem for problem in schema_problems(tool, unknown))
-    text, failed = answered(unknown)
+    text, failed = call_answer(unknown)
     assert failed
     assert text == "Failed: place: Additional properties are not allowed ('contry' was unexpected)"
 
@@ -233,7 +233,7 @@ class Colour(Enum):
     FIRST = 1
 
 
-def ran(kind: Any, value: Any) -> tuple[str, bool, tuple[str, ...]]:
+def tool_answer(kind: Any, value: Any) -> tuple[str, bool, tuple[str, ...]]:
     """What a tool with a parameter of this kind answers for a value, whether it failed, and what the gate says."""
     def take(given: Any) -> str:
         return f"ran: {given!r}"
@@ -264,7 +264,7 @@ def ran(kind: Any, value: Any) -> tuple[str, bool, tuple[str, ...]]:
     (Literal[1, 2], True, "given: "), (timedelta, 90, "given: "), (str, 3, "given: "),
 ])
 def test_what_does_not_fit_the_annotation_is_refused_with_its_place(kind: Any, value: Any, place: str) -> None:
-    text, failed, problems = ran(kind, value)
+    text, failed, problems = tool_answer(kind, value)
     assert failed
     assert text.startswith(f"Failed: {place}")
     assert problems, "the gate refuses it too"
@@ -279,7 +279,7 @@ def test_what_does_not_fit_the_annotation_is_refused_with_its_place(kind: Any, v
     (ByName, {"a": {"most": 2}}, ByName({"a": Limit(most=2)})),
 ])
 def test_the_same_value_in_the_spelling_of_json_is_taken(kind: Any, value: Any, made: Any) -> None:
-    assert ran(kind, value) == (f"ran: {made!r}", False, ())
+    assert tool_answer(kind, value) == (f"ran: {made!r}", False, ())
 
 
 @pytest.mark.parametrize("text", [

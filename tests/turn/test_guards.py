@@ -52,10 +52,10 @@ def play(case: str, policy: Policy = STRICT) -> tuple[list[str | None], list[str
 
     source = Live([CASES[case], *AFTERWARDS])
     trace = run("t", REQUEST, source, Plan(Limits(), policy))
-    return ran, persisted(trace)
+    return ran, stored_arguments(trace)
 
 
-def persisted(trace: Trace) -> list[str | None]:
+def stored_arguments(trace: Trace) -> list[str | None]:
     found: list[str | None] = []
     for step in trace.steps:
         sent = [message for effect in step.effects if isinstance(effect, Send) for message in effect.new_messages]
@@ -63,14 +63,14 @@ def persisted(trace: Trace) -> list[str | None]:
     return found + [made.arguments for message in final_history(trace.steps[-1].turn) for made in message.tool_calls]
 
 
-def released(
+def open_gate(
     calls: Sequence[ToolCall], judged: Judgement, tools: Sequence[Tool] = (), choice: str | None = None
 ) -> tuple[Verdict, ...]:
     """A gate that lets everything pass."""
     return tuple(Verdict(each, Admission.READY, "open", "") for each in calls)
 
 
-def kept(response: ChatResponse, *_: Any, **__: Any) -> Message:
+def keep_all(response: ChatResponse, *_: Any, **__: Any) -> Message:
     """A projection that keeps everything."""
     return Message(Role.ASSISTANT, response.parts)
 
@@ -80,13 +80,13 @@ BELIEVES_PRESENCE = replace(STRICT, name="presence", signals=PRESENCE_SIGNALS)
 
 def without_the_gate(monkeypatch: pytest.MonkeyPatch) -> Policy:
     """Dispatch on presence alone, as before BotNexus PR 1676's fix."""
-    monkeypatch.setattr(costs, "admit_all", released)
+    monkeypatch.setattr(costs, "admit_all", open_gate)
     return BELIEVES_PRESENCE
 
 
 def without_the_projection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "assistant_message", kept)
-    monkeypatch.setattr(history, "echo_message", lambda *given: (kept(*given), ""))
+    monkeypatch.setattr(history, "assistant_message", keep_all)
+    monkeypatch.setattr(history, "echo_message", lambda *given: (keep_all(*given), ""))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -114,7 +114,7 @@ def test_without_the_gate_still_nothing_is_kept(case: str, monkeypatch: pytest.M
 def test_the_gate_itself_is_double(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdicts alone that release everything, or signals alone that go by presence, do not run a held call."""
     assert play(case, BELIEVES_PRESENCE)[0] == []
-    monkeypatch.setattr(costs, "admit_all", released)
+    monkeypatch.setattr(costs, "admit_all", open_gate)
     ran, _ = play(case)
     assert ran == []
 

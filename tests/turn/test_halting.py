@@ -214,7 +214,7 @@ def reads(trace: Trace) -> int:
     return sum(step.previous_state is not None and step.state is State.EVALUATE_STOP for step in trace.steps)
 
 
-def varied(names: list[str]) -> list[Event]:
+def vary(names: list[str]) -> list[Event]:
     """The script, with texts that differ from each other."""
     made: list[Event] = []
     for number, name in enumerate(names):
@@ -226,7 +226,7 @@ def varied(names: list[str]) -> list[Event]:
     return made
 
 
-def moved(step: Step) -> StepIdentity:
+def step_identity(step: Step) -> StepIdentity:
     """What makes two steps the same, the caps of their requests left out: those follow from the bound."""
     key = step_key(step)
     return key._replace(sends=tuple(send[:3] for send in key.sends))
@@ -237,7 +237,7 @@ def is_longer(short: Trace, long: Trace) -> bool:
     if reads(long) < reads(short) or len(long.steps) < len(short.steps):
         return False
     for one, other in zip(short.steps, long.steps, strict=False):
-        if moved(one) != moved(other):
+        if step_identity(one) != step_identity(other):
             return one.state is State.ABORT_PARTIAL and one.previous_state in (State.CONTINUE_PENDING,
                                                                                State.REPAIR_PENDING)
     return len(short.steps) == len(long.steps)
@@ -252,7 +252,7 @@ def test_raising_a_continuation_limit_never_shortens_a_run(
 ) -> None:
     low, high = sorted(data.draw(st.lists(st.sampled_from(RAISED[name]), min_size=2, max_size=2, unique=True)))
     base = Limits(continuation_tool_repair_attempts=2, attempts_scope=scope)
-    script = varied(names)
+    script = vary(names)
     short, long = (drive(script, replace(base, **{name: value})) for value in (low, high))
     assert is_longer(short, long)
 
@@ -260,7 +260,7 @@ def test_raising_a_continuation_limit_never_shortens_a_run(
 @settings(max_examples=100)
 @given(names=scripts)
 def test_taking_the_derived_token_cap_away_never_shortens_a_run(names: list[str]) -> None:
-    script = varied(names)
+    script = vary(names)
     capped = drive(script)
     uncapped = drive(script, Limits(continuation_max_total_completion_tokens=1_000_000))
     assert is_longer(capped, uncapped)
@@ -270,7 +270,7 @@ def test_taking_the_derived_token_cap_away_never_shortens_a_run(names: list[str]
 @given(names=scripts, attempts=st.integers(0, 3))
 def test_counting_attempts_by_response_never_shortens_a_run(names: list[str], attempts: int) -> None:
     """Steps differ in what they count (`attempts`), so that only what was read is compared."""
-    script = varied(names)
+    script = vary(names)
     per_turn = drive(script, Limits(continuation_max_attempts=attempts))
     per_response = drive(script, Limits(continuation_max_attempts=attempts, attempts_scope="response"))
     assert reads(per_response) >= reads(per_turn)

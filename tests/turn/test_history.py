@@ -30,22 +30,22 @@ BLOCK = OpaquePart("web_search_tool_result", "{}")
 SERVER = ToolCall("s1", "web_search", "{}", True, CallKind.SERVER)
 
 
-def kept(response: ChatResponse, stop: Stop, text: str | None = None, *, ran: bool = True) -> Message | None:
+def message_of(response: ChatResponse, stop: Stop, text: str | None = None, *, ran: bool = True) -> Message | None:
     verdicts = admit_all(response.tool_calls, judgement_of(stop), (WRITE, NOW))
     return history.assistant_message(response, verdicts if ran else (), text, stop)
 
 
 def test_an_untruncated_response_passes_through_unchanged() -> None:
     parts = (THOUGHT, SEALED, TextPart("I look."), SERVER, BLOCK, TextPart("Found."), call(), call(BAD, id="c2"))
-    assert kept(reply(Stop.TOOL_CALL, *parts), Stop.TOOL_CALL) == Message(Role.ASSISTANT, parts, API)
+    assert message_of(reply(Stop.TOOL_CALL, *parts), Stop.TOOL_CALL) == Message(Role.ASSISTANT, parts, API)
     plain = (THOUGHT, TextPart("All."), SERVER, BLOCK)
-    assert kept(reply(Stop.END_TURN, *plain), Stop.END_TURN) == Message(Role.ASSISTANT, plain, API)
+    assert message_of(reply(Stop.END_TURN, *plain), Stop.END_TURN) == Message(Role.ASSISTANT, plain, API)
 
 
 @pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.TOOL_CALL}))
 def test_under_any_other_word_every_call_goes(stop: Stop) -> None:
     response = reply(stop, "text", call(), call(CUT, id="c2"))
-    assert kept(response, stop) == Message(Role.ASSISTANT, (TextPart("text"),))
+    assert message_of(response, stop) == Message(Role.ASSISTANT, (TextPart("text"),))
 
 
 def test_the_projection_does_not_lean_on_the_gate() -> None:
@@ -60,25 +60,25 @@ def test_the_projection_does_not_lean_on_the_gate() -> None:
 
 def test_a_call_whose_result_does_not_follow_goes() -> None:
     response = reply(Stop.TOOL_CALL, "text", call())
-    assert kept(response, Stop.TOOL_CALL, ran=False) == Message(Role.ASSISTANT, (TextPart("text"),))
+    assert message_of(response, Stop.TOOL_CALL, ran=False) == Message(Role.ASSISTANT, (TextPart("text"),))
 
 
 def test_what_cannot_be_read_leaves_with_an_unfinished_response() -> None:
     """A held call may hide in a block that is not interpreted; sealed thinking belongs to the call that is gone."""
     response = reply(Stop.MAX_TOKENS, THOUGHT, SEALED, "text", SERVER, BLOCK, call(CUT))
-    assert kept(response, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (THOUGHT, TextPart("text")), API)
+    assert message_of(response, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (THOUGHT, TextPart("text")), API)
     without_calls = reply(Stop.MAX_TOKENS, "text", SERVER)
-    assert kept(without_calls, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (TextPart("text"),))
+    assert message_of(without_calls, Stop.MAX_TOKENS) == Message(Role.ASSISTANT, (TextPart("text"),))
 
 
 def test_a_phantom_goes_and_nothing_with_it() -> None:
     response = reply(Stop.TOOL_CALL, SEALED, call(), ToolCall(None, "", ""))
-    assert kept(response, Stop.TOOL_CALL) == Message(Role.ASSISTANT, (SEALED, call()), API)
+    assert message_of(response, Stop.TOOL_CALL) == Message(Role.ASSISTANT, (SEALED, call()), API)
 
 
 @pytest.mark.parametrize("parts", [(), ("",), ("  \n",), (THOUGHT,), (THOUGHT, call(CUT)), ("\n\n", call(CUT))])
 def test_nothing_is_left_rather_than_an_empty_message(parts: tuple[object, ...]) -> None:
-    assert kept(reply(Stop.MAX_TOKENS, *parts), Stop.MAX_TOKENS) is None  # type: ignore[arg-type]
+    assert message_of(reply(Stop.MAX_TOKENS, *parts), Stop.MAX_TOKENS) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "sent"), [("smile \ud83d", "smile "), ("\ude00 ok", " ok"), ("😀", "😀")])
@@ -86,32 +86,32 @@ def test_half_a_character_at_the_end_of_a_text_goes(text: str, sent: str) -> Non
     """A token may end inside a surrogate pair, and providers refuse JSON with half of one."""
     answer = reply(Stop.END_TURN, ReasoningPart(text), TextPart(text))
     whole = Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent)), API)
-    assert kept(answer, Stop.END_TURN) == whole
+    assert message_of(answer, Stop.END_TURN) == whole
     echo, stripped = history.echo_message(answer)
     assert echo == Message(Role.ASSISTANT, (ReasoningPart(sent), TextPart(sent.rstrip())), API)
     assert stripped == {"smile \ud83d": " \ud83d"}.get(text, "")
     assert history.prefill_message(text) == (Message(Role.ASSISTANT, (TextPart(sent.rstrip()),)), stripped)
-    assert kept(reply(Stop.END_TURN, "ok"), Stop.END_TURN, text) == Message(Role.ASSISTANT, (TextPart(sent),))
-    assert kept(reply(Stop.END_TURN, "\ud83d"), Stop.END_TURN) is None
+    assert message_of(reply(Stop.END_TURN, "ok"), Stop.END_TURN, text) == Message(Role.ASSISTANT, (TextPart(sent),))
+    assert message_of(reply(Stop.END_TURN, "\ud83d"), Stop.END_TURN) is None
 
 
 def test_blank_text_beside_a_call_goes() -> None:
     """Anthropic: "text content blocks must contain non-whitespace text"."""
-    assert kept(reply(Stop.TOOL_CALL, "\n\n", call()), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (call(),))
+    assert message_of(reply(Stop.TOOL_CALL, "\n\n", call()), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (call(),))
 
 
 @pytest.mark.parametrize(("blank", "form"), [("", ArgsForm.STRING), (" ", ArgsForm.STRING), (None, ArgsForm.OBJECT)])
 def test_empty_arguments_that_meant_the_empty_object_are_sent_back_as_one(blank: str | None, form: ArgsForm) -> None:
-    said = kept(reply(Stop.TOOL_CALL, call(blank, "now", form=form)), Stop.TOOL_CALL)
+    said = message_of(reply(Stop.TOOL_CALL, call(blank, "now", form=form)), Stop.TOOL_CALL)
     assert said is not None
     assert said.tool_calls[0].arguments == "{}"
     custom = call("", "shell", kind=CallKind.CUSTOM)
-    assert kept(reply(Stop.TOOL_CALL, custom), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (custom,))
+    assert message_of(reply(Stop.TOOL_CALL, custom), Stop.TOOL_CALL) == Message(Role.ASSISTANT, (custom,))
 
 
 def test_text_that_goes_on_from_a_prefill_is_sent_back_whole() -> None:
     response = reply(Stop.TOOL_CALL, THOUGHT, " and two", call())
-    said = kept(response, Stop.TOOL_CALL, "one and two")
+    said = message_of(response, Stop.TOOL_CALL, "one and two")
     assert said == Message(Role.ASSISTANT, (THOUGHT, TextPart("one and two"), call()), API)
 
 

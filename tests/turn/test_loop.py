@@ -83,7 +83,7 @@ def test_a_plan_is_carried_into_the_turn() -> None:
 # -- run and arun ----------------------------------------------------------------------------------------------------
 
 
-class Awaited:
+class AsyncScript:
     """The same script for an event loop."""
 
     def __init__(self, source: ScriptedSource) -> None:
@@ -108,7 +108,7 @@ async def test_both_drivers_make_the_same_trace(names: str) -> None:
     events = [ABC[name] for name in names.split()]
     follow_ups = [[user("more")], [user("and more")], []]
     plain = run("t", REQUEST, ScriptedSource(events, follow_ups=follow_ups), Plan(Limits(max_follow_ups=2)))
-    awaited = await arun("t", REQUEST, Awaited(ScriptedSource(events, follow_ups=follow_ups)),
+    awaited = await arun("t", REQUEST, AsyncScript(ScriptedSource(events, follow_ups=follow_ups)),
                          Plan(Limits(max_follow_ups=2)))
     assert [step_key(step) for step in plain.steps] == [step_key(step) for step in awaited.steps]
     assert [step.turn.history for step in plain.steps] == [step.turn.history for step in awaited.steps]

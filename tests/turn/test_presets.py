@@ -63,7 +63,7 @@ def test_where_each_word_leads(name: str, stop: Stop) -> None:
 # -- native words ----------------------------------------------------------------------------------------------------
 
 
-def said(api: str, raw: str, mapped: Stop, *parts: Any) -> ProviderResponse:
+def response_of(api: str, raw: str, mapped: Stop, *parts: Any) -> ProviderResponse:
     """A response of any format, as the engine's own table maps it."""
     made = replace(reply(mapped, *(parts or ("text",)), raw=raw), api=api)
     return as_event(made, replace(REQUEST, api=api))
@@ -111,18 +111,19 @@ NATIVE = {"zeroclaw-rfi": SEED_000, "zeroclaw-merged": AS_MERGED, "pi-presence":
 def test_native_words_are_read_as_the_document_reads_them(name: str, api: str, raw: str, taken_for: Stop) -> None:
     """Whatever our own table made of the word: another one is given here."""
     mapped = Stop.END_TURN if taken_for in (Stop.UNKNOWN, Stop.ERROR) else Stop.UNKNOWN
-    turn = last(drive([said(api, raw, mapped)], policy=preset(name)))
+    turn = last(drive([response_of(api, raw, mapped)], policy=preset(name)))
     assert turn.evaluation is not None
     assert turn.evaluation.word is taken_for
 
 
 def test_an_enum_sent_as_its_number_is_no_unknown_word() -> None:
-    assert last(drive([said("gemini_generate", "1", Stop.END_TURN)], policy=ZEROCLAW_RFI)).terminal == "completed"
+    assert last(drive([response_of("gemini_generate", "1", Stop.END_TURN)],
+                      policy=ZEROCLAW_RFI)).terminal == "completed"
 
 
 def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
     for name in ("zeroclaw-rfi", "zeroclaw-merged", "pi-presence"):
-        turn = last(drive([said("anthropic_messages", "overloaded_error", Stop.ERROR)], policy=preset(name)))
+        turn = last(drive([response_of("anthropic_messages", "overloaded_error", Stop.ERROR)], policy=preset(name)))
         assert (turn.terminal, turn.outcome) == ("error", AP)
         broken = reply(Stop.ERROR, "text", raw="length", error=ProviderError("overloaded"))
         assert last(drive([as_event(broken)], policy=preset(name))).terminal == "error"
@@ -181,7 +182,7 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_whole_call_runs_under_every_policy_where_the_format_has_no_word_for_calls(name: str, api: str) -> None:
     raw = {"gemini_generate": "STOP", "openai_responses": "completed", "ollama_chat": "stop"}[api]
-    assert dispatches(drive([said(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
+    assert dispatches(drive([response_of(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
 
 
 @pytest.mark.parametrize(("name", "whole", "cut"), [
@@ -192,14 +193,14 @@ def test_what_runs_under_stop_in_a_chat(name: str, whole: bool, cut: bool) -> No
     """vLLM PR #25054: `stop` over a whole call, for a named tool_choice; two of the systems lose it."""
     for made, runs in ((WHOLE_CALL, whole), (CUT_CALL, cut)):
         for provider in ("", "mimo", "openai"):
-            answered = [said("openai_chat", "stop", Stop.END_TURN, made)]
+            answered = [response_of("openai_chat", "stop", Stop.END_TURN, made)]
             assert bool(dispatches(drive(answered, policy=preset(name), provider=provider))) == runs
 
 
 def test_botnexus_promotes_any_call_of_a_responses_stream() -> None:
     """BotNexus PR 1676: `contentBlocks.OfType<ToolCallContent>().Any() && stopReason == Stop`."""
-    assert dispatches(drive([said("openai_responses", "completed", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
-    assert not dispatches(drive([said("gemini_generate", "STOP", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
+    assert dispatches(drive([response_of("openai_responses", "completed", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
+    assert not dispatches(drive([response_of("gemini_generate", "STOP", Stop.END_TURN, call(CUT))], policy=BOTNEXUS))
 
 
 def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
@@ -213,7 +214,7 @@ def test_botnexus_promotes_a_missing_reason_but_on_openais_own_host() -> None:
 # -- what runs -------------------------------------------------------------------------------------------------------
 
 
-def ran(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]:
+def first_batch(name: str, *parts: Any, stop: Stop = Stop.TOOL_CALL) -> list[str | None]:
     """The arguments of the calls that the loop would run in its first batch; what is released is another matter."""
     effects = dispatches(drive([answer(stop, *parts)], policy=preset(name)))
     return [verdict.call.arguments for verdict in effects[0].batch] if effects else []
@@ -225,24 +226,24 @@ def test_zoo_ends_with_an_invalid_call_where_no_argument_can_be_read() -> None:
         for nothing in ("", None, "{", '{"pa'):
             turn = last(drive([answer(Stop.TOOL_CALL, call(nothing))], policy=preset(name)))
             assert (turn.outcome, turn.terminal) == (A, "stuck"), nothing
-        assert ran(name, call(CUT)) == [CUT]
+        assert first_batch(name, call(CUT)) == [CUT]
 
 
 def test_a_call_that_needs_nothing_runs_under_every_policy() -> None:
     for name in POLICIES:
-        assert ran(name, call("", "now")) == [""], name
-        assert ran(name, call("{}", "now")) == ["{}"], name
+        assert first_batch(name, call("", "now")) == [""], name
+        assert first_batch(name, call("{}", "now")) == ["{}"], name
 
 
 def test_what_one_cut_call_means_for_its_siblings() -> None:
     both = (call(), call(CUT, id="c2", closed=False))
-    assert ran("strict", *both, stop=Stop.MAX_TOKENS) == []
-    assert ran("zeroclaw-rfi", *both, stop=Stop.MAX_TOKENS) == []
-    assert ran("zeroclaw-merged", *both, stop=Stop.MAX_TOKENS) == [GOOD]
-    assert ran("zoo-after", *both, stop=Stop.MAX_TOKENS) == [GOOD, CUT]
-    assert ran("pi-presence", *both, stop=Stop.MAX_TOKENS) == [GOOD, CUT]
-    assert ran("botnexus", *both, stop=Stop.MAX_TOKENS) == []
-    assert ran("botnexus", *both) == [GOOD, CUT]
+    assert first_batch("strict", *both, stop=Stop.MAX_TOKENS) == []
+    assert first_batch("zeroclaw-rfi", *both, stop=Stop.MAX_TOKENS) == []
+    assert first_batch("zeroclaw-merged", *both, stop=Stop.MAX_TOKENS) == [GOOD]
+    assert first_batch("zoo-after", *both, stop=Stop.MAX_TOKENS) == [GOOD, CUT]
+    assert first_batch("pi-presence", *both, stop=Stop.MAX_TOKENS) == [GOOD, CUT]
+    assert first_batch("botnexus", *both, stop=Stop.MAX_TOKENS) == []
+    assert first_batch("botnexus", *both) == [GOOD, CUT]
 
 
 def test_a_free_form_call_runs_as_soon_as_it_is_there() -> None:
@@ -250,9 +251,9 @@ def test_a_free_form_call_runs_as_soon_as_it_is_there() -> None:
 
     patch, empty = (call(text, "write", kind=CallKind.CUSTOM, closed=False) for text in ("*** Begin", None))
     for name, runs in (("zeroclaw-merged", True), ("zoo-after", True), ("pi-presence", True), ("strict", False)):
-        assert bool(ran(name, patch, stop=Stop.MAX_TOKENS)) == runs, name
-    assert ran("zeroclaw-merged", empty, stop=Stop.MAX_TOKENS) == []
-    assert ran("zoo-after", empty, stop=Stop.MAX_TOKENS) == []
+        assert bool(first_batch(name, patch, stop=Stop.MAX_TOKENS)) == runs, name
+    assert first_batch("zeroclaw-merged", empty, stop=Stop.MAX_TOKENS) == []
+    assert first_batch("zoo-after", empty, stop=Stop.MAX_TOKENS) == []
 
 
 def test_no_held_call_runs_under_any_policy_with_our_tools() -> None:

@@ -17,7 +17,7 @@ FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."
 
 
-def quoted(said: str, text: str = FOX, mark: str = "last") -> tuple[str, Seam]:
+def merge_quote(said: str, text: str = FOX, mark: str = "last") -> tuple[str, Seam]:
     """The merged text of an answer and of a continuation that was asked for the answer's last 40 characters."""
     made = join((Segment(text), Segment(said, Method.ANCHOR, text[-ANCHOR_CHARS:], mark=mark)))
     return made.text, made.seams[0]
@@ -54,7 +54,7 @@ WRAPPERS: dict[str, Callable[[str, str], str]] = {
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
-    text, seam = quoted(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST))
+    text, seam = merge_quote(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST))
     assert text == FOX + REST
     assert (seam.decision, seam.sure) == (SeamDecision.ANCHOR, True)
     left_out = seam.cut + "".join(part for _, part in seam.removals)
@@ -71,7 +71,7 @@ def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
     ("\n\n  " + FOX[-40:] + REST, "it is indented"),
 ])
 def test_other_quotations_of_the_end_are_found(said: str, why: str) -> None:
-    text, seam = quoted(said)
+    text, seam = merge_quote(said)
     assert (text, seam.sure) == (FOX + REST, True), why
 
 
@@ -81,7 +81,7 @@ def test_other_quotations_of_the_end_are_found(said: str, why: str) -> None:
     ("« c\u2019est la vie », dit-il en sortant de la piè", '" c\'est la vie ", dit-il en sortant de la piè'),
 ])
 def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent: str) -> None:
-    text, seam = quoted(sent[-ANCHOR_CHARS:] + "'t so.", own)
+    text, seam = merge_quote(sent[-ANCHOR_CHARS:] + "'t so.", own)
     assert (text, seam.decision) == (own + "'t so.", SeamDecision.ANCHOR)
 
 
@@ -91,7 +91,7 @@ def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent:
     ("…", ""), ("...", ""), ("**", "**"), ("***", "***"), ('"""', '"""'), ("__", "__"),
 ])
 def test_few_words_are_found_inside_anything_that_quotes(opener: str, closer: str) -> None:
-    text, seam = quoted(f"{opener}He went on to{closer} sleep.", "He went on to")
+    text, seam = merge_quote(f"{opener}He went on to{closer} sleep.", "He went on to")
     assert (text, seam.cut) == ("He went on to sleep.", f"{opener}He went on to{closer}")
 
 
@@ -103,7 +103,7 @@ def test_each_quotation_mark_is_taken_for_the_plain_one(own: str, sent: str) -> 
     for one, other in ((own, sent), (sent, own)):
         text = f"They called it {one}the long way round, and so"
         said = text[-ANCHOR_CHARS:].replace(one, other)
-        assert quoted(said + " did we.", text)[0] == text + " did we.", (one, other)
+        assert merge_quote(said + " did we.", text)[0] == text + " did we.", (one, other)
 
 
 def test_the_tags_have_a_name_that_the_conversation_does_not_hold() -> None:
@@ -127,38 +127,38 @@ CODE = (
 def test_the_last_line_alone_is_enough_where_it_is_long_and_stands_there_once() -> None:
     line = "    return [name for name in found]\n"
     assert len(line.strip()) >= 24
-    text, seam = quoted(line + "\n\nprint(names('.'))\n", CODE)
+    text, seam = merge_quote(line + "\n\nprint(names('.'))\n", CODE)
     assert (text, seam.decision) == (CODE + "\n\nprint(names('.'))\n", SeamDecision.ANCHOR)
     after = "Here is the rest:\n```python\n" + line + "```\nprint(names('.'))\n"
-    assert quoted(after, CODE)[0] == CODE + "print(names('.'))\n"
+    assert merge_quote(after, CODE)[0] == CODE + "print(names('.'))\n"
 
 
 def test_a_segment_that_ends_inside_the_quoted_words_adds_nothing() -> None:
     words = FOX[-ANCHOR_CHARS:]
     for size in (9, 20, ANCHOR_CHARS - 1):
-        text, seam = quoted(words[:size])
+        text, seam = merge_quote(words[:size])
         assert (text, seam.cut, seam.sure) == (FOX, words[:size], True)
-    assert quoted(words[:6])[1].sure is False, "so few may be chance"
+    assert merge_quote(words[:6])[1].sure is False, "so few may be chance"
 
 
 def test_a_short_last_line_and_one_that_comes_twice_are_not() -> None:
     short = "something before it, which is long enough\n    return 1\n"
     said = "    return 1\n\ndef other():\n    pass\n"
-    assert quoted(said, short)[1].decision is SeamDecision.UNVERIFIED
+    assert merge_quote(said, short)[1].decision is SeamDecision.UNVERIFIED
     line = "        self.assertTrue(everything)\n"
     twice = "def a():\n" + line + "def b():\n" + line
-    text, seam = quoted(line + "def c():\n    pass\n", twice)
+    text, seam = merge_quote(line + "def c():\n    pass\n", twice)
     assert (text, seam.sure) == (twice + line + "def c():\n    pass\n", False), "it may be the next line as well"
     once = "def a(self):\n    pass\n" + line
     again = f"Then:\n{line}    more\n{line}"
-    assert quoted(again, once)[1].sure is False, "which of the two is the quotation?"
+    assert merge_quote(again, once)[1].sure is False, "which of the two is the quotation?"
 
 
 def test_the_words_count_in_the_first_200_characters_only() -> None:
     words = FOX[-ANCHOR_CHARS:]
     near, far = "x" * (200 - ANCHOR_CHARS), "x" * (201 - ANCHOR_CHARS)
-    assert quoted(near + words + REST)[0] == FOX + REST
-    text, seam = quoted(far + words + REST)
+    assert merge_quote(near + words + REST)[0] == FOX + REST
+    text, seam = merge_quote(far + words + REST)
     assert (text, seam.sure) == (FOX + far + words + REST, False)
 
 
@@ -166,7 +166,7 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
     row = "| 2026-01-02 | 0.00 | 0.00 | 0.00 | open |\n"
     table = "| day | a | b | c | state |\n|---|---|---|---|---|\n" + row * 3
     said = "| 2026-01-03 | 1.00 | 0.00 | 0.00 | open |\n" + row + "| 2026-01-04 | 1.00 | 0.00 | 0.00 | open |\n"
-    text, seam = quoted(said, table)
+    text, seam = merge_quote(said, table)
     assert (text, seam.decision, seam.cut) == (table + said, SeamDecision.UNVERIFIED, "")
 
 
@@ -182,11 +182,11 @@ ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter: str) -> None:
     """The model did not quote: it goes on with the first row, and the next row ends with the words of the first."""
     first, rest = ROWS[:place], chatter + ROWS[place:]
-    text, seam = quoted(rest, first)
+    text, seam = merge_quote(rest, first)
     assert (text, seam.decision, seam.sure) == (first + rest, SeamDecision.UNVERIFIED, False)
-    text, seam = quoted(chatter + first[-ANCHOR_CHARS:] + ROWS[place:], first)
+    text, seam = merge_quote(chatter + first[-ANCHOR_CHARS:] + ROWS[place:], first)
     assert (text, seam.sure) == (ROWS, True), "quoted, they are found"
-    text, seam = quoted(chatter + ROWS, first)
+    text, seam = merge_quote(chatter + ROWS, first)
     assert (text, seam.sure) == (ROWS, True), "all of the text was quoted"
 
 
@@ -199,14 +199,14 @@ def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter
     "Ja. Nein. " * 7,
 ])
 def test_words_that_may_as_well_be_the_next_ones_leave_a_doubt(text: str) -> None:
-    made, seam = quoted(text[-ANCHOR_CHARS:] + "> end", text)
+    made, seam = merge_quote(text[-ANCHOR_CHARS:] + "> end", text)
     assert (made, seam.sure) == (text + "> end", False)
     assert seam.why.endswith(REPEATS)
 
 
 def test_more_of_equal_rows_than_was_asked_for_leaves_a_doubt() -> None:
     text = (LINE + "\n") * 2 + LINE[:30]
-    made, seam = quoted(text[-len(LINE) - 1 :] + LINE[30:], text)
+    made, seam = merge_quote(text[-len(LINE) - 1 :] + LINE[30:], text)
     assert (made, seam.sure) == (text + LINE[30:], False)
 
 
@@ -216,51 +216,51 @@ def test_a_repetition_that_may_have_been_shorter_leaves_a_doubt(blank: str) -> N
     row = "- Check the logs for errors and restart the service."
     text = f"Do this:\n- Run the tests.\n{row}\n{row}{blank}"
     said = f"errors and restart the service.\n{row}{blank}"
-    made, seam = quoted(f"{said}- Run the tests.", text)
+    made, seam = merge_quote(f"{said}- Run the tests.", text)
     assert (made, seam.sure) == (f"{text}- Run the tests.", False)
     assert seam.why.endswith(REPEATS)
     text = f"Do this:\n- Run the tests.\n- Then {row}{blank}"
-    made, seam = quoted(f"{text[-50:]}- Run the tests.", text)
+    made, seam = merge_quote(f"{text[-50:]}- Run the tests.", text)
     assert (made, seam.sure) == (f"{text}- Run the tests.", True), "more was quoted, and nothing in it comes twice"
 
 
 @pytest.mark.parametrize("again", [FOX[-ANCHOR_CHARS:] + REST, FOX[-ANCHOR_CHARS:], FOX[-ANCHOR_CHARS:][:8]])
 def test_words_that_are_quoted_twice_leave_a_doubt(again: str) -> None:
     """The second ones may be a quotation, or the text itself."""
-    made, seam = quoted(FOX[-ANCHOR_CHARS:] + again)
+    made, seam = merge_quote(FOX[-ANCHOR_CHARS:] + again)
     assert (made, seam.sure) == (FOX + again, False)
     assert seam.why.endswith(REPEATS)
-    assert quoted(FOX[-ANCHOR_CHARS:] + again[:7])[1].sure, "so few characters may be the next ones"
+    assert merge_quote(FOX[-ANCHOR_CHARS:] + again[:7])[1].sure, "so few characters may be the next ones"
 
 
 def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:
-    assert quoted("Ten men", "Te") == ("Ten men",
-                                       Seam(1, 2, SeamDecision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
-    assert quoted('"Te"n men', "Te")[0] == "Ten men"
-    assert quoted("<last>Te</last>n men", "Te")[0] == "Ten men"
-    text, seam = quoted("Sure! Then we go on.", "T")
+    assert merge_quote("Ten men", "Te") == ("Ten men",
+                                            Seam(1, 2, SeamDecision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
+    assert merge_quote('"Te"n men', "Te")[0] == "Ten men"
+    assert merge_quote("<last>Te</last>n men", "Te")[0] == "Ten men"
+    text, seam = merge_quote("Sure! Then we go on.", "T")
     assert (text, seam.sure) == ("TSure! Then we go on.", False), "a T is no proof"
 
 
 def test_quotes_of_the_text_itself_stay() -> None:
     said = 'And he said, in a voice that was not his own, "go on'
-    assert quoted(said[-ANCHOR_CHARS:] + '" and left.', said)[0] == said + '" and left.'
-    assert quoted(said + '" and left.', said)[0] == said + '" and left.', "more was quoted than was asked for"
+    assert merge_quote(said[-ANCHOR_CHARS:] + '" and left.', said)[0] == said + '" and left.'
+    assert merge_quote(said + '" and left.', said)[0] == said + '" and left.', "more was quoted than was asked for"
     html = "<p>A paragraph that is cut in the middle of a sen"
-    assert quoted(html + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
-    assert quoted("<p>" + html[-ANCHOR_CHARS:] + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
+    assert merge_quote(html + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
+    assert merge_quote("<p>" + html[-ANCHOR_CHARS:] + "tence.</p>\n", html)[0] == html + "tence.</p>\n"
 
 
 def test_a_fence_that_is_open_in_the_text_is_closed_by_the_text() -> None:
     inside = "Here it is:\n```python\ndef area(width, height):\n    return width *"
-    text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + " height\n```\nThat is all.", inside)
+    text, seam = merge_quote("```python\n" + inside[-ANCHOR_CHARS:] + " height\n```\nThat is all.", inside)
     assert (text, seam.sure) == (inside + " height\n```\nThat is all.", True)
 
 
 def test_a_fence_around_all_is_left_out_although_the_text_has_one_open() -> None:
     inside = "Here it is:\n```python\ndef area(width, height):\n    return width *"
     rest = " height\n```\nIt is run so:\n```sh\n$ python area.py\n```\nThat is all."
-    text, seam = quoted(f"```\n{inside[-ANCHOR_CHARS:]}{rest}\n```", inside)
+    text, seam = merge_quote(f"```\n{inside[-ANCHOR_CHARS:]}{rest}\n```", inside)
     assert (text, seam.sure) == (inside + rest, True)
 
 
@@ -269,11 +269,11 @@ def test_a_line_break_behind_a_closing_mark_may_not_belong_to_the_text(words: st
     """The model laid its answer out, or the text was cut at the end of a line: nothing shows which."""
     half = FOX + " and the back"
     said = words.format(half[-ANCHOR_CHARS:])
-    text, seam = quoted(f"{said}\nlog was cleared.", half, mark="last_words")
+    text, seam = merge_quote(f"{said}\nlog was cleared.", half, mark="last_words")
     assert (text, seam.sure) == (half + "\nlog was cleared.", False)
     assert seam.why.endswith(LINE_BREAK)
     for rest in ("log was cleared.", "\n- One more.", "\n    return x", "\nThe next line."):
-        text, seam = quoted(said + rest, half, mark="last_words")
+        text, seam = merge_quote(said + rest, half, mark="last_words")
         assert (text, seam.sure) == (half + rest, True), rest
 
 
@@ -282,15 +282,15 @@ def test_the_end_of_the_fence_in_which_the_text_was_cut_stays() -> None:
     and a doubt stays."""
     inside = "Here it is:\n```python\ndef area(width, height):\n    return width * height"
     rest = "\n```\n\nThat is all."
-    text, seam = quoted("```python\n" + inside[-ANCHOR_CHARS:] + rest, inside)
+    text, seam = merge_quote("```python\n" + inside[-ANCHOR_CHARS:] + rest, inside)
     assert (text, seam.sure) == (inside + rest, False)
-    text, seam = quoted(f"```\n{inside[-ANCHOR_CHARS:]}\n```\n{rest}", inside)
+    text, seam = merge_quote(f"```\n{inside[-ANCHOR_CHARS:]}\n```\n{rest}", inside)
     assert (text, seam.sure) == (inside + rest, False)
     assert "code fence" in seam.why
 
 
 def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
-    text, seam = quoted("```python\n" + FOX[-ANCHOR_CHARS:] + REST)
+    text, seam = merge_quote("```python\n" + FOX[-ANCHOR_CHARS:] + REST)
     assert (text, seam.sure) == (FOX + REST, False)
     assert "not closed" in seam.why
 
@@ -301,7 +301,7 @@ def test_a_wrapper_that_is_never_closed_leaves_a_doubt() -> None:
     "\n".join(HINT_POINTS) + "\nIt goes on here.",
 ])
 def test_our_own_prompt_never_reaches_the_text(said: str) -> None:
-    text, seam = quoted(said)
+    text, seam = merge_quote(said)
     assert "last>" not in text
     assert HINT_POINTS[0] not in text
     assert text.endswith(" here.")
@@ -311,16 +311,16 @@ def test_our_own_prompt_never_reaches_the_text(said: str) -> None:
 def test_tags_of_that_name_that_the_answer_has_itself_stay() -> None:
     names = "<people><first>Ada</first><last>Lovelace</last><first>Alan</first><la"
     said = "st>Turing</last></people>"
-    assert quoted(names[-ANCHOR_CHARS:] + said, names)[0] == names + said
-    assert quoted(names[-ANCHOR_CHARS:] + said, names, mark="last_words")[0] == names + said
+    assert merge_quote(names[-ANCHOR_CHARS:] + said, names)[0] == names + said
+    assert merge_quote(names[-ANCHOR_CHARS:] + said, names, mark="last_words")[0] == names + said
     for place in (7, *range(8, 16)):  # cut before or inside its first tag of that name
         names = "<root>\n  <last>Lovelace</last>\n  <last>Turing</last>\n</root>"
         for before, behind in (("", ""), ('"', '"'), ("Sure:\n", "")):
             said = before + names[:place] + behind + names[place:]
             if len(names[:place].strip()) >= 8 or not before:
-                assert quoted(said, names[:place])[0] == names, (place, before)
+                assert merge_quote(said, names[:place])[0] == names, (place, before)
     inner = FOX[-ANCHOR_CHARS:] + " <first>Ada</first><last>Lovelace</last>"
-    assert quoted(inner)[0] == FOX + " <first>Ada</first><last>Lovelace</last>"
+    assert merge_quote(inner)[0] == FOX + " <first>Ada</first><last>Lovelace</last>"
 
 
 # -- any text, any cut, any wrapper ----------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject
     words = before[-ANCHOR_CHARS:]
     assume(len(words.strip()) >= 8)
     assume("around all" not in wrapper or not after.endswith((" ", "\n")))
-    made, seam = quoted(WRAPPERS[wrapper](words, after), before)
+    made, seam = merge_quote(WRAPPERS[wrapper](words, after), before)
     assert made == text
     assert seam.sure or seam.why.endswith((REPEATS, LINE_BREAK))
 
@@ -371,7 +371,7 @@ def test_rows_that_come_again_are_never_surely_a_quotation(text: str) -> None:
     """The model goes on without the words that it was asked for; the rows that follow hold the same words, and the
     same rows follow these. The last rows cannot show that."""
     for place in range(ANCHOR_CHARS, len(text) * 2 // 3):
-        made, seam = quoted(text[place:], text[:place])
+        made, seam = merge_quote(text[place:], text[:place])
         assert made == text or not seam.sure, place
 
 
@@ -390,10 +390,10 @@ def test_rows_of_other_values_are_never_surely_a_quotation(text: str, chatter: s
     """The model goes on without the words, and the next row holds them behind a quotation mark or another value."""
     for place in range(ANCHOR_CHARS * 3 // 2, len(text) - 1):
         first, rest = text[:place], text[place:]
-        made, seam = quoted(chatter + rest, first)
+        made, seam = merge_quote(chatter + rest, first)
         assert made.endswith(rest) or (chatter and not seam.sure), place
         if not chatter.startswith("00"):
-            made, seam = quoted(chatter + first[-ANCHOR_CHARS:] + rest, first)
+            made, seam = merge_quote(chatter + first[-ANCHOR_CHARS:] + rest, first)
             assert (made, seam.sure) == (text, True), f"quoted at {place}"
 
 
@@ -405,21 +405,21 @@ LINES = "\n".join(f'    {name}_total = count("{name}")  # the {name}' for name i
 def test_more_than_the_words_behind_a_line_of_chatter_is_found_or_leaves_a_doubt(text: str) -> None:
     for place in range(ANCHOR_CHARS * 3, len(text) - 1):
         first, rest = text[:place], text[place:]
-        made, seam = quoted(f"Sure! Continuing:\n\n{first[-2 * ANCHOR_CHARS:]}{rest}", first)
+        made, seam = merge_quote(f"Sure! Continuing:\n\n{first[-2 * ANCHOR_CHARS:]}{rest}", first)
         assert made == text or (text is not LINES and not seam.sure), f"quoted at {place}"
 
 
 def test_behind_chatter_equal_rows_may_be_the_next_ones() -> None:
     text = "| a | b | c |\n" * 12
     for place in range(ANCHOR_CHARS * 2, ANCHOR_CHARS * 2 + 14):
-        made, seam = quoted(f"Continuing from where I left off:\n\n{text[place:]}", text[:place])
+        made, seam = merge_quote(f"Continuing from where I left off:\n\n{text[place:]}", text[:place])
         assert made == text or not seam.sure, place
 
 
 def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_doubt() -> None:
     """Unknown words that share a run with a row of the text may be the next row."""
     first = 'result = {"id": 1, "name": "alpha", "tags": ["x", "y"], "price": 1000.00}, {'
-    made, seam = quoted('0}, {"id": 2, "name": "beta", "tags": ["x", "y"], "price": 1000.00}, {"id": 3}]', first)
+    made, seam = merge_quote('0}, {"id": 2, "name": "beta", "tags": ["x", "y"], "price": 1000.00}, {"id": 3}]', first)
     assert (made, seam.decision, seam.sure) == (first + '"id": 3}]', SeamDecision.ANCHOR, False)
     assert seam.why.endswith(REPEATS)
 
@@ -427,7 +427,7 @@ def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_do
 @pytest.mark.parametrize("form", ["Here is the rest of it:\n\n{}", "Here is the rest of it:\n```javascript\n{}\n```"])
 def test_chatter_with_words_of_the_answer_is_no_row_of_it(form: str) -> None:
     first = f"Here is the rest of the code:\n```javascript\nlet a = 1;\n```\nA story: {FOX}"
-    made, seam = quoted(form.format(f"{first[-ANCHOR_CHARS:]} and ran."), first)
+    made, seam = merge_quote(form.format(f"{first[-ANCHOR_CHARS:]} and ran."), first)
     assert (made, seam.sure) == (f"{first} and ran.", True)
 
 
@@ -438,25 +438,25 @@ def test_a_mark_before_the_words_that_the_answer_has_too_leaves_a_doubt(chatter:
     first = f'<li class="kind"><a href="/orders">user</a></li>\n<li class="gamma"><a title="{words}'
     assert len(words) == ANCHOR_CHARS
     for size in range(ANCHOR_CHARS, len(first)):
-        made, seam = quoted(f'{chatter}{first[-size:]}"><b>', first)
+        made, seam = merge_quote(f'{chatter}{first[-size:]}"><b>', first)
         assert made == f'{first}"><b>' or not seam.sure, size
 
 
 def test_the_last_line_of_the_words_behind_unknown_words_is_new_text() -> None:
     text = "Each of them:\n- item 1: check the value of it"
     more = " and go on\n- item 2: nothing\n- item 1: check the value of it once more\n"
-    made, seam = quoted(more, text)
+    made, seam = merge_quote(more, text)
     assert (made, seam.sure) == (text + more, False)
     for opening in ("", "Sure, here is the rest:\n"):
-        assert quoted(f"{opening}- item 1: check the value of it, then stop.", text)[0] == f"{text}, then stop."
+        assert merge_quote(f"{opening}- item 1: check the value of it, then stop.", text)[0] == f"{text}, then stop."
 
 
 def test_words_that_come_twice_behind_unknown_words_are_rows_of_the_text() -> None:
     words = FOX[-ANCHOR_CHARS:]
     more = f" sleep. Once more, {words} rest. A third time, {words} stop."
-    made, seam = quoted(more)
+    made, seam = merge_quote(more)
     assert (made, seam.sure) == (FOX + more, False)
-    assert quoted(f"Well then, my friend, {words}{REST}")[0] == FOX + REST
+    assert merge_quote(f"Well then, my friend, {words}{REST}")[0] == FOX + REST
 
 
 @pytest.mark.parametrize(("text", "said", "whole"), [
@@ -467,22 +467,22 @@ def test_a_line_break_of_the_other_style_is_part_of_the_quotation(text: str, sai
     for here, there in (("\n", "\r\n"), ("\r\n", "\n")):
         own = text.replace("\n", here)
         words = own[-ANCHOR_CHARS:].replace(here, there)
-        made, seam = quoted(said.format(words=words), own)
+        made, seam = merge_quote(said.format(words=words), own)
         assert (made, seam.decision, seam.sure) == (own + whole, SeamDecision.ANCHOR, True)
 
 
 def test_other_white_space_than_that_of_the_text_leaves_the_seam_unverified() -> None:
     text = "name\tcount\tprice\napples\t12\t3.50\npears\t7\t"
-    made, seam = quoted(text[-ANCHOR_CHARS:].replace("\t", "    ") + "4.20\n", text)
+    made, seam = merge_quote(text[-ANCHOR_CHARS:].replace("\t", "    ") + "4.20\n", text)
     assert (made, seam.sure) == (text + "    4.20\n", False)
     # Left out, it is none: the text has it already.
-    assert quoted(text[-ANCHOR_CHARS:].rstrip() + "4.20\n", text)[0] == text + "4.20\n"
-    assert quoted(text[-ANCHOR_CHARS:] + "4.20\n", text)[1].sure
+    assert merge_quote(text[-ANCHOR_CHARS:].rstrip() + "4.20\n", text)[0] == text + "4.20\n"
+    assert merge_quote(text[-ANCHOR_CHARS:] + "4.20\n", text)[1].sure
 
 
 def test_a_fence_around_the_words_of_an_open_fence_is_doubted_behind_their_line_break() -> None:
     text = "```python\ndef first(name):\n    return name.strip().lower()\n"
-    _, seam = quoted(f"```\n{text[-ANCHOR_CHARS:]}\n```\n\ndef second():\n    return 2\n```\n", text)
+    _, seam = merge_quote(f"```\n{text[-ANCHOR_CHARS:]}\n```\n\ndef second():\n    return 2\n```\n", text)
     assert (seam.sure, "code fence" in seam.why) == (False, True)
 
 
@@ -490,7 +490,7 @@ def test_a_fence_around_the_words_of_an_open_fence_is_doubted_behind_their_line_
     (f"It is {'0' * 50}", "0" * 20), ("ha " * 20 + "h", " ha ha ha ha ha"), ("ha " * 20 + "ha", "ha ha ha ha ha ha"),
 ])
 def test_a_row_that_goes_on_alike_has_not_ended_in_the_words(text: str, said: str) -> None:
-    made, seam = quoted(said, text)
+    made, seam = merge_quote(said, text)
     assert (made, seam.decision, seam.sure) == (text + said, SeamDecision.UNVERIFIED, False)
-    made, seam = quoted(FOX[-ANCHOR_CHARS:][:20], FOX)
+    made, seam = merge_quote(FOX[-ANCHOR_CHARS:][:20], FOX)
     assert (made, seam.sure) == (FOX, True)

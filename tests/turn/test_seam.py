@@ -34,7 +34,7 @@ def repeats(text: str) -> bool:
     return any(text.startswith(text[size:]) for size in range(1, len(text) // 2 + 1))
 
 
-def joined(*segments: Segment) -> tuple[str, list[SeamDecision]]:
+def merge(*segments: Segment) -> tuple[str, list[SeamDecision]]:
     made = join(segments)
     return made.text, [seam.decision for seam in made.seams]
 
@@ -54,7 +54,7 @@ def joined(*segments: Segment) -> tuple[str, list[SeamDecision]]:
 ])
 def test_two_ends_that_match_by_chance_are_kept(first: str, second: str, method: Method) -> None:
     """The exact continuations that the overlap merge of zeroclaw#2373 corrupts."""
-    text, decisions = joined(Segment(first), Segment(second, method))
+    text, decisions = merge(Segment(first), Segment(second, method))
     assert text == first + second
     assert decisions == [SeamDecision.AS_SENT]
 
@@ -69,12 +69,12 @@ def test_nothing_and_one_segment() -> None:
 
 
 def test_a_quoted_anchor_is_cut_exactly() -> None:
-    text, decisions = joined(Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"))
+    text, decisions = merge(Segment("one two"), Segment("two three", Method.ANCHOR, anchor="two"))
     assert (text, decisions) == ("one two three", [SeamDecision.ANCHOR])
 
 
 def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
-    text, decisions = joined(Segment("one two"), Segment(" three", Method.ANCHOR, anchor="two"))
+    text, decisions = merge(Segment("one two"), Segment(" three", Method.ANCHOR, anchor="two"))
     assert (text, decisions) == ("one two three", [SeamDecision.UNVERIFIED])
 
 
@@ -85,12 +85,12 @@ def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
 ])
 def test_a_long_anchor_may_lose_its_outer_white_space(anchor: str, answer: str, expected: str) -> None:
     first = "x = 1\n" + anchor
-    text, decisions = joined(Segment(first), Segment(answer, Method.ANCHOR, anchor=anchor))
+    text, decisions = merge(Segment(first), Segment(answer, Method.ANCHOR, anchor=anchor))
     assert (text, decisions) == (first + expected, [SeamDecision.ANCHOR])
 
 
 def test_a_short_anchor_may_not() -> None:
-    text, decisions = joined(Segment("a\n"), Segment("and", Method.ANCHOR, anchor="a\n"))
+    text, decisions = merge(Segment("a\n"), Segment("and", Method.ANCHOR, anchor="a\n"))
     assert (text, decisions) == ("a\nand", [SeamDecision.UNVERIFIED])
 
 
@@ -132,7 +132,7 @@ def test_lines_that_begin_with_the_same_white_space_do_not_repeat_each_other() -
     line = f"{deep}raise TypeError('not one of these')\n"
     for first, overlap, rest in ((f"if x:\n{line}", line, f"{deep}.format(x)\n"),
                                  (f"{deep}else:\n{line}{deep}", line + deep, "return 1\n")):
-        text, decisions = joined(Segment(first), Segment(overlap + rest, Method.HINT))
+        text, decisions = merge(Segment(first), Segment(overlap + rest, Method.HINT))
         assert (text, decisions) == (first + rest, [SeamDecision.OVERLAP])
 
 
@@ -146,7 +146,7 @@ def test_a_line_that_begins_with_the_same_white_space_and_name_does_not_repeat_a
 
 def test_a_repeated_full_line_is_an_overlap() -> None:
     first = "import os\nassert_equal(left,right)\n"
-    text, decisions = joined(Segment(first), Segment("assert_equal(left,right)\nnext()\n", Method.HINT))
+    text, decisions = merge(Segment(first), Segment("assert_equal(left,right)\nnext()\n", Method.HINT))
     assert (text, decisions) == (first + "next()\n", [SeamDecision.OVERLAP])
 
 
@@ -154,20 +154,20 @@ def test_a_repeated_full_line_is_an_overlap() -> None:
 def test_a_long_overlap_of_few_characters_is_kept(piece: str) -> None:
     """A rule under a heading, a row of zeros: too regular to prove a repetition."""
     first = "head " + piece
-    text, decisions = joined(Segment(first), Segment(piece + " tail", Method.HINT))
+    text, decisions = merge(Segment(first), Segment(piece + " tail", Method.HINT))
     assert text == first + piece + " tail"
     assert decisions == [SeamDecision.AS_SENT]
 
 
 def test_an_answer_begun_anew_replaces_or_extends_the_first() -> None:
     first = LINES[:120]
-    assert joined(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [SeamDecision.RESTART])
-    assert joined(Segment(first), Segment(first[:80], Method.HINT)) == (first, [SeamDecision.RESTART])
+    assert merge(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [SeamDecision.RESTART])
+    assert merge(Segment(first), Segment(first[:80], Method.HINT)) == (first, [SeamDecision.RESTART])
     other = first[:70] + "something else altogether, and longer than what was there" + "." * 10
     made = join((Segment(first), Segment(other, Method.HINT)))
     assert (made.text, made.doubtful_seams) == (other, ())
     assert made.seams[0].at == 0
-    assert joined(Segment(first[:63]), Segment(first, Method.HINT))[1] != [SeamDecision.RESTART]
+    assert merge(Segment(first[:63]), Segment(first, Method.HINT))[1] != [SeamDecision.RESTART]
 
 
 STORY = (
@@ -274,17 +274,17 @@ def test_half_a_character_is_not_asked_back() -> None:
 
 
 def test_a_response_that_is_fetched_again_holds_all_its_text() -> None:
-    assert joined(Segment(""), Segment("Hello", Method.POLL))[0] == "Hello"
-    assert joined(Segment("Hel"), Segment("Hello world", Method.POLL)) == ("Hello world", [SeamDecision.RESTART])
-    assert joined(Segment("Hel"), Segment("", Method.POLL))[0] == "Hel"
-    assert joined(Segment("Hel"), Segment("Hallo", Method.POLL))[0] == "Hallo"
+    assert merge(Segment(""), Segment("Hello", Method.POLL))[0] == "Hello"
+    assert merge(Segment("Hel"), Segment("Hello world", Method.POLL)) == ("Hello world", [SeamDecision.RESTART])
+    assert merge(Segment("Hel"), Segment("", Method.POLL))[0] == "Hel"
+    assert merge(Segment("Hel"), Segment("Hallo", Method.POLL))[0] == "Hallo"
 
 
 def test_text_beside_a_repaired_call_stands_apart() -> None:
-    text, decisions = joined(Segment("I will write it."), Segment("Again:", Method.REPAIR))
+    text, decisions = merge(Segment("I will write it."), Segment("Again:", Method.REPAIR))
     assert (text, decisions) == ("I will write it.\n\nAgain:", [SeamDecision.APART])
-    assert joined(Segment("I will."), Segment("", Method.REPAIR))[0] == "I will."
-    assert joined(Segment(""), Segment("Again:", Method.REPAIR))[0] == "Again:"
+    assert merge(Segment("I will."), Segment("", Method.REPAIR))[0] == "I will."
+    assert merge(Segment(""), Segment("Again:", Method.REPAIR))[0] == "Again:"
 
 
 def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
@@ -322,11 +322,11 @@ def test_prefill_white_space_is_restored_once() -> None:
     first = "one\n\n"
     for said, echoes in (("two", None), ("\n\ntwo", None), ("one\n\ntwo", True), ("onetwo", True)):
         segment = Segment(said, Method.PREFILL, stripped="\n\n", echoes=echoes)
-        assert joined(Segment(first), segment)[0] == "one\n\ntwo"
+        assert merge(Segment(first), segment)[0] == "one\n\ntwo"
 
 
 def test_a_prefill_cuts_no_overlap_however_long() -> None:
-    assert joined(Segment(LINES), Segment(LINES[-60:] + "x", Method.PREFILL))[0] == LINES + LINES[-60:] + "x"
+    assert merge(Segment(LINES), Segment(LINES[-60:] + "x", Method.PREFILL))[0] == LINES + LINES[-60:] + "x"
 
 
 def test_a_prefill_that_a_server_does_not_go_on_from_leaves_a_doubt() -> None:
@@ -361,10 +361,10 @@ def test_quotation_marks_around_a_whole_continuation_leave_a_doubt() -> None:
 
 def test_an_echo_counts_only_where_it_is_declared_or_long() -> None:
     short, long = "a" * (ECHO_CHARS - 1), "abcdefghijklmnopqrstuvwx"
-    assert joined(Segment(short), Segment(short + "b", Method.PREFILL))[0] == short + short + "b"
-    assert joined(Segment(short), Segment(short + "b", Method.PREFILL, echoes=True))[0] == short + "b"
-    assert joined(Segment(long), Segment(long + "!", Method.PREFILL))[0] == long + "!"
-    assert joined(Segment(long), Segment(long + "!", Method.PREFILL, echoes=False))[0] == long + long + "!"
+    assert merge(Segment(short), Segment(short + "b", Method.PREFILL))[0] == short + short + "b"
+    assert merge(Segment(short), Segment(short + "b", Method.PREFILL, echoes=True))[0] == short + "b"
+    assert merge(Segment(long), Segment(long + "!", Method.PREFILL))[0] == long + "!"
+    assert merge(Segment(long), Segment(long + "!", Method.PREFILL, echoes=False))[0] == long + long + "!"
 
 
 def test_what_comes_twice_after_a_prefill_leaves_a_doubt_unless_the_server_is_known() -> None:

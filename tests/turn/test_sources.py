@@ -14,8 +14,8 @@ ABC = alphabet()
 RESULTS = (ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon"))
 
 
-def recorded(*places: tuple[RequestPlace, int, str],
-             results: dict[int, tuple[ToolResultPart, ...]] | None = None) -> RecordedSource:
+def source_of(*places: tuple[RequestPlace, int, str],
+              results: dict[int, tuple[ToolResultPart, ...]] | None = None) -> RecordedSource:
     made = []
     for place, ordinal, name in places:
         event = ABC[name]
@@ -29,7 +29,7 @@ def play(source: RecordedSource, limits: Limits | None = None) -> Trace:
 
 
 def test_every_place_is_answered_by_its_own_answer() -> None:
-    source = recorded(
+    source = source_of(
         (RequestPlace.REQUEST, 0, "text"), (RequestPlace.CONTINUATION, 1, "cut"), (RequestPlace.REPAIR, 1, "call"),
         (RequestPlace.REQUEST, 1, "paused"), (RequestPlace.RESUME, 1, "end"), results={0: RESULTS},
     )
@@ -41,29 +41,29 @@ def test_every_place_is_answered_by_its_own_answer() -> None:
 
 def test_an_answer_at_another_place_is_none() -> None:
     """The recorded agent continued where our machine asks for a repair."""
-    trace = play(recorded((RequestPlace.REQUEST, 0, "cut"), (RequestPlace.CONTINUATION, 1, "end")))
+    trace = play(source_of((RequestPlace.REQUEST, 0, "cut"), (RequestPlace.CONTINUATION, 1, "end")))
     assert path(trace)[-2:] == [State.REQUEST_TOOL_REPAIR, State.UNRECORDED]
     assert last(trace).notice == NO_RECORDED_ANSWER
 
 
 def test_a_recording_ends_where_it_ends() -> None:
-    ended = last(play(recorded((RequestPlace.REQUEST, 0, "text"))))
+    ended = last(play(source_of((RequestPlace.REQUEST, 0, "text"))))
     assert (ended.terminal, ended.notice) == ("unrecorded", NOTICES["unrecorded"])
-    assert last(play(recorded())).terminal == "unrecorded"
+    assert last(play(source_of())).terminal == "unrecorded"
 
 
 def test_without_recorded_results_the_recording_ends_at_the_tools() -> None:
-    trace = play(recorded((RequestPlace.REQUEST, 0, "call"), (RequestPlace.REQUEST, 1, "end")))
+    trace = play(source_of((RequestPlace.REQUEST, 0, "call"), (RequestPlace.REQUEST, 1, "end")))
     assert path(trace)[-2:] == [State.EXECUTE_TOOLS, State.UNRECORDED]
 
 
 def test_a_recorded_turn_has_no_follow_ups_of_its_own() -> None:
-    trace = play(recorded((RequestPlace.REQUEST, 0, "end")))
+    trace = play(source_of((RequestPlace.REQUEST, 0, "end")))
     assert {step.turn.id for step in trace.steps} == {"t"}
 
 
 def test_raised_limits_read_further_into_the_same_recording() -> None:
-    source = recorded((RequestPlace.REQUEST, 0, "text"), (RequestPlace.CONTINUATION, 1, "end"))
+    source = source_of((RequestPlace.REQUEST, 0, "text"), (RequestPlace.CONTINUATION, 1, "end"))
     assert last(play(source, Limits(continuation_max_attempts=0))).terminal == "retry_limit"
     assert last(play(source, Limits(continuation_max_attempts=1))).terminal == "completed"
 

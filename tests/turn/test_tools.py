@@ -121,11 +121,11 @@ def test_half_a_character_in_a_result_is_replaced_since_providers_refuse_it(made
 
 
 def test_an_interrupt_is_no_result() -> None:
-    def interrupted(arguments: Any) -> str:
+    def interrupt(arguments: Any) -> str:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Toolbox({"write": interrupted}).run(batch(call()), turn())
+        Toolbox({"write": interrupt}).run(batch(call()), turn())
 
 
 class Colour(Enum):
@@ -200,10 +200,10 @@ def test_what_was_never_run_is_no_result(made: Any, kind: str) -> None:
 
 
 def test_a_tool_whose_own_task_was_cancelled_has_failed() -> None:
-    async def cancelled() -> str:
+    async def cancel() -> str:
         raise asyncio.CancelledError
 
-    ran = Toolbox({"write": lambda _: asyncio.run(cancelled())}).run(batch(call()), turn())
+    ran = Toolbox({"write": lambda _: asyncio.run(cancel())}).run(batch(call()), turn())
     assert texts(ran) == ["Failed: CancelledError: "]
 
 

@@ -246,13 +246,13 @@ def test_two_pages_that_are_loaded_again_in_turn_keep_their_own_tabs(context: An
 def test_a_page_that_is_open_when_its_token_expires_says_so(context: Any) -> None:
     """The server's close is played here, so that no test waits for a token."""
 
-    def expired(socket: Any) -> None:
+    def expire(socket: Any) -> None:
         socket.send('["said", "open the address that the server prints"]')
         socket.close(code=4001)
 
     with program(SAMPLE) as served:
         page = context.new_page()
-        page.route_web_socket("**/ws/**", expired)
+        page.route_web_socket("**/ws/**", expire)
         page.goto(served.url)
         page.wait_for_selector("#ended:not([hidden])", timeout=60_000)
         assert page.inner_text("#ended-word") == "The token has expired"

@@ -19,7 +19,7 @@ from tests.scenes.web import SAMPLE, Program, program, wait_for_end, words
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux lists them")
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """What is said where nothing is served."""
     monkeypatch.setattr(sys, "argv", ["inspector", "serve", *map(str, arguments)])
     monkeypatch.setattr(serve, "_serve", lambda *_, **__: pytest.fail("it served"))
@@ -35,11 +35,11 @@ def test_bad_paths_are_told_before_anything_listens(
 ) -> None:
     missing, empty = tmp_path / "missing.har", tmp_path / "empty.jsonl"
     empty.write_text("")
-    said = refused(monkeypatch, capsys, missing)
+    said = refusal(monkeypatch, capsys, missing)
     assert said == f"inspector: {missing}: cannot be read: No such file or directory\n"
-    assert refused(monkeypatch, capsys, empty).startswith(f"inspector: {empty}: ")
-    assert refused(monkeypatch, capsys, "sample:99").startswith("inspector: ")
-    assert "profile" in refused(monkeypatch, capsys, SAMPLE, "--profile", "nobody")
+    assert refusal(monkeypatch, capsys, empty).startswith(f"inspector: {empty}: ")
+    assert refusal(monkeypatch, capsys, "sample:99").startswith("inspector: ")
+    assert "profile" in refusal(monkeypatch, capsys, SAMPLE, "--profile", "nobody")
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
@@ -53,13 +53,13 @@ def test_bad_paths_are_told_before_anything_listens(
 def test_bad_usage_is_one_line_that_says_what_is_wrong(
     arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert says in refused(monkeypatch, capsys, *arguments).splitlines()[-1]
+    assert says in refusal(monkeypatch, capsys, *arguments).splitlines()[-1]
 
 
 def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def said(*arguments: str) -> str:
+    def serve_error(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["inspector", "serve", *arguments])
         with pytest.raises(SystemExit) as end:
             cli.run()
@@ -69,8 +69,8 @@ def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert said("--port", str(port)) == f"inspector: port {port} is in use; port 0 takes a free one\n"
-    elsewhere = said("--host", "203.0.113.77", "--expose", "--port", "0")
+        assert serve_error("--port", str(port)) == f"inspector: port {port} is in use; port 0 takes a free one\n"
+    elsewhere = serve_error("--host", "203.0.113.77", "--expose", "--port", "0")
     assert re.fullmatch(r"inspector: cannot listen on 203\.0\.113\.77, port 0: .+\n", elsewhere)
 
 

@@ -28,7 +28,7 @@ LONG = 10_000.0
 """Seconds; no test waits for them."""
 
 
-async def left(at: RunningServer, count: int = 1) -> None:
+async def wait_for_leave(at: RunningServer, count: int = 1) -> None:
     """Waits until the server has seen that so many browsers have gone."""
     async with asyncio.timeout(30):
         while len(at.server._unshown_tabs) < count:
@@ -39,7 +39,7 @@ async def test_a_tab_is_shown_again_where_it_was_by_the_next_browser() -> None:
     async with serving(ECHO, idle=LONG) as at:
         async with at.tab() as socket:
             pid = (await next_message(socket))["pid"]
-        await left(at)
+        await wait_for_leave(at)
         async with at.tab("/ws/dark?width=90&height=20") as again:
             seen = [(await next_message(again))["data"]]
             while seen[-1] != '{"type": "focus"}':
@@ -64,7 +64,7 @@ for kind, data in packets():""")
             await socket.send_json(["stdin", "x"])
             while (await next_message(socket))["kind"] != "D":
                 pass
-        await left(at)
+        await wait_for_leave(at)
         async with at.tab() as again:
             seen = b""
             while b"1003" not in seen:
@@ -86,7 +86,7 @@ async def test_one_that_is_shown_again_does_not_end(monkeypatch: pytest.MonkeyPa
     async with serving(ECHO, idle=LONG) as at:
         async with at.tab() as socket:
             await next_message(socket)
-        await left(at)
+        await wait_for_leave(at)
         (ending,) = at.server._unshown_tabs.values()
         async with at.tab() as again:
             await next_message(again)
@@ -133,7 +133,7 @@ async def test_a_token_and_its_cookie_expire_and_are_renewed() -> None:
 
         async with at.tab() as socket:
             pid = (await next_message(socket))["pid"]
-        await left(at)
+        await wait_for_leave(at)
         now[0] = 24 * 3600 - 1
         assert (await status("/"))[0] == 200
         assert (await status(f"/?token={TOKEN}", None))[0] == 303
@@ -153,26 +153,26 @@ async def test_a_token_and_its_cookie_expire_and_are_renewed() -> None:
 NAMES = ("0" * 32, "a1" * 16)
 
 
-def named(name: str) -> str:
+def socket_path(name: str) -> str:
     return f"/ws/dark/{name}?width=100&height=30"
 
 
 async def test_each_page_gets_back_the_tab_that_was_its_own() -> None:
     async with serving(ECHO, idle=LONG) as at:
-        pids, sockets = [], [await at.tab(named(name)) for name in NAMES]
+        pids, sockets = [], [await at.tab(socket_path(name)) for name in NAMES]
         for socket in sockets:
             pids.append((await next_message(socket))["pid"])
         for count, socket in enumerate(sockets, 1):
             await socket.close()
-            await left(at, count)
+            await wait_for_leave(at, count)
         for name, pid in zip(NAMES, pids, strict=True):  # the one that was left first comes first
-            async with at.tab(named(name)) as again:
+            async with at.tab(socket_path(name)) as again:
                 while (await next_message(again)).get("data") != '{"type": "focus"}':
                     pass
                 (shown,) = [tab for tab in at.server.tabs if tab not in at.server._unshown_tabs]
                 assert shown._process is not None
                 assert (shown.name, shown._process.pid) == (name, pid)
-            await left(at, 2)
+            await wait_for_leave(at, 2)
         assert len(at.server.tabs) == 2
 
 
@@ -181,9 +181,9 @@ async def test_a_page_that_is_loaded_again_waits_for_its_own_tab_where_others_ar
 ) -> None:
     monkeypatch.setattr(app_server, "PATIENCE", 120)  # as long as a busy machine needs
     async with serving(ECHO, idle=LONG, most=4) as at:
-        first = await at.tab(named(NAMES[0]))
+        first = await at.tab(socket_path(NAMES[0]))
         pid = (await next_message(first))["pid"]
-        again = await at.tab(named(NAMES[0]))  # before the server sees that the old page has gone
+        again = await at.tab(socket_path(NAMES[0]))  # before the server sees that the old page has gone
         await first.close()
         while (await next_message(again)).get("data") != '{"type": "focus"}':
             pass
@@ -193,19 +193,19 @@ async def test_a_page_that_is_loaded_again_waits_for_its_own_tab_where_others_ar
 
 async def test_each_page_begins_where_its_own_tab_was_that_ended() -> None:
     async with serving(ECHO, idle=LONG) as at:
-        sockets = [await at.tab(named(name)) for name in NAMES]
+        sockets = [await at.tab(socket_path(name)) for name in NAMES]
         for socket in sockets:
             await next_message(socket)
         for tab in at.server.tabs:
             tab.place = f'"{tab.name}"'
         for count, socket in enumerate(sockets, 1):
             await socket.close()
-            await left(at, count)
+            await wait_for_leave(at, count)
         for tab in list(at.server.tabs):
             at.server._ends_idle(tab)
         await empty(at)
         for name in NAMES:
-            async with at.tab(named(name)) as socket:
+            async with at.tab(socket_path(name)) as socket:
                 await next_message(socket)
                 (shown,) = [tab for tab in at.server.tabs if tab.name == name]
                 assert shown._environment[PLACE_VARIABLE] == f'"{name}"'
@@ -216,7 +216,7 @@ async def test_a_page_that_is_open_when_its_token_expires_says_so_and_its_tab_wa
         async with at.tab() as socket:
             assert "SIGUSR1" in (await words(socket))[0]
             assert socket.close_code == app_server.EXPIRED
-        await left(at)
+        await wait_for_leave(at)
 
 
 async def test_what_is_typed_after_the_token_has_expired_reaches_no_process() -> None:
@@ -231,5 +231,5 @@ async def test_what_is_typed_after_the_token_has_expired_reaches_no_process() ->
                 heard.append(message.data)
             assert "typed too late" not in str(heard)
             assert socket.close_code == app_server.EXPIRED
-        await left(at)
+        await wait_for_leave(at)
         assert alive(pid)

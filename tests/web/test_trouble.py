@@ -25,7 +25,7 @@ from tests.scenes.web import ECHO, SAMPLE, TOKEN, Program, next_message, program
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of another process are set as on Linux")
 
 
-def made(said: list[str], encrypted: bool = False) -> app_server.AppServer:
+def make_server(said: list[str], encrypted: bool = False) -> app_server.AppServer:
     entrance = Entrance(TOKEN, "the-cookie", encrypted=encrypted)
     return app_server.AppServer([sys.executable, "-c", ECHO], entrance, title="x", most=2, tell=said.append,
                                 environment={}, idle=0.0)
@@ -45,7 +45,7 @@ async def answers(origin: str, token: str = TOKEN, **more: object) -> int:
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
 async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes) -> None:
     said: list[str] = []
-    async with listens(made(said), patience=0.3) as port:
+    async with listens(make_server(said), patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
         assert await asyncio.wait_for(reader.read(), 30) == b""
@@ -55,7 +55,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(sent: bytes
 
 
 async def test_a_head_that_drips_ends_the_connection_too() -> None:
-    async with listens(made([]), patience=0.3) as port:
+    async with listens(make_server([]), patience=0.3) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
         async def drip() -> None:
@@ -79,11 +79,11 @@ def test_a_head_has_ten_seconds() -> None:
 
 async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() -> None:
     said: list[str] = []
-    at = made(said)
+    at = make_server(said)
     now = [0.0]
     at.trouble = ProblemLog(said.append, lambda: now[0])
 
-    async def malformed() -> None:
+    async def send_malformed() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
         assert re.match(rb"HTTP/1.[01] 400 ", await asyncio.wait_for(reader.read(), 30))
@@ -91,11 +91,11 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
 
     async with listens(at) as port:
         for _ in range(4):
-            await malformed()
+            await send_malformed()
         assert len(said) == 1
         assert said[0].startswith("a malformed request was refused: ")
         now[0] = 60
-        await malformed()
+        await send_malformed()
     assert len(said) == 2
     assert said[1].endswith("(3 more since the last line)")
 
@@ -123,23 +123,23 @@ def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
 # -- the program ------------------------------------------------------------------------------------------------------
 
 
-def connected(served: Program, count: int, stack: ExitStack) -> None:
+def connect(served: Program, count: int, stack: ExitStack) -> None:
     port = int(served.origin.rpartition(":")[2])
     for _ in range(count):
         each = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30))
         each.sendall(b"GET / HTTP/1.1\r\n")
 
 
-async def answered(served: Program) -> int:
+async def status_of(served: Program) -> int:
     return await answers(served.origin, served.url.rpartition("=")[2])
 
 
 async def test_500_half_open_sockets_leave_it_answering() -> None:
     with program(SAMPLE) as served:
         with ExitStack() as stack:
-            connected(served, 500, stack)
-            assert await answered(served) == 200
-        assert await answered(served) == 200
+            connect(served, 500, stack)
+            assert await status_of(served) == 200
+        assert await status_of(served) == 200
         served.process.terminate()
         code, said = served.ended()
     assert (code, said.count("\n")) == (0, 1)
@@ -153,10 +153,10 @@ async def test_without_descriptors_it_waits_and_then_answers() -> None:
         begun = await asyncio.to_thread(served.process.stderr.readline)
         assert "serving" in begun
         with ExitStack() as stack:
-            connected(served, 100, stack)
+            connect(served, 100, stack)
             line = await asyncio.wait_for(asyncio.to_thread(served.process.stderr.readline), 30)
             assert line.startswith("inspector: no room for a further connection or file: Too many open files")
-        assert await asyncio.wait_for(answered(served), 30) == 200
+        assert await asyncio.wait_for(status_of(served), 30) == 200
         served.process.terminate()
         code, said = served.ended()
     assert (code, said) == (0, "")
@@ -182,7 +182,7 @@ async def test_with_a_certificate_all_of_it_is_encrypted(certificate: tuple[Path
     cert, key = certificate
     context = load_certificate(str(cert), str(key))
     trusts = ssl.create_default_context(cafile=str(cert))
-    async with listens(made([], encrypted=True), patience=0.5, certificate=context) as port:
+    async with listens(make_server([], encrypted=True), patience=0.5, certificate=context) as port:
         origin = f"https://127.0.0.1:{port}"
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             async with session.get(f"{origin}/?token={TOKEN}", ssl=trusts, allow_redirects=False) as answer:

@@ -89,7 +89,7 @@ def keys(view: View) -> list:
     return [step_key(step) for step in view.steps]
 
 
-def consumed(view: View) -> list[int]:
+def answer_counts(view: View) -> list[int]:
     """How many recorded answers our machine takes up in each turn, before it ends the turn itself."""
     return [
         sum(step.signal is PolicySignal.PROVIDER_RESPONSE for step in view.steps[t.run.first : t.run.deciding_step + 1])
@@ -147,7 +147,7 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
     if now is None:  # 4 x the cap, or no bound: there is nothing to raise it from but that
         now = max((cap for turn in original.turns if (cap := turn.final_turn.token_cap) is not None), default=10**6)
     made = branch(original, Settings(replace(before, **{name: now + more})))
-    for then, now_, turn in zip(consumed(original), consumed(made.view), original.turns, strict=True):
+    for then, now_, turn in zip(answer_counts(original), answer_counts(made.view), original.turns, strict=True):
         assert now_ >= then, turn.id
 
 
@@ -163,7 +163,7 @@ def test_the_samples_keep_these_promises(sample, name):
     raised = branch(
         original, settings_of({name: "1000000" if name.endswith(("tokens", "chars")) else "90"}, Settings())
     )
-    assert all(now >= then for then, now in zip(consumed(original), consumed(raised.view), strict=True))
+    assert all(now >= then for then, now in zip(answer_counts(original), answer_counts(raised.view), strict=True))
     if raised.difference is not None:
         assert keys(original)[: raised.difference] == keys(raised.view)[: raised.difference]
 

@@ -11,12 +11,12 @@ from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, pair_of, show, user
 
 
-def changed(found, **assignments):
+def branch_with(found, **assignments):
     return branch(found, settings_of({name: str(value) for name, value in assignments.items()}, Settings()))
 
 
 def test_attempts_that_were_too_few():
-    made = changed(show(*cut_text(*PARTS)), continuation_max_attempts=5)
+    made = branch_with(show(*cut_text(*PARTS)), continuation_max_attempts=5)
     said = text(made).splitlines()
     assert said[0] == "attempts=5: turn 1 ends in Complete"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
@@ -34,7 +34,7 @@ def test_the_first_difference_is_where_the_guard_stood():
     # Request, then three times EvaluateStop > ContinuePending > RequestContinuation, then EvaluateStop,
     # ContinuePending: eleven-and-one steps alike, and the next is AbortPartial or RequestContinuation.
     found = show(*cut_text(*PARTS))
-    made = changed(found, continuation_max_attempts=5)
+    made = branch_with(found, continuation_max_attempts=5)
     alike = 1 + 3 * 3 + 2
     assert made.difference == alike
     assert (
@@ -45,7 +45,7 @@ def test_the_first_difference_is_where_the_guard_stood():
 
 
 def test_nothing_changes():
-    made = changed(show(*cut_text(*PARTS[:2])))
+    made = branch_with(show(*cut_text(*PARTS[:2])))
     assert summary(made) == "nothing changes"
     assert text(made).startswith("unchanged: nothing changes\n")
     assert "as before" in text(made)
@@ -55,7 +55,7 @@ def test_nothing_changes():
 
 def test_where_the_recording_ends_it_says_so():
     found = show(*cut_text(*PARTS[:4], last="length"))
-    made = changed(found, continuation_max_attempts=9)
+    made = branch_with(found, continuation_max_attempts=9)
     assert "the recording ends at step" in text(made)
     assert "AbortPartial, retry_limit became Unrecorded" in text(made)
     (turn,) = values(made)["turns"]
@@ -64,7 +64,7 @@ def test_where_the_recording_ends_it_says_so():
 
 
 def test_fewer_attempts_give_a_shorter_answer():
-    made = changed(show(*cut_text(*PARTS[:3])), continuation_max_attempts=1)
+    made = branch_with(show(*cut_text(*PARTS[:3])), continuation_max_attempts=1)
     assert summary(made) == "turn 1 ends in AbortPartial, retry_limit"
     (turn,) = values(made)["turns"]
     assert turn["spent"]["attempts"] == 1
@@ -77,7 +77,7 @@ def test_many_turns_that_end_otherwise_are_counted():
         pair_of([user("and now " + str(n)), *each["request"]["body"]["messages"][1:]], each["response"]["body"])
         for n, each in [(1, each) for each in cut_text(*PARTS)]
     ]
-    made = changed(show(*cut_text(*PARTS), *second), continuation_max_attempts=5)
+    made = branch_with(show(*cut_text(*PARTS), *second), continuation_max_attempts=5)
     assert summary(made) == "turn 1 ends in Complete (and 1 more turn changes)"
 
 
@@ -86,7 +86,7 @@ def test_the_worst_of_the_turns_that_change_is_told_first():
               for each in cut_text(*PARTS)]
     found = show(*cut_text(*PARTS, last="length"), *second)
     assert [turn.verdict.word for turn in found.turns] == ["TRUNCATED", "LIMIT REACHED"]
-    made = changed(found, continuation_max_attempts=9)
+    made = branch_with(found, continuation_max_attempts=9)
     said = text(made)
     assert summary(made).startswith("turn 2 ends in Complete (and 1 more")
     assert said.index("turn 2 of 2") < said.index("turn 1 of 2")
@@ -102,19 +102,19 @@ def spoken_cut_call():
 def test_a_turn_that_ends_in_another_state_comes_before_one_with_another_text():
     found = show(*cut_text(*PARTS), *spoken_cut_call())
     assert [turn.verdict.word for turn in found.turns] == ["LIMIT REACHED", "CUT CALL RUN"], "the second is worse"
-    made = changed(found, max_tokens=2000, simulate="yes")
+    made = branch_with(found, max_tokens=2000, simulate="yes")
     assert [turn.id for turn in made.changed_turns] == ["t1", "t2"]
     assert summary(made) == "turn 1 ends in Complete (and 1 more turn changes)"
 
 
 def test_a_turn_that_ends_as_before_with_another_text_says_so():
-    made = changed(show(*spoken_cut_call()), max_tokens=2000, simulate="yes")
+    made = branch_with(show(*spoken_cut_call()), max_tokens=2000, simulate="yes")
     assert summary(made) == "turn 1 ends in Unrecorded, as before, with another text"
 
 
 def test_turns_that_stay_as_they_were_are_one_line():
     others = [pair_of([user(f"and now {n}")], chat("done")) for n in range(3)]
-    said = text(changed(show(*cut_text(*PARTS), *others), continuation_max_attempts=5))
+    said = text(branch_with(show(*cut_text(*PARTS), *others), continuation_max_attempts=5))
     assert said.endswith("\n\n3 turns as before\n")
     assert said.count("Complete") == 2, "in the summary and in turn 1"
 
@@ -122,7 +122,7 @@ def test_turns_that_stay_as_they_were_are_one_line():
 def test_another_first_cap_is_answered_by_the_simulation():
     # Budget 4 x 20 = 80: two cut answers of 40 use it up. A cap of 100 takes it along to 400.
     found = show(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
-    made = changed(found, max_tokens=100)
+    made = branch_with(found, max_tokens=100)
     (turn,) = values(made)["turns"]
     assert (made.name, turn["fidelity"]) == ("max_tokens=100", "SIMULATED")
     assert turn["before"]["terminal_reason"] == "budget_exhausted"
@@ -131,7 +131,7 @@ def test_another_first_cap_is_answered_by_the_simulation():
 
 
 def test_the_document_holds_the_branchs_own_explanation():
-    made = values(changed(show(*cut_text(*PARTS)), continuation_max_attempts=5))
+    made = values(branch_with(show(*cut_text(*PARTS)), continuation_max_attempts=5))
     assert (made["schema"], made["name"], made["fidelity"]) == ("loop-inspector/replay/2", "attempts=5", "RECORDED")
     assert made["explain"]["schema"] == "loop-inspector/explain/2"
     assert made["explain"]["turns"][0]["final_state"] == "Complete"
@@ -140,14 +140,14 @@ def test_the_document_holds_the_branchs_own_explanation():
 
 def test_a_hostile_text_is_inert_in_the_diff():
     bad = "".join(HOSTILE.values())
-    made = changed(show(*cut_text("one " + bad + " and", " two " + bad, " three")), continuation_max_attempts=1)
+    made = branch_with(show(*cut_text("one " + bad + " and", " two " + bad, " three")), continuation_max_attempts=1)
     assert values(made)["turns"][0]["merged_text_diff"]
     assert dangerous(text(made)) == []
     text(made).encode("utf-8")
 
 
 def test_an_equal_turn_has_no_diff():
-    made = changed(show(pair_of(ASKS, chat("whole"))), continuation_max_attempts=0)
+    made = branch_with(show(pair_of(ASKS, chat("whole"))), continuation_max_attempts=0)
     assert values(made)["turns"][0]["merged_text_diff"] == []
     assert summary(made) == "nothing changes"
 
@@ -155,6 +155,6 @@ def test_an_equal_turn_has_no_diff():
 def test_a_turn_has_its_place_among_thousands_in_the_same_words_everywhere():
     sessions = [pair_of([user(f"{number}?")], chat("So.")) for number in range(1_000)]
     found = show(*sessions, *cut_text(*PARTS))
-    made = changed(found, continuation_max_attempts=5)
+    made = branch_with(found, continuation_max_attempts=5)
     assert "turn 1,001 of 1,001 (t1001): AbortPartial, retry_limit became Complete" in text(made).splitlines()
     assert "turn 1,001 of 1,001" in found.headline()

@@ -16,13 +16,13 @@ CUT = pair_of([user("One?")], chat("Half of it", "length", tokens=7), max_tokens
 WHOLE = pair_of([user("Two?")], chat("All of it.", tokens=9), max_tokens=50)
 
 
-def tuned(*specs: str, sessions=(CUT, WHOLE)):
+def tune_grid(*specs: str, sessions=(CUT, WHOLE)):
     case = open_case(open_paths(["-"], stdin=lines(*sessions)))
     return tune(case, Grid(parse_axes(specs), Settings(simulate=True)))
 
 
 def test_each_cell_says_how_many_turns_complete(tmp_path):
-    run = tuned("attempts=0,1", "max_tokens=4,50")
+    run = tune_grid("attempts=0,1", "max_tokens=4,50")
     made = page(run)
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", made)
     assert [cell.rstrip("~") for cell in cells] == [f"{done} of 2" for done in run.completed]
@@ -33,20 +33,20 @@ def test_each_cell_says_how_many_turns_complete(tmp_path):
 
 
 def test_one_axis_and_three_have_tables_of_their_own():
-    assert page(tuned("max_tokens=4,50")).count("<table>") == 1
-    three = page(tuned("attempts=0,1", "continuation_max_output_chars=10,100", "max_tokens=4,50"))
+    assert page(tune_grid("max_tokens=4,50")).count("<table>") == 1
+    three = page(tune_grid("attempts=0,1", "continuation_max_output_chars=10,100", "max_tokens=4,50"))
     assert three.count("<table>") == 2
     assert "<caption>cont_chars=10</caption>" in three
 
 
 def test_the_page_names_limits_and_values_as_the_sheet_does():
-    made = page(tuned("attempts=0,1", "max_tokens=4,recorded"))
+    made = page(tune_grid("attempts=0,1", "max_tokens=4,recorded"))
     assert re.findall("<th>([^<]*)</th>", made) == ["attempts \\ max_tokens", "4", "recorded", "0", "1"]
     assert "<strong>attempts=0, max_tokens=recorded</strong>" in made
 
 
 def test_a_single_turn_says_how_it_ends():
-    assert "done" in page(tuned("max_tokens=50", sessions=(WHOLE,)))
+    assert "done" in page(tune_grid("max_tokens=50", sessions=(WHOLE,)))
 
 
 def test_the_command_writes_it_once(inspector, tmp_path):

@@ -61,7 +61,7 @@ def test_turns_that_go_alike_share_their_cells(tmp_path):
 @forks
 def test_several_processes_give_the_same(case, at_once, monkeypatch):
     alone = tune(case, GRID, jobs=1)
-    monkeypatch.setattr(grid_run.os, "fork", forked := Counted(os.fork))
+    monkeypatch.setattr(grid_run.os, "fork", forked := CallCounter(os.fork))
     together = tune(case, GRID, jobs=2)
     assert forked.times == 2
     assert [(turn.id, turn.ends, turn.codes) for turn in together.turns] == [
@@ -78,7 +78,7 @@ def test_parts_that_come_back_in_another_order_give_the_same(case, monkeypatch):
     assert [(turn.ends, turn.codes) for turn in turned.turns] == [(turn.ends, turn.codes) for turn in usual.turns]
 
 
-class Counted:
+class CallCounter:
     def __init__(self, of):
         self.of, self.times = of, 0
 

@@ -60,7 +60,7 @@ def sample(number: str) -> Case:
     return open_case(open_paths([str(next(SAMPLES.glob(f"{number}-*")))]))
 
 
-def decided(made: Matrix, turn: int = 0) -> dict[str, str]:
+def decision_words(made: Matrix, turn: int = 0) -> dict[str, str]:
     return {policy.name: cell.decision.word for policy, cell in zip(made.policies, made.rows[turn], strict=True)}
 
 
@@ -102,7 +102,7 @@ def test_programs_read_the_words_that_they_know() -> None:
 @pytest.mark.parametrize("number", EXPECTED)
 def test_what_each_loop_did_with_a_sample_session(number: str) -> None:
     made = matrix(sample(number), Settings())
-    assert decided(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
+    assert decision_words(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +123,7 @@ def test_an_agent_that_resumed_more_often_than_our_limit_allows_is_complete() ->
 def test_a_call_that_ran_under_a_filter_is_a_held_call() -> None:
     """Nothing cut it, and nothing authorised it."""
     made = matrix(case_of(pair_of([user("x")], chat(None, "content_filter", call(WHOLE)))), Settings())
-    assert decided(made) == dict(zip(NAMES, (
+    assert decision_words(made) == dict(zip(NAMES, (
         HELD, HELD, "ran a held call", STUCK, "ran a held call", HELD, HELD), strict=True))
     assert "runs with the 44 characters that came, under safety_blocked" in made.rows[0][4].why
     assert len(WHOLE) == 44
@@ -146,8 +146,8 @@ def test_what_a_loop_asks_for_next_has_the_name_that_a_live_turn_gives_it() -> N
 def test_a_whole_call_under_stop_is_lost_or_never_ended_where_only_the_word_counts() -> None:
     """vLLM PR #25054: a named tool_choice is answered with `stop`."""
     made = matrix(case_of(pair_of([user("x")], chat(None, "stop", call(WHOLE)))), Settings())
-    assert decided(made) == dict(zip(NAMES, (GOES_ON, GOES_ON, GOES_ON, STUCK, GOES_ON, GOES_ON, "lost a call"),
-                                     strict=True))
+    assert decision_words(made) == dict(zip(NAMES, (GOES_ON, GOES_ON, GOES_ON, STUCK, GOES_ON, GOES_ON, "lost a call"),
+                                            strict=True))
     assert made.rows[0][0].why == "asks for the results of its calls, never recorded"
     assert made.rows[0][3].why == "write_file is begun and never ended"
 
@@ -157,7 +157,7 @@ def test_what_is_not_cut_is_finished_under_every_policy() -> None:
         pair_of([user("x")], chat(None, "tool_calls", call(WHOLE))),
         pair_of([user("x"), assistant(None, call(WHOLE)), result()], chat("done", "stop")),
     ), Settings())
-    assert set(decided(made).values()) == {"finished"}
+    assert set(decision_words(made).values()) == {"finished"}
     assert [cell.step for cell in made.rows[0]] == [None] * 7
 
 
@@ -167,7 +167,7 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
         pair_of(first, chat("The town has 10", "length")),
         pair_of([*first, assistant("The town has 10"), user(HINT)], chat("000 people.", "stop")),
     ), Settings())
-    assert {name: word for name, word in decided(made).items() if word == LOST and name.startswith("zero")} == {
+    assert {name: word for name, word in decision_words(made).items() if word == LOST and name.startswith("zero")} == {
         "zeroclaw-merged": LOST}
     assert made.rows[0][2].why == "its seams leave out 1 character that strict keeps"
     assert (made.rows[0][0].decision.word, made.rows[0][0].continuations) == ("continued", 1)
@@ -176,9 +176,9 @@ def test_an_overlap_that_was_text_is_lost_where_it_is_removed() -> None:
 def test_a_failure_that_was_sent_again_is_passed_over() -> None:
     failed = pair_of([user("x")], {"error": {"message": "overloaded", "type": "server_error"}}, status=503)
     made = matrix(case_of(failed, pair_of([user("x")], chat("done", "stop"))), Settings())
-    assert set(decided(made).values()) == {"finished"}
+    assert set(decision_words(made).values()) == {"finished"}
     alone = matrix(case_of(failed), Settings())
-    assert set(decided(alone).values()) == {FAILED}
+    assert set(decision_words(alone).values()) == {FAILED}
 
 
 TOO_LONG = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}}
@@ -193,7 +193,7 @@ def test_a_request_that_failed_is_no_answer_of_which_a_loop_could_lose_text(
 ) -> None:
     """That the message speaks of a full context or a filter is our reading; the clients of all loops raise an error."""
     made = matrix(case_of(pair_of([user("x")], body, url=url, status=400)), Settings())
-    assert set(decided(made).values()) == {FAILED}
+    assert set(decision_words(made).values()) == {FAILED}
     assert {cell.why for cell in made.rows[0]} == {
         f"the request failed (HTTP 400, {why}); no part of an answer came that could be lost"}
     assert {own.turns[0].steps[-1].turn.terminal == "completed" for own in made.replays} == {False}
@@ -206,21 +206,21 @@ def test_a_continuation_that_failed_is_told_of_the_request_for_it() -> None:
     ), Settings())
     assert made.rows[0][0].why == (
         "the request for continuation 1 failed (HTTP 400, bad); no part of an answer came that could be lost")
-    assert decided(made)["zoo-before"] == LOST, "it never asked for the rest"
+    assert decision_words(made)["zoo-before"] == LOST, "it never asked for the rest"
 
 
 def test_an_answer_that_an_error_broke_off_is_not_a_failed_request() -> None:
     broken = f'{cut_stream("A half")}data: {json.dumps({"error": {"message": "overloaded"}})}\n\n'
     made = matrix(case_of(exchange({"model": "m-1", "messages": [user("x")], "stream": True}, broken,
                                    response_headers={"content-type": "text/event-stream"})), Settings())
-    assert set(decided(made).values()) == {ENDED}
+    assert set(decision_words(made).values()) == {ENDED}
 
 
 def test_arguments_that_are_broken_without_a_cut_are_not_said_to_be_cut() -> None:
     """As in the view of calls, which says that nothing shows a cut."""
     made = matrix(case_of(pair_of([user("x")], chat(None, "tool_calls", call('{"path": plan.md}')))), Settings())
     cut = matrix(case_of(pair_of([user("x")], chat(None, "tool_calls", call(CUT)))), Settings())
-    assert (decided(made)["pi-presence"], decided(cut)["pi-presence"]) == ("ran a held call", CUT_RUN)
+    assert (decision_words(made)["pi-presence"], decision_words(cut)["pi-presence"]) == ("ran a held call", CUT_RUN)
 
 
 def test_only_the_run_that_begins_a_turn_counts() -> None:
@@ -230,8 +230,8 @@ def test_only_the_run_that_begins_a_turn_counts() -> None:
         pair_of(first, chat("one", "length")),
         pair_of([*first, assistant("one"), user(HINT)], chat(None, "length", call(CUT))),
     ), Settings())
-    assert decided(made)["pi-presence"] == LOST
-    assert decided(made)["strict"] == HELD
+    assert decision_words(made)["pi-presence"] == LOST
+    assert decision_words(made)["strict"] == HELD
 
 
 def test_every_decision_is_reached() -> None:
@@ -271,7 +271,7 @@ def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
     case = sample("01")
     settings = Settings(Limits(continuation_max_attempts=5), explicit=frozenset({"continuation_max_attempts"}))
     made = matrix(case, settings)
-    assert decided(made, 0) == dict(zip(NAMES, ("continued",) * 3 + (LOST,) * 4, strict=True))
+    assert decision_words(made, 0) == dict(zip(NAMES, ("continued",) * 3 + (LOST,) * 4, strict=True))
     assert made.rows[0][0].continuations == 5
     place = (1, NAMES.index("botnexus"))
     opened = branch(view(replay(case)), settings_of(policies_lines.assignments(made, place), settings))
@@ -282,7 +282,7 @@ def test_limits_hold_for_every_policy_and_a_cell_opens_as_a_branch() -> None:
 
 def test_a_seam_rule_that_was_asked_for_goes_over_every_policys_own() -> None:
     made = matrix(sample("02"), Settings(seam=SeamRule.CONCAT))
-    assert decided(made)["zeroclaw-merged"] == "continued"
+    assert decision_words(made)["zeroclaw-merged"] == "continued"
 
 
 # -- one call --------------------------------------------------------------------------------------------------------

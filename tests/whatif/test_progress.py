@@ -58,11 +58,11 @@ def test_the_first_interrupt_is_remembered_and_the_second_is_raised():
 def test_ctrl_c_ends_the_command_with_what_was_done(inspector, monkeypatch):
     whole = Sweep.sweep
 
-    def interrupted(self, groups):
+    def interrupt(self, groups):
         os.kill(os.getpid(), signal.SIGINT)
         return whole(self, groups)
 
-    monkeypatch.setattr(Sweep, "sweep", interrupted)
+    monkeypatch.setattr(Sweep, "sweep", interrupt)
     said = inspector("tune", SAMPLE, "--grid", "attempts=5", "--json")
     assert said.code == 0
     assert said.err == "inspector: cancelled; 1 of 2 parts were run\n"

@@ -20,7 +20,7 @@ from loop_core.turn.state import State
 from tests.scenes.recordings import ASKS, assistant, call, chat, lines, message, pair_of, result
 
 
-def worked(rounds: int, same: bool = False) -> list[dict[str, Any]]:
+def tool_rounds(rounds: int, same: bool = False) -> list[dict[str, Any]]:
     """A turn with so many rounds of tools, its third answer the longest, and an answer after them."""
     history, made = list(ASKS), []
     for number in range(rounds):
@@ -36,7 +36,7 @@ def case_of(*exchanges: dict[str, Any]) -> Any:
 
 
 def test_a_recorded_end_is_not_failed_by_rounds_of_tools_that_the_recording_has():
-    case = case_of(*worked(12))
+    case = case_of(*tool_rounds(12))
     grid = GridRequest(parse_axes(["repairs=0,3", "max_tokens=50,99,100"])).grid(case, Settings())
     made = tune(case, grid, jobs=1)
     ends = {grid.values(cell): made.turns[0].end(cell) for cell in range(grid.size)}
@@ -47,8 +47,9 @@ def test_a_recorded_end_is_not_failed_by_rounds_of_tools_that_the_recording_has(
 
 
 @pytest.mark.parametrize(("exchanges", "raised"), [
-    (worked(10), {}), (worked(11), {"max_tool_steps": 11}), (worked(4, same=True), {"max_identical_calls": 4}),
-    (worked(3, same=True), {}),
+    (tool_rounds(10), {}), (tool_rounds(11), {"max_tool_steps": 11}),
+    (tool_rounds(4, same=True), {"max_identical_calls": 4}),
+    (tool_rounds(3, same=True), {}),
 ])
 def test_a_limit_is_raised_to_what_was_recorded_and_no_further(exchanges, raised):
     assert raised_limits(with_recorded_rounds(case_of(*exchanges), Settings())) == raised
@@ -67,18 +68,18 @@ def test_resumptions_that_were_recorded_are_allowed_too():
                                     {"configured": frozenset({"max_tool_steps"})}])
 def test_what_an_operator_has_chosen_stays(chosen):
     settings = Settings(Limits(max_tool_steps=2), **chosen)
-    assert with_recorded_rounds(case_of(*worked(12)), settings) == settings
+    assert with_recorded_rounds(case_of(*tool_rounds(12)), settings) == settings
     assert raised_limits(Settings(Limits(max_tool_steps=40), **chosen)) == {}
 
 
 def test_limits_that_the_recording_names_stay():
-    case = case_of(*worked(12))
+    case = case_of(*tool_rounds(12))
     case.limits_by_path["-"] = {"max_tool_steps": 5}
     assert with_recorded_rounds(case, Settings()) == Settings()
 
 
 def test_the_sheet_says_which_limit_was_raised_and_the_commands_give_the_same():
-    case = case_of(*worked(12))
+    case = case_of(*tool_rounds(12))
     request = GridRequest(parse_axes(["attempts=0", "max_tokens=99,100"]))
     grid = request.grid(case, Settings())
     told = plain(list(parameter_lines(tune(case, grid, jobs=1))))

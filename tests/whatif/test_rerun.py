@@ -54,7 +54,7 @@ from tests.whatif.test_branch import stories, story
 COMPARED = [name for name in Turn._fields if name not in ("limits", "policy", "request")]
 
 
-def told(turn: Turn | None) -> list | None:
+def turn_values(turn: Turn | None) -> list | None:
     """All of a turn but its terms; what it asked for is compared by its values."""
     if turn is None:
         return None
@@ -64,7 +64,8 @@ def told(turn: Turn | None) -> list | None:
 
 def everything(step: Step) -> tuple:
     """All that a step holds, but for the terms that it was made under."""
-    return (told(step.turn), told(step.before), step.effects, step.event, step.previous_state, step.fidelity, step.run,
+    return (turn_values(step.turn), turn_values(step.before), step.effects, step.event, step.previous_state,
+            step.fidelity, step.run,
             step.turn.joined_answer())
 
 
@@ -387,7 +388,7 @@ def test_turns_that_nothing_changes_are_the_same_values():
             assert branch.turns[number].verdict is seen.turns[number].verdict
 
 
-def kept(make) -> int:
+def memory_of(make) -> int:
     """Bytes that stay in memory of what `make` gives."""
     make()  # what is imported and cached once
     tracemalloc.start()
@@ -404,12 +405,12 @@ def kept(make) -> int:
 def grown(parent: Replay, settings: Settings) -> int:
     """Bytes that a what-if keeps."""
     seen = view(parent)
-    return kept(lambda: view(rerun(parent, settings), seen))
+    return memory_of(lambda: view(rerun(parent, settings), seen))
 
 
 def test_memory_grows_by_the_steps_that_differ():
     few, more = many(600, 6), many(600, 60)
-    whole = kept(lambda: view(replay(few.case)))
+    whole = memory_of(lambda: view(replay(few.case)))
     assert grown(few, Settings(Limits(max_tool_steps=3))) < 8 * len(few.turns)  # nothing differs: no reference a turn
     raised = Settings(Limits(continuation_max_attempts=9))
     one, ten = grown(few, raised), grown(more, raised)

@@ -192,13 +192,13 @@ def test_a_branch_changes_nothing_that_another_sees():
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
-def compared(settings, *exchanges):
+def branch_of(settings, *exchanges):
     return branch(show(*exchanges), settings)
 
 
 def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_were_cut():
-    made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
-                    pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    made = branch_of(Settings(AMPLE, max_tokens=5, simulate=True),
+                     pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     said = branch_report.text(made)
     assert "fidelity: SIMULATED from step 2 (turn 1); what it knows answers everything that was asked\n" in said
     assert "token boundaries: chunks for 3 simulated (12 chunks for 13 output tokens)\n" in said
@@ -208,20 +208,20 @@ def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_wer
 
 
 def test_the_comparison_of_a_recorded_run_says_so():
-    made = compared(Settings(Limits(continuation_max_attempts=1), simulate=True), *cut_text(*PARTS))
+    made = branch_of(Settings(Limits(continuation_max_attempts=1), simulate=True), *cut_text(*PARTS))
     assert "fidelity: RECORDED; the recording answers everything" in branch_report.text(made)
     told = branch_report.values(made)
     assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("RECORDED", None, [])
 
 
 def test_an_estimate_is_said_to_be_one():
-    made = compared(Settings(max_tokens=3, simulate=True), pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
+    made = branch_of(Settings(max_tokens=3, simulate=True), pair_of(ASKS, chat("a" * 40, tokens=10), max_tokens=50))
     assert "token boundaries: estimate for" in branch_report.text(made)
     assert "10 tokens spread over 40 characters" in branch_report.text(made)
 
 
 def test_what_is_not_known_is_said_to_be_unrecorded():
-    made = compared(Settings(max_tokens=900, simulate=True), pair_of(ASKS, chat("a" * 40, "length", tokens=10),
+    made = branch_of(Settings(max_tokens=900, simulate=True), pair_of(ASKS, chat("a" * 40, "length", tokens=10),
                                                                  max_tokens=10))
     assert "what is asked there was never recorded" in branch_report.text(made)
 
@@ -235,8 +235,8 @@ def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
     assert "SIMULATED ESTIMATED" in text_of(header.status(Outline(seen), at, 160))
     told = "\n".join(text_of(line) for line in response.simulation_lines(answer_at(seen, at)))
     assert "cut after 2 to 4 characters" in told
-    made = compared(Settings(AMPLE, max_tokens=3, simulate=True),
-                    pair_of(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
+    made = branch_of(Settings(AMPLE, max_tokens=3, simulate=True),
+                     pair_of(ASKS, stream("a", "é", " b", " c", " d", tokens=6), max_tokens=100, stream=True))
     assert branch_report.values(made)["estimated"][0] == {"step": at + 1, "least": 2, "most": 4}
     assert "at step 2 cut after 2 to 4 characters" in branch_report.text(made)
 
@@ -245,8 +245,8 @@ def test_a_step_whose_cut_is_exact_does_not():
     seen = show(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True),
                  settings=Settings(AMPLE, max_tokens=5, simulate=True))
     assert [step.estimated_cut for step in seen.steps] == [None] * len(seen.steps)
-    made = compared(Settings(AMPLE, max_tokens=5, simulate=True),
-                    pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
+    made = branch_of(Settings(AMPLE, max_tokens=5, simulate=True),
+                     pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     assert branch_report.values(made)["estimated"] == []
     assert "ESTIMATED" not in branch_report.text(made)
 

@@ -20,13 +20,13 @@ from loop_core.turn.state import State
 CASES = {sample.path.stem[:2]: sample.path for sample in samples()}
 
 
-def tuned(number: str, *specs: str) -> TunedGrid:
+def tune_case(number: str, *specs: str) -> TunedGrid:
     return tune(open_case(open_paths([str(CASES[number])])), Grid(parse_axes(specs)))
 
 
 def test_the_first_sample_needs_five_attempts():
     """README of the samples: turn 1 needs five continuations; every response spends the whole 40 tokens."""
-    made = tuned("01", "attempts=0..6", "tokens=160,200,239,240,1000")
+    made = tune_case("01", "attempts=0..6", "tokens=160,200,239,240,1000")
     first, second = (smallest_limits(made, number) for number in (0, 1))
     assert made.grid.values(first.cell) == (5, 240)
     assert first.by_axis == (5, 240)
@@ -41,7 +41,7 @@ def test_the_first_sample_needs_five_attempts():
 
 
 def test_three_attempts_are_not_enough_for_it():
-    made = tuned("01", "attempts=0..4")
+    made = tune_case("01", "attempts=0..4")
     found = smallest_limits(made, 0)
     assert found.cell is None
     assert found.by_axis == ()
@@ -50,16 +50,16 @@ def test_three_attempts_are_not_enough_for_it():
 
 
 def test_what_no_budget_helps_says_why():
-    made = tuned("12", "attempts=0..3")
+    made = tune_case("12", "attempts=0..3")
     why = why_incomplete(made, smallest_limits(made, 0).end)
     assert why == "it ends in Abort (safety_blocked), whatever the budget"
-    made = tuned("01", "repairs=0..3")
+    made = tune_case("01", "repairs=0..3")
     why = why_incomplete(made, smallest_limits(made, 0).end)
     assert why == "continuation_max_attempts stops it, which this grid does not vary"
 
 
 def test_a_repair_is_a_budget_of_its_own():
-    made = tuned("05", "repairs=0..2", "attempts=0,3")
+    made = tune_case("05", "repairs=0..2", "attempts=0,3")
     found = smallest_limits(made, 0)
     assert made.grid.values(found.cell) == (1, 0)
     assert dict(found.end.needs)["continuation_tool_repair_attempts"] == 1

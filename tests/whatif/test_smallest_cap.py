@@ -50,7 +50,7 @@ def cut_once(*budgets: int | None, attempts: tuple[int, ...] = (0, 1, 2, 5)) -> 
     return tune(case, grid(*budgets, attempts=attempts), jobs=1)
 
 
-def said(tuned: TunedGrid, turn: int = 0) -> str:
+def smallest_text(tuned: TunedGrid, turn: int = 0) -> str:
     found = smallest_limits(tuned, turn)
     assert found is not None
     return " ".join(plain(list(smallest_lines(tuned, found))).split())
@@ -63,7 +63,7 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     assert cap.values == (5, 3)
     assert (cap.ends[0].spend.requests, cap.ends[0].spend.continuations) == (5, 4)
     assert [end.complete for end in cap.below] == [False]
-    told = said(tuned)
+    told = smallest_text(tuned)
     assert told.startswith("turn 1 ✓ smallest max_tokens 3 with up to 5 continuations (t1) 5 answers (4 "
                            "continuations), 13 output tokens; a guess (SIMULATED): made up from the recorded text; no "
                            "model was asked")
@@ -79,18 +79,18 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
 def test_what_was_recorded_is_no_guess():
     tuned = cut_once(8, attempts=(1,))
     assert smallest_cap(tuned, 0).values == (1, 7), "13 tokens in two answers"
-    told = said(cut_once(7, 8, attempts=(0, 1)))
+    told = smallest_text(cut_once(7, 8, attempts=(0, 1)))
     assert "a guess" in told
     whole = tune(case_of(pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True)),
                  grid(64, attempts=(0,)))
     assert recorded_cap(whole, 0)[0] == 0
-    told = said(whole)
+    told = smallest_text(whole)
     assert "each of these answers was recorded" in told
     assert "a guess" not in told
 
 
 def test_a_turn_that_only_simulated_answers_complete_says_so():
-    told = said(cut_once(4, attempts=(5,)))
+    told = smallest_text(cut_once(4, attempts=(5,)))
     assert "from the recording alone, none completes it" in told
 
 
@@ -111,7 +111,7 @@ def test_no_max_tokens_is_named_where_it_is_not_varied_or_changes_nothing():
         tuned = tune(case, made, jobs=1)
         assert smallest_cap(tuned, 0) is None
         assert smallest_cap_of_all(tuned) is None
-        assert "smallest max_tokens" not in said(tuned)
+        assert "smallest max_tokens" not in smallest_text(tuned)
         assert "smallest max_tokens" not in text_of(headline(tuned))
     tuned = tune(case, grid(4, attempts=(0,)))
     assert smallest_cap(tuned, 0) is smallest_cap_of_all(tuned) is fewest_tokens_of_all(tuned) is None, "none completes"
@@ -141,7 +141,7 @@ def test_a_budget_between_two_columns_that_costs_less_than_every_cell_is_the_few
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert f"fewest output tokens {spent} " in text_of(line)
         assert f"max_tokens {cap.values[1]} and" in text_of(line)
-    assert f"fewest output tokens with max_tokens {cap.values[1]} and up to 9 continuations" in said(tuned)
+    assert f"fewest output tokens with max_tokens {cap.values[1]} and up to 9 continuations" in smallest_text(tuned)
     assert fewest_tokens_of_all(tuned) is fewest_tokens_of_all(tuned), "it is searched once"
     assert report(tuned, paths=["p"]).count(f"--set max_tokens={cap.values[1]} ") == 2, "both commands name it"
     told = document(tuned)
@@ -176,12 +176,12 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert smallest_cap(tuned, 0) is None
     told = (f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with no "
             "continuations")
-    assert told in said(tuned)
+    assert told in smallest_text(tuned)
     shown = " ".join(report(tuned).split())
     assert "▷ awaits" in shown or "▷ so far" in shown
     assert "∅ awaits" not in shown
     assert "▷ whole, awaits a result ∅ the recording ends first" in shown
-    assert "no cell ends with its call whole" not in said(tune(case, grid(4, 64, simulate=False), jobs=1))
+    assert "no cell ends with its call whole" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
         assert f"; its call comes whole with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
@@ -191,8 +191,8 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
     case = case_of(pair_of(ASKS, chat(None, "length", call(CUT), tokens=20), tools=TOOLS, max_tokens=20))
     tuned = tune(case, grid(4, 64), jobs=1)
     assert whole_cap(tuned, 0) is None
-    assert "comes whole" not in said(tuned)
-    assert "no cell ends with its call whole: only a live run can show what would be enough" in said(tuned)
+    assert "comes whole" not in smallest_text(tuned)
+    assert "no cell ends with its call whole: only a live run can show what would be enough" in smallest_text(tuned)
 
 
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])

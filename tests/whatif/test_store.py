@@ -40,7 +40,7 @@ def path(tmp_path):
     return tmp_path / "sessions" / "abc.jsonl"
 
 
-def filled(path: Path) -> Store:
+def fill_store(path: Path) -> Store:
     store = Store(path)
     store.branch("k1", ORIGINAL, {"set": {"continuation_max_attempts": "5"}}, 0)
     store.branch("k2", "k1", {"set": {"max_tokens": "80"}}, 6)
@@ -54,7 +54,7 @@ def filled(path: Path) -> Store:
 
 
 def test_what_was_done_is_there_again(path):
-    store = filled(path)
+    store = fill_store(path)
     again = Store(path)
     assert state(again) == state(store)
     assert list(again.kept.branches) == ["k1", "k2"]
@@ -66,7 +66,7 @@ def test_what_was_done_is_there_again(path):
 
 
 def test_what_is_taken_away_is_gone(path):
-    store = filled(path)
+    store = fill_store(path)
     store.mark(ORIGINAL, 3, on=False)
     store.note(ORIGINAL, None, "")
     store.breakpoint("state:Abort", None)
@@ -84,7 +84,7 @@ def test_what_is_taken_away_is_gone(path):
 
 
 def test_the_file_says_its_version_and_counts_steps_from_1(path):
-    filled(path)
+    fill_store(path)
     rows = [json.loads(line) for line in path.read_text("ascii").splitlines()]
     assert rows[0] == {MARK: 1, "session": "abc"}
     assert rows[3] == {"act": "mark", "run": "original", "step": 4, "on": True}
@@ -107,7 +107,7 @@ def test_no_credential_reaches_the_file(path):
 
 def test_a_file_that_is_cut_at_any_byte_keeps_what_is_whole_and_goes_on(tmp_path):
     whole = tmp_path / "whole.jsonl"
-    filled(whole)
+    fill_store(whole)
     data = whole.read_bytes()
     path = tmp_path / "cut.jsonl"
     for size in range(len(data)):
@@ -179,7 +179,7 @@ def test_acts_come_back_whatever_is_cut_between_them(tmp_path_factory, acts, dat
     b"[" * 100_000,
 ])
 def test_a_line_that_is_no_act_is_told_and_hides_no_other(path, line):
-    store = filled(path)
+    store = fill_store(path)
     with path.open("ab") as file:
         file.write(line + b"\n")
     again = Store(path)
@@ -204,7 +204,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path):
 
 
 def test_a_newer_program_that_comes_along_is_not_written_over(path):
-    store = filled(path)
+    store = fill_store(path)
     newer = json.dumps({MARK: 2}).encode() + b"\n"
     with path.open("ab") as file:
         file.write(newer)
@@ -238,7 +238,7 @@ def test_a_branch_that_could_not_be_written_is_known_as_such_until_it_is(tmp_pat
 
 
 def test_a_branch_that_a_newer_program_keeps_out_is_known_as_such(path):
-    store = filled(path)
+    store = fill_store(path)
     with path.open("ab") as file:
         file.write(json.dumps({MARK: 2}).encode() + b"\n")
     with pytest.raises(NewerError):
@@ -255,7 +255,7 @@ def test_a_folder_without_permission_is_the_same(tmp_path):
 
 
 def test_a_file_that_was_taken_away_is_begun_anew(path):
-    store = filled(path)
+    store = fill_store(path)
     path.unlink()
     store.mark("r", 1)
     assert Store(path).kept.marks == {("r", 1)}

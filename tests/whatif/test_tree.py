@@ -130,7 +130,7 @@ def states(view, indices):
     return [None if index is None else view.steps[index].state.value for index in indices]
 
 
-def aligned(left, right):
+def run_pairs(left, right):
     """Every step of two runs, turn by turn."""
     turns = zip(left.turns, right.turns, strict=True)
     return [pair for one, other in turns for pair in step_pairs(one, other)]
@@ -139,7 +139,7 @@ def aligned(left, right):
 def test_steps_stand_side_by_side_by_the_responses_before_them(tree):
     one, *_ = grown(tree)
     left, right = tree.original.view, one.view
-    found = aligned(left.replay, right.replay)
+    found = run_pairs(left.replay, right.replay)
     # Twelve steps alike; then the original gives up where the branch asks on, and takes the last answer as its own run.
     assert [row.same for row in found[:12]] == [True] * 12
     assert found.index(next(row for row in found if not row.same)) == 12
@@ -161,7 +161,7 @@ def test_every_step_of_both_has_one_row(exchanges, before, after, data):
     left = show(*exchanges, settings=before).replay
     right = branch(show(*exchanges, settings=before), after,
                    data.draw(st.integers(0, len(left.trace.steps) - 1))).view.replay
-    found = aligned(left, right)
+    found = run_pairs(left, right)
     for side, made in enumerate((left, right)):
         assert [row[side] for row in found if row[side] is not None] == list(range(len(made.trace.steps)))
     for row in found:
@@ -181,7 +181,7 @@ def test_a_preview_says_what_the_branch_then_shows(exchanges, before, after, dat
     told = preview(original.replay, after, since)
     made = branch(original, after, since)
     assert told.difference == made.difference
-    assert told.steps == sum(not row.same for row in aligned(original.replay, made.view.replay))
+    assert told.steps == sum(not row.same for row in run_pairs(original.replay, made.view.replay))
     assert [made.view.turns[index] for index in told.turns] == list(made.changed_turns)
 
 
@@ -213,7 +213,7 @@ def test_a_preview_counts_what_would_be_other():
 # -- as a command -----------------------------------------------------------------------------------------------------
 
 
-def typed(line):
+def parse_command(line):
     """What a command line asks for, read as the command reads it."""
     words = shlex.split(line)[3:]
     step, sets = None, []
@@ -240,7 +240,7 @@ def test_the_command_of_any_run_makes_it_again(exchanges, data):
         since = data.draw(st.none() | st.integers(0, len(node.view.steps) - 1))
         node, _ = tree.add(node, settings, since)
     again = Tree(original)
-    made = again.try_settings(again.original, typed(command_of(node, ["x.har"])))
+    made = again.try_settings(again.original, parse_command(command_of(node, ["x.har"])))
     assert list(map(everything, made.view.steps)) == list(map(everything, node.view.steps))
     assert made.view.replay.settings.limits == node.view.replay.settings.limits
 

@@ -30,12 +30,12 @@ from tests.whatif.test_sweep import story
 FIRST, SECOND, THIRD = (str(sample.path) for sample in samples()[:3])
 
 
-def tuned(*specs, paths=(FIRST,), **more):
+def tune_files(*specs, paths=(FIRST,), **more):
     return tune(open_case(open_paths(list(paths))), Grid(parse_axes(specs)), jobs=1, **more)
 
 
 def test_the_map_says_in_each_cell_how_many_turns_complete():
-    made = tuned("attempts=4,5", "tokens=80,1000")
+    made = tune_files("attempts=4,5", "tokens=80,1000")
     assert plain(heat(made, "outcome")).split("\n") == [
         "          cont_tokens",
         "attempts  80     1,000",
@@ -63,15 +63,15 @@ def test_a_cell_of_one_turn_is_one_word(end, said):
                        "spend": Spend(), "fidelity": "exact", **end})) == said
 
 
-def drawn(made, turn=None, here=None):
+def plane_lines(made, turn=None, here=None):
     spans = cell_marks(made, "outcome", turn)
     laid = plane(made.grid.axes, spans, WIDTH)
     return plain([laid.line(y, spans, here) for y in range(laid.height)]).split("\n")
 
 
 def test_the_map_of_one_turn_names_the_limit_that_stopped_it():
-    made = tuned("attempts=4,5", "tokens=80,1000", "chars=10,9999")
-    assert drawn(made, turn=0) == [
+    made = tune_files("attempts=4,5", "tokens=80,1000", "chars=10,9999")
+    assert plane_lines(made, turn=0) == [
         "",
         "attempts=4",
         "             cont_chars",
@@ -93,7 +93,7 @@ def numbers(made, show):
 
 def test_spend_and_segments_are_shaded_and_say_the_number():
     """Turn 1 spends 40 tokens a response, turn 2 its 40 in every cell: 80, 120, 160 of 280 at most."""
-    made = tuned("attempts=0..5")
+    made = tune_files("attempts=0..5")
     assert numbers(made, "spend") == [80, 120, 160, 200, 240, 280]
     assert numbers(made, "segments") == [2, 3, 4, 5, 6, 7]
 
@@ -101,7 +101,7 @@ def test_spend_and_segments_are_shaded_and_say_the_number():
 @pytest.mark.parametrize("show", MEASURES)
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
-    made = tuned("attempts=0..6", "tokens=1..4000*2")
+    made = tune_files("attempts=0..6", "tokens=1..4000*2")
     told = text(made, show, ascii_only)
     assert max(map(len, told.split("\n"))) <= 80
     assert told.isascii() is ascii_only
@@ -109,7 +109,7 @@ def test_maps_keep_to_eighty_columns_and_to_ascii(show, ascii_only):
 
 
 def test_the_marked_cell_stands_out_without_colour():
-    lines = drawn(tuned("attempts=4,5", "tokens=80,1000"), here=3)
+    lines = plane_lines(tune_files("attempts=4,5", "tokens=80,1000"), here=3)
     assert [line.count("◀") for line in lines] == [0, 0, 0, 1]
     assert lines[3].endswith("∅ 1/2◀")
 
@@ -123,7 +123,7 @@ def test_a_turn_of_which_nothing_is_known_in_the_largest_cell_counts_no_tokens_t
 
 
 def test_the_sheet_says_the_answer_first_and_how_to_open_it():
-    made = tuned("attempts=0..6")
+    made = tune_files("attempts=0..6")
     told = text(made, paths=[FIRST])
     assert told.startswith(
         "1 OF 2 CAN COMPLETE, 1 unknown  fewest output tokens 280 with up to 5\n"
@@ -139,7 +139,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
 
 
 def test_one_cell_tells_how_each_turn_ends_in_it():
-    told = plain(cell_sheet(tuned("attempts=3,5"), 0, None, None)).split("\n")
+    told = plain(cell_sheet(tune_files("attempts=3,5"), 0, None, None)).split("\n")
     assert told[:2] == ["attempts=3", "complete       0 of 2 turns"]
     # 4 segments of 160 tokens in turn 1, 1 of 40 in turn 2.
     assert told[2].startswith("spent          5 segments · 200 output tokens · ")
@@ -149,7 +149,7 @@ def test_one_cell_tells_how_each_turn_ends_in_it():
 
 
 def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
-    told = plain(cell_sheet(tuned("attempts=3,5"), 0, turn=0, most=None)).split("\n")
+    told = plain(cell_sheet(tune_files("attempts=3,5"), 0, turn=0, most=None)).split("\n")
     assert told[:4] == ["attempts=3", "turn 1         t1", "ends in        ■ AbortPartial  retry_limit",
                         "               stopped by attempts"]
     assert told[4:6] == ["verdict        LIMIT REACHED", "segments       4"]
@@ -157,11 +157,12 @@ def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
     assert told[7].startswith("of cut answers 160 tokens, ")
     assert told[8] == "requests       4  of them 3 continuations, 0 repairs"
     assert told[-1] == "fidelity       RECORDED"
-    assert plain(cell_sheet(tuned("attempts=3,5", cancelled=lambda: True), 0, turn=1, most=None)).endswith("not run")
+    assert plain(cell_sheet(tune_files("attempts=3,5", cancelled=lambda: True), 0, turn=1,
+                            most=None)).endswith("not run")
 
 
 def test_long_lists_of_turns_are_cut_and_counted():
-    made = tuned("attempts=3,5")
+    made = tune_files("attempts=3,5")
     assert "1 turn more, one at a time" in plain(cell_sheet(made, 0, most=1, turn=None))
     told = plain(answer_lines(made, most=1))
     assert "turn 1 " in told
@@ -178,7 +179,7 @@ def test_one_turn_and_one_cell_are_singular(inspector):
 
 
 def test_what_was_cancelled_says_so_and_stays_blank():
-    made = tuned("attempts=0..6", cancelled=lambda: True)
+    made = tune_files("attempts=0..6", cancelled=lambda: True)
     told = text(made)
     assert told.startswith("NO CELL  none of 7 was run\n")
     assert "2 turns not run" in told
@@ -202,7 +203,7 @@ def test_a_limit_is_said_in_words(name: str, value: int, said: str):
 
 def test_a_cancel_leaves_the_turns_that_were_run():
     answers = iter([False, True])
-    made = tuned("attempts=4,5", cancelled=lambda: next(answers, True))
+    made = tune_files("attempts=4,5", cancelled=lambda: next(answers, True))
     told = text(made)
     assert told.startswith(
         "1 OF 1 CAN COMPLETE  fewest output tokens 240 with up to 5 continuations: from\n"
@@ -213,7 +214,7 @@ def test_a_cancel_leaves_the_turns_that_were_run():
 
 
 def test_csv_is_read_back_row_by_row():
-    made = tuned("attempts=3,5", "tokens=none,100", paths=[FIRST, THIRD])
+    made = tune_files("attempts=3,5", "tokens=none,100", paths=[FIRST, THIRD])
     rows = list(csv.DictReader(io.StringIO(as_csv(made))))
     assert len(rows) == 4 * 3
     for number, row in enumerate(rows):
@@ -227,7 +228,7 @@ def test_csv_is_read_back_row_by_row():
 
 
 def test_json_is_read_back_with_every_cell():
-    made = tuned("attempts=3,5")
+    made = tune_files("attempts=3,5")
     told = json.loads(json.dumps(document(made)))
     assert told["schema"] == "loop-inspector/tune/2"
     assert told["axes"] == [{"name": "continuation_max_attempts", "values": [3, 5]}]
@@ -250,7 +251,7 @@ HOSTILE = "=cmd|' /C calc'!A0\x1b[2J\u202e\n\"x\",y"
 
 
 def test_hostile_names_reach_no_terminal_and_no_spreadsheet():
-    made = tuned("attempts=0..3")
+    made = tune_files("attempts=0..3")
     made = replace(made, turns=tuple(replace(turn, id=HOSTILE, path=HOSTILE) for turn in made.turns))
     told = text(made, paths=["\x1b]0;x\x07.har"])
     written = as_csv(made)
@@ -305,10 +306,10 @@ def test_json_and_csv_from_the_command(inspector, tmp_path):
 def test_an_outcome_that_the_recording_does_not_hold_is_unknown_and_no_failure(inspector):
     told = inspector("tune", FIRST, "--grid", "attempts=5").out
     assert told.startswith("1 OF 2 CAN COMPLETE, 1 unknown  "), "turn 2 waits for what was never recorded"
-    made = tuned("attempts=5")
+    made = tune_files("attempts=5")
     told = text_of(turn_headline(made, smallest_limits(made, 1)))
     assert told.startswith("NOT KNOWN TO COMPLETE  the recording ends first")
-    blocked = tuned("attempts=5", paths=[next(str(each.path) for each in samples() if each.path.stem[:2] == "12")])
+    blocked = tune_files("attempts=5", paths=[next(str(each.path) for each in samples() if each.path.stem[:2] == "12")])
     assert text_of(turn_headline(blocked, smallest_limits(blocked, 0))).startswith("DOES NOT COMPLETE")
     assert text_of(headline(blocked)).startswith("NONE COMPLETES")
 

@@ -32,12 +32,12 @@ def turns_beside(view, **assignments):
     return TurnPair(side(view, name="original"), side(made.view, name=made.name))
 
 
-def told(pair, width=100):
+def pair_lines(pair, width=100):
     return [" ".join(text_of(line).split()) for line in pair.lines(width)]
 
 
 def test_one_turn_under_two_runs_says_first_what_changed():
-    lines = told(turns_beside(show(*cut_text(*PARTS)), continuation_max_attempts=5))
+    lines = pair_lines(turns_beside(show(*cut_text(*PARTS)), continuation_max_attempts=5))
     chars = [len("".join(PARTS[:count])) for count in (4, 5)]
     assert lines[:12] == [
         f"different: the number of answers (4 and 5), the text from character {chars[0]} on; "
@@ -61,7 +61,7 @@ def test_one_turn_under_two_runs_says_first_what_changed():
 
 def test_a_simulated_end_says_so_and_the_caps_stand_beside_each_other():
     found = show(*cut_text(*PARTS[:3], tokens=40, max_tokens=20))
-    lines = told(turns_beside(found, max_tokens=100))
+    lines = pair_lines(turns_beside(found, max_tokens=100))
     assert "max_tokens 20 ≠ 100" in lines
     assert "ends as budget_exhausted (AbortPartial) ≠ Complete SIMULATED" in lines
 
@@ -70,7 +70,7 @@ def test_nothing_differs_where_nothing_was_changed():
     pair = turns_beside(show(*cut_text(*PARTS[:2])))
     assert pair.difference is None
     assert pair.summary() == "no step differs"
-    assert not any("≠" in line for line in told(pair))
+    assert not any("≠" in line for line in pair_lines(pair))
 
 
 def test_turns_of_two_recordings_are_compared_by_their_moves():
@@ -78,7 +78,7 @@ def test_turns_of_two_recordings_are_compared_by_their_moves():
     cut = show(pair_of([user("Write that.")], chat("Here.", "length", call(CUT), tokens=9)))
     pair = TurnPair(side(whole, name="whole"), side(cut, name="cut"))
     assert not pair.one_turn
-    lines = told(pair)
+    lines = pair_lines(pair)
     assert "calls write_file ready ≠ write_file held" in lines
     assert 'stop "tool_calls" → tool_call ≠ "length" → max_tokens' in lines
     assert "tokens out 7 ≠ 9" in lines
@@ -132,7 +132,7 @@ def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
     at = WHOLE.index("three")
     assert pair.summary() == (
         f"different: the arguments of call 1 (write_file) from character {at} on; every step is the same move")
-    lines = told(pair)
+    lines = pair_lines(pair)
     assert "calls write_file ready ≠ write_file ready, other arguments" in lines
     assert "the same 0 characters" not in lines
     calls, text = lines.index("calls"), lines.index("merged text")
@@ -143,7 +143,7 @@ def test_turns_that_differ_only_in_the_arguments_of_a_call_say_so_first():
 
 
 def test_a_call_without_a_name_is_called_the_same_in_each_line():
-    lines = told(TurnPair(side(calling(name="")), side(calling(name="", arguments="{}"))))
+    lines = pair_lines(TurnPair(side(calling(name="")), side(calling(name="", arguments="{}"))))
     assert "calls unnamed rejected ≠ unnamed rejected, other arguments" in lines
     assert "call 1 unnamed other arguments" in lines
 
@@ -151,12 +151,12 @@ def test_a_call_without_a_name_is_called_the_same_in_each_line():
 def test_calls_are_compared_by_their_names_and_one_that_only_one_side_has_is_named():
     other = TurnPair(side(calling()), side(calling(name="edit_file")))
     assert other.summary().startswith("different: call 1 (write_file and edit_file); ")
-    assert "call 1 write_file ≠ edit_file the same arguments, 44 characters" in told(other)
+    assert "call 1 write_file ≠ edit_file the same arguments, 44 characters" in pair_lines(other)
     second = call('{"path": "b.md", "content": "x"}', key="call_2")
     for pair, where in ((TurnPair(side(calling()), side(calling(WHOLE, "write_file", second))), "right"),
                         (TurnPair(side(calling(WHOLE, "write_file", second)), side(calling())), "left")):
         assert f"different: call 2 (write_file, only on the {where}); " in pair.summary()
-        assert f"call 2 write_file only on the {where}" in told(pair)
+        assert f"call 2 write_file only on the {where}" in pair_lines(pair)
 
 
 def test_the_reasons_of_answers_are_compared():
@@ -166,7 +166,7 @@ def test_the_reasons_of_answers_are_compared():
 
 def test_texts_of_one_length_are_not_the_same_text():
     pair = TurnPair(side(show(pair_of([user("x")], chat("one")))), side(show(pair_of([user("x")], chat("two")))))
-    assert "text 3 characters ≠ 3 characters, other words" in told(pair)
+    assert "text 3 characters ≠ 3 characters, other words" in pair_lines(pair)
     assert pair_values(pair, ["a", "b"])["differs"] == ["text"]
 
 
