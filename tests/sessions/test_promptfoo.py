@@ -134,3 +134,8 @@ def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
     seen = show("\n".join(map(json.dumps, rows)) + "\n", tmp_path, name="out.jsonl")
     assert words(seen) == ["TRUNCATED", "COMPLETE"]
     assert seen.responses[0].exchange.request.messages[-1].parts[-1].text == "go"
+
+
+def test_a_text_that_stops_in_the_middle_under_promptfoos_own_word_is_not_complete(tmp_path):
+    seen = read(tmp_path, answered("The files are:\n```python\ndef main("), answered("Here it is."))
+    assert words(seen) == ["TEXT UNFINISHED", "COMPLETE"]
