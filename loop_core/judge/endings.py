@@ -356,13 +356,13 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
         "which is a guess", None, FactQuote("text", sign.start, sign.end))
 
 
+WORD_RULES = (".stop_reasons", ".finish_reasons", ".finish_details", ".extra")
+"""The ends of the names of the rules that map a word, the provider's or a recorder's, for the end of an answer."""
+
+
 def _has_word(stop: StopReason) -> bool:
     """Whether the provider or a recorder wrote a word for the end, which else was inferred."""
-    return bool(stop.raw) or any(evidence.rule.endswith(_WORD_RULES) for evidence in stop.evidence)
-
-
-_WORD_RULES = (".stop_reasons", ".finish_reasons")
-"""The ends of the rules that read a word."""
+    return bool(stop.raw) or any(evidence.rule.endswith(WORD_RULES) for evidence in stop.evidence)
 
 
 def has_reasoning(response: ChatResponse) -> bool:

@@ -156,3 +156,8 @@ def test_steps_that_differ_in_anything_are_two_answers(second, tmp_path):
 def test_equal_steps_without_a_time_are_two_answers(tmp_path):
     timeless = {"source": "agent", "message": "ok"}
     assert len(show(atif(user(), timeless, timeless), tmp_path).responses) == 2
+
+
+def test_a_text_that_stops_in_the_middle_under_the_writers_word_is_not_complete(tmp_path):
+    cut = agent("The files are:\n```python\ndef main(", extra={"finish_reason": "stop"})
+    assert words(show(atif(user(), cut), tmp_path)) == ["TEXT UNFINISHED"]

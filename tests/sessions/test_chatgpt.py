@@ -237,3 +237,8 @@ def test_messages_that_chatgpt_adds_are_none_of_the_users(tmp_path):
     open_end = [user("u", "root", "go"), reply("a", "u", "Half a", stop=None, end=None)]
     about["parent"] = "a"
     assert words(read(tmp_path, *open_end, about)) == ["END NOT RECORDED"]  # nobody went on after it
+
+
+def test_a_text_that_stops_in_the_middle_under_chatgpts_own_word_is_not_complete(tmp_path):
+    seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "The files are:\n```python\ndef main("))
+    assert words(seen) == ["TEXT UNFINISHED"]

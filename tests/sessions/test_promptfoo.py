@@ -140,3 +140,8 @@ def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
 def test_a_member_of_an_unexpected_type_is_reported(tmp_path, member, value):
     seen = read(tmp_path, {**answer(), member: value})
     assert f"result 1: {member} is " in "\n".join(seen.inputs[0].notices)
+
+
+def test_a_text_that_stops_in_the_middle_under_promptfoos_own_word_is_not_complete(tmp_path):
+    seen = read(tmp_path, answer("The files are:\n```python\ndef main("), answer("Here it is."))
+    assert words(seen) == ["TEXT UNFINISHED", "COMPLETE"]

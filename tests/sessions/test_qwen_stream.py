@@ -44,3 +44,14 @@ def test_a_failure_alone_is_an_answer_without_text(tmp_path):
     rows = (INIT, reply("[API Error: 401 no key]"), outcome("[API Error: 401 no key]"))
     (facts,) = show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path).responses
     assert (facts.exchange.response.parts, facts.exchange.response.error.message) == ((), "401 no key")
+
+
+@pytest.mark.parametrize("advice", [
+    "Please wait and try again later. To increase your limits, request a quota increase through Vertex.",
+    "Possible quota limitations in place or slow response times detected. Please wait and try again later."])
+def test_a_rate_limit_is_a_failure_with_advice_behind_it(tmp_path, advice):
+    """The text was shown as an answer with an inferred end."""
+    rows = (INIT, reply(f"Hm.[API Error: 429 slow down]\n{advice}"), outcome("x"))
+    seen = show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)
+    response = seen.responses[0].exchange.response
+    assert (words(seen), response.text, response.error.message) == (["ERROR"], "Hm.", "429 slow down")

@@ -122,6 +122,14 @@ def test_damaged_rows_of_a_store_are_counted_or_empty(tmp_path, attributes):
     assert [word for word in words(view_file(path)) if word == "COMPLETE"] == []
 
 
+def test_a_row_with_bytes_costs_no_other_row(tmp_path):
+    """The file was called one that holds a value of an unexpected type."""
+    path = database(tmp_path, PHOENIX, [("traces", {"id": 1, "trace_id": "t1"}), *(("spans", {
+        "trace_rowid": 1, "span_id": ident, "span_kind": "LLM", "attributes": json.dumps(NESTED), "events": "[]",
+        **TIMES, "name": name}) for ident, name in (("s1", b"\xff"), ("s2", "messages.create")))])
+    assert len(view_file(path).responses) == 2
+
+
 def test_what_phoenix_adds_to_a_span_that_names_a_response_is_no_text(tmp_path):
     """An answer without content was complete, with the JSON of its id as the text."""
     seen = show(json.dumps([span(1, {**BARE, "anthropic.message.stop_reason": "end_turn"})]), tmp_path)

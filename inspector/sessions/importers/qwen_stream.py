@@ -16,6 +16,8 @@ from inspector.sessions.transcripts.member_values import objects_of
 from loop_core.values import TextPart
 
 _FAILED = "[API Error: "
+ADVICE = ("Please wait and try again later.", "Possible quota limitations in place ")
+"""The beginnings of the line that Qwen Code adds behind the message of a rate limit (`utils/errorParsing.ts`)."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -41,7 +43,9 @@ class _QwenStream(Session):
         """Also takes the message of a failure from the end of a text."""
         for answer in self.answers:
             last = answer.parts[-1] if answer.parts else None
-            text, mark, why = last.text.rstrip().rpartition(_FAILED) if isinstance(last, TextPart) else ("", "", "")
+            said = last.text.rstrip() if isinstance(last, TextPart) else ""
+            before, _, line = said.rpartition("\n")
+            text, mark, why = (before if line.startswith(ADVICE) else said).rpartition(_FAILED)
             if mark and why.endswith("]"):
                 answer.parts[-1:] = [TextPart(text)] if text else []
                 answer.fail(why[:-1], answer.word_at._replace(pointer=""))

@@ -56,7 +56,8 @@ def rows_in(path: str) -> Iterator[bytes]:
                 yield str(held["content"] or "").encode("utf-8", "replace")
             else:
                 nested = {name: load_json(held[name]) for name in ("attributes", "events")}
-                yield json.dumps({**held, **nested, "attributes": dict(_plain_names(nested["attributes"]))}).encode()
+                span = {**held, **nested, "attributes": dict(_plain_names(nested["attributes"]))}
+                yield json.dumps(span, default=repr).encode()  # a row may hold bytes where a text should be
 
 
 def of_frame(span: dict[str, Any]) -> dict[str, Any]:
