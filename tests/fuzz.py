@@ -91,14 +91,14 @@ def every(only: str | None) -> Iterator[tuple[str, bytes]]:
         if only in (None, shape.format):
             for place in places(shape.value):
                 for odd in EVERY:
-                    yield shape.name, shape.written(put(shape.value, place, odd))
+                    yield shape.name, shape.file_bytes(put(shape.value, place, odd))
 
 
 def at_random(chance: random.Random) -> Iterator[tuple[str, bytes]]:
     """Files without end: some values changed, and of every third the bytes as well."""
     while True:
         shape = chance.choice(SHAPES)
-        data = bytearray(shape.written(_change(shape, chance)))
+        data = bytearray(shape.file_bytes(_change(shape, chance)))
         if chance.random() < 0.34:
             for _ in range(chance.randint(1, 3)):
                 _break(data, chance)

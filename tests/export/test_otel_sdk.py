@@ -26,7 +26,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall, Usage
-from tests.live.test_run import KEY, Ran, chat
+from tests.live.test_run import KEY, RunCli, chat
 from tests.scenes.live import ERROR, QUICK, answer, plan, request, server, streams
 from tests.scenes.loopback import Fake
 from tests.scenes.recordings import PARTS, cut_call_ran, cut_text, show
@@ -229,7 +229,7 @@ def exporters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Metrics, "given", [])
 
 
-def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None) -> None:
+def test_a_live_run_is_handed_on(run_cli: RunCli, fake: Fake, tmp_path: Path, exporters: None) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", f"One {KEY}, two.", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--key-env", "MINE"),
@@ -245,7 +245,7 @@ def test_a_live_run_is_handed_on(run_cli: Ran, fake: Fake, tmp_path: Path, expor
 
 
 def test_what_was_said_goes_along_when_it_is_asked_for(
-    run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None
+    run_cli: RunCli, fake: Fake, tmp_path: Path, exporters: None
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", f"One {KEY}", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "a word of mine", "--otel", "--otel-content",
@@ -257,7 +257,7 @@ def test_what_was_said_goes_along_when_it_is_asked_for(
 
 
 def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
-    run_cli: Ran, fake: Fake, tmp_path: Path, exporters: None, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, fake: Fake, tmp_path: Path, exporters: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
     monkeypatch.setattr(Spans, "result", SpanExportResult.FAILURE)
@@ -271,7 +271,7 @@ def test_an_exporter_that_fails_is_one_line_and_changes_no_exit_code(
     ({"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/json"}, "no exporter for OTEL_METRICS_EXPORTER=otlp"),
 ])
 def test_an_exporter_that_is_not_there_is_told_before_anything_is_sent(
-    run_cli: Ran, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, exporters: None
+    run_cli: RunCli, environment: dict[str, str], said: str, fake: Fake, tmp_path: Path, exporters: None
 ) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel"), environment=environment)
     assert done.returncode == 2
@@ -312,7 +312,7 @@ def test_an_exporter_that_cannot_be_made_is_one_line(exporters: None, monkeypatc
         telemetry.sink({})
 
 
-def test_none_and_console_need_no_exporter(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_none_and_console_need_no_exporter(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel", "--json"),
                environment={"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"})
@@ -330,7 +330,7 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
     assert done.stderr == "inspector: --otel needs the extra otel: pip install '.[otel]'\n"
 
 
-def test_content_alone_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_content_alone_is_refused(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--otel-content"))
     assert done.returncode == 2
     assert "--otel-content needs --otel" in done.stderr

@@ -23,7 +23,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.loop import arun, run
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Stop, Tool, ToolCall
-from tests.scenes.command import ROOT, ProcessResult, Ran
+from tests.scenes.command import ROOT, ProcessResult, RunCli
 from tests.scenes.live import ERROR, QUICK, EventLog, answer, plan, request, streams
 from tests.scenes.loopback import Fake, Got
 
@@ -157,7 +157,7 @@ def everything_written(folder: Path, *done: ProcessResult) -> bytes:
 
 
 def test_no_byte_that_is_written_holds_a_key_a_token_or_a_signature(
-    run_cli: Ran, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server tells what it got, as AWS does when a signature does not match; a tool prints its environment."""
     (tmp_path / "my_tools.py").write_text("import os\ndef env() -> str:\n    return str(dict(os.environ))\n")
@@ -186,7 +186,7 @@ def test_no_byte_that_is_written_holds_a_key_a_token_or_a_signature(
         assert secret.encode() not in written, secret
 
 
-def test_a_prompt_that_holds_a_secret_key_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_prompt_that_holds_a_secret_key_is_refused(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     done = run_cli("--api", API, "--model", "m", "--base-url", fake.url, "--prompt", f"it is {SECRET}", "--sign", "aws",
                "--record", str(tmp_path / "s.jsonl"), environment={"AWS_REGION": "eu-west-1"})
     assert (done.returncode, fake.got) == (2, [])
@@ -253,7 +253,7 @@ def test_the_region_of_a_host(url: str, region: str | None) -> None:
     ({"AWS_REGION": "eu-west-1", "AWS_SECRET_ACCESS_KEY": None}, "AWS credentials: Partial credentials found in env"),
 ])
 def test_what_is_missing_is_one_line_and_nothing_is_sent(
-    run_cli: Ran, change: dict[str, str | None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, change: dict[str, str | None], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in change.items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
@@ -283,7 +283,7 @@ def test_credentials_that_cannot_be_renewed_end_in_one_line(fake: Fake, monkeypa
     assert fake.got == []
 
 
-def test_a_signature_or_a_key(run_cli: Ran, tmp_path: Path) -> None:
+def test_a_signature_or_a_key(run_cli: RunCli, tmp_path: Path) -> None:
     done = run_cli("--api", API, "--model", "m", "--prompt", "x", "--sign", "aws", "--key-env", "MINE",
                environment={"MINE": "b"})
     assert done.returncode == 2

@@ -229,7 +229,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
             if count >= 0:
                 await line.head(kind)
                 await line.send(sent)
-            await line.gone()
+            await line.wait_closed()
             closed.set()
 
         host.plays, host.asked = [hold], 0

@@ -31,7 +31,7 @@ from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Fidelity
 from loop_core.values import Stop, Tool, ToolCall
-from tests.scenes.command import Ran
+from tests.scenes.command import RunCli
 from tests.scenes.live import ERROR, KINDS, QUICK, answer, request, streams
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
@@ -51,7 +51,7 @@ def chat(fake: Fake, record: Path, *words: str) -> list[str]:
     return ["--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--record", str(record), *words]
 
 
-def test_a_cut_answer_is_continued_recorded_and_reported(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_cut_answer_is_continued_recorded_and_reported(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "One, two, ", Stop.MAX_TOKENS)),
                     streams("openai_chat", answer("openai_chat", "One, two, three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
@@ -105,7 +105,7 @@ def test_a_recording_read_again_says_what_was_seen_live(api: str, fake: Fake, tm
 
 
 @pytest.mark.parametrize("api", CALLING)
-def test_an_empty_answer_is_asked_for_again_and_reported(run_cli: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+def test_an_empty_answer_is_asked_for_again_and_reported(run_cli: RunCli, api: str, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams(api, answer(api, "", Stop.END_TURN)), streams(api, answer(api, "Three.", Stop.END_TURN))]
     record = tmp_path / "s.jsonl"
     key = {"AWS_BEARER_TOKEN_BEDROCK": KEY} if api == "bedrock_converse" else {}
@@ -139,7 +139,7 @@ def broken(peer: Peer) -> None:
     (lambda peer: peer.whole(401, {"error": {"message": "who are you"}}), (), 6),
 ])
 def test_the_exit_code_is_the_end_state(
-    run_cli: Ran, play: Any, words: tuple[str, ...], code: int, fake: Fake, tmp_path: Path
+    run_cli: RunCli, play: Any, words: tuple[str, ...], code: int, fake: Fake, tmp_path: Path
 ) -> None:
     fake.answers = [play]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "Hi", "--json", *words))
@@ -160,7 +160,7 @@ def test_the_exit_code_is_the_end_state(
     (("--prompt", "x", "--profile", "nobody"), "unknown profile 'nobody'"),
 ])
 def test_what_cannot_be_used_is_one_line_and_nothing_is_sent(
-    run_cli: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+    run_cli: RunCli, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", *words))
     assert done.returncode == 2
@@ -170,13 +170,13 @@ def test_what_cannot_be_used_is_one_line_and_nothing_is_sent(
     assert not (tmp_path / "s.jsonl").exists()
 
 
-def test_messages_needs_a_cap_and_says_so(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_messages_needs_a_cap_and_says_so(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     done = run_cli("--api", "anthropic_messages", "--model", "m", "--base-url", fake.url, "--prompt", "x",
                "--record", str(tmp_path / "s.jsonl"))
     assert (done.returncode, done.stderr) == (2, "inspector: anthropic_messages: a request needs max_tokens\n")
 
 
-def test_a_recording_is_never_written_over(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_recording_is_never_written_over(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     record = tmp_path / "s.jsonl"
     record.write_text("mine\n")
     done = run_cli(*chat(fake, record, "--prompt", "x"))
@@ -185,7 +185,7 @@ def test_a_recording_is_never_written_over(run_cli: Ran, fake: Fake, tmp_path: P
     assert record.read_text() == "mine\n"
 
 
-def test_without_a_name_the_recording_is_in_the_data_folder(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_without_a_name_the_recording_is_in_the_data_folder(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
     done = run_cli("--api", "openai_chat", "--model", "m", "--base-url", fake.url, "--prompt", "x",
                environment={"LOOP_INSPECTOR_DATA": str(tmp_path)})
@@ -199,7 +199,9 @@ BODY = {"model": "other", "messages": [{"role": "system", "content": "Be brief."
 
 
 @pytest.mark.parametrize("content", [BODY, BODY["messages"]])
-def test_messages_come_from_a_file_as_a_list_or_a_body(run_cli: Ran, content: Any, fake: Fake, tmp_path: Path) -> None:
+def test_messages_come_from_a_file_as_a_list_or_a_body(
+    run_cli: RunCli, content: Any, fake: Fake, tmp_path: Path
+) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
     (tmp_path / "m.json").write_text(json.dumps(content))
     assert run_cli(*chat(fake, tmp_path / "s.jsonl", "--messages", str(tmp_path / "m.json"))).returncode == 0
@@ -208,7 +210,7 @@ def test_messages_come_from_a_file_as_a_list_or_a_body(run_cli: Ran, content: An
     assert sent.get("seed") == (7 if isinstance(content, dict) else None)
 
 
-def test_chat_messages_serve_every_api(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_chat_messages_serve_every_api(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
     (tmp_path / "m.json").write_text(json.dumps(BODY["messages"]))
     done = run_cli("--api", "gemini_generate", "--model", "m", "--base-url", fake.url, "--messages",
@@ -230,7 +232,7 @@ tools = [weather, broken]
 '''
 
 
-def test_python_callables_are_declared_and_run(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_python_callables_are_declared_and_run(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "my_tools.py").write_text(CODE)
     calls = (ToolCall("a", "weather", '{"city":"Oslo","days":3}', True),
              ToolCall("b", "broken", '{"city":"Rome"}', True))
@@ -246,7 +248,7 @@ def test_python_callables_are_declared_and_run(run_cli: Ran, fake: Fake, tmp_pat
         "Oslo: sun, 3 days", "Failed: RuntimeError: no line to Rome"]
 
 
-def test_declarations_of_a_file_answer_with_their_result(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_declarations_of_a_file_answer_with_their_result(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     schema = {"type": "object"}
     (tmp_path / "t.json").write_text(json.dumps([
         {"type": "function", "function": {"name": "weather", "parameters": schema}, "result": {"sky": "blue"}},
@@ -271,7 +273,7 @@ def test_what_the_scripted_provider_prints_are_tools(tmp_path: Path) -> None:
         assert [runs[each.tool.name]({}) for each in story.tools] == [each.result for each in story.tools]
 
 
-def test_no_tools_at_all_are_a_list_of_none(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_no_tools_at_all_are_a_list_of_none(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("[]")  # as `provider --tools text` prints it
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi.", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--tools", str(tmp_path / "t.json")))
@@ -283,7 +285,7 @@ def test_no_tools_at_all_are_a_list_of_none(run_cli: Ran, fake: Fake, tmp_path: 
     assert "expected a JSON list of tools" in refused.stderr
 
 
-def test_a_schema_is_reduced_only_when_asked(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_schema_is_reduced_only_when_asked(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("gemini_generate", answer("gemini_generate", "Hi", Stop.END_TURN))]
     (tmp_path / "t.json").write_text(json.dumps(
         [{"name": "go", "parameters": {"type": "object", "properties": {"mode": {"const": "fast"}}}}]))
@@ -399,7 +401,7 @@ def test_a_key_goes_to_the_server_that_it_belongs_to(
     assert key_for(address, environment, variable) == key
 
 
-def test_a_profile_that_was_only_named_gets_no_key(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_profile_that_was_only_named_gets_no_key(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     fake.answers = [streams("openai_chat", answer("openai_chat", "Hi", Stop.END_TURN))]
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", "--profile", "openai"),
                environment={"OPENAI_API_KEY": KEY})
@@ -408,7 +410,7 @@ def test_a_profile_that_was_only_named_gets_no_key(run_cli: Ran, fake: Fake, tmp
 
 
 @pytest.mark.parametrize("api", CALLING)
-def test_no_byte_that_is_written_holds_a_key(run_cli: Ran, api: str, fake: Fake, tmp_path: Path) -> None:
+def test_no_byte_that_is_written_holds_a_key(run_cli: RunCli, api: str, fake: Fake, tmp_path: Path) -> None:
     """In every place where providers and tools put one: headers, an error's text, an answer, an argument, a result."""
     others = {"bearer": "Bearer abcDEF0123456789ghiJKL", "google": "AIzaSyA-0123456789abcdefghijklmnopqrstu"}
     text = "" if api == "bedrock_converse" else f"Your key is {KEY}."
@@ -441,7 +443,7 @@ def test_no_byte_that_is_written_holds_a_key(run_cli: Ran, api: str, fake: Fake,
     assert b"tool_result" in everything
 
 
-def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     """A proxy stands for the network: what reaches it would have crossed that."""
     fake.answers = [streams("openai_chat", answer("openai_chat", "One.", Stop.END_TURN))]
     words = ["--api", "openai_chat", "--model", "m", "--base-url", "http://far.example/v1", "--prompt", "x",
@@ -459,7 +461,7 @@ def test_a_key_leaves_over_plain_http_only_where_the_host_is_named(run_cli: Ran,
     assert fake.got[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_prompt_that_holds_the_key_is_refused(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_a_prompt_that_holds_the_key_is_refused(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
                environment={"MINE": KEY})
     assert done.returncode == 2
@@ -512,7 +514,7 @@ def test_words_that_were_quoted_are_cut_in_the_recording_too(fake: Fake, tmp_pat
     assert view(live.replay).turns[0].joined_text.text == again.turns[0].joined_text.text == "One, two, three."
 
 
-def test_results_of_a_recording_answer_the_calls(run_cli: Ran, fake: Fake, tmp_path: Path) -> None:
+def test_results_of_a_recording_answer_the_calls(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps([{"name": "weather", "input_schema": {"type": "object"}}]))
     call = ToolCall("a", "weather", '{"city":"Oslo"}', True)
     fake.answers = [streams("openai_chat", answer("openai_chat", "", Stop.TOOL_CALL, call)),
@@ -536,7 +538,7 @@ def test_results_of_a_recording_answer_the_calls(run_cli: Ran, fake: Fake, tmp_p
     (("--set", "edit.1.1=x"), "--set edit.1.1: only a replay uses it"),
 ])
 def test_what_a_run_cannot_use_is_said_and_nothing_is_sent(
-    run_cli: Ran, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
+    run_cli: RunCli, words: tuple[str, ...], said: str, fake: Fake, tmp_path: Path
 ) -> None:
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", "x", *words))
     assert done.returncode == 2
@@ -545,7 +547,7 @@ def test_what_a_run_cannot_use_is_said_and_nothing_is_sent(
 
 
 def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
-    run_cli: Ran, fake: Fake, tmp_path: Path
+    run_cli: RunCli, fake: Fake, tmp_path: Path
 ) -> None:
     """Converse wants the tools of a history with calls declared, and this model calls without any."""
     call = ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True)
@@ -563,7 +565,7 @@ def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
 
 
 def test_a_server_that_is_not_there_is_told_as_that(
-    run_cli: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)  # the seconds before it is asked again
     record = str(tmp_path / "s.jsonl")

@@ -19,7 +19,7 @@ from loop_core.client.mask import Mask
 from loop_core.client.outgoing import live_request
 from loop_core.turn.machine import begin
 from loop_core.values import Stop, ToolCall, TransportEnd
-from tests.scenes.command import ProcessResult, Ran
+from tests.scenes.command import ProcessResult, RunCli
 from tests.scenes.live import KINDS, EventLog, answer, async_turn, request, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
@@ -60,7 +60,7 @@ def echoes(fake: Fake) -> str:
 @pytest.mark.parametrize("size", [1, 5, 4096])
 @pytest.mark.parametrize("api", CALLING)
 def test_no_byte_that_is_written_holds_a_secret(
-    run_cli: Ran, api: str, size: int, fake: Fake, tmp_path: Path
+    run_cli: RunCli, api: str, size: int, fake: Fake, tmp_path: Path
 ) -> None:
     call = ToolCall(None if api == "ollama_chat" else "call_1", "env", "{}", closed=True)
 
@@ -153,7 +153,7 @@ def test_an_answer_that_ends_inside_the_key(cut: int, turned: Any, fake: Fake) -
 
 
 def test_words_of_the_environment_are_hidden_in_results_alone(
-    run_cli: Ran, fake: Fake, tmp_path: Path
+    run_cli: RunCli, fake: Fake, tmp_path: Path
 ) -> None:
     """A prompt may hold them: it is the operator's own, and none of them is the key that is sent."""
     body = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}

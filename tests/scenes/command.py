@@ -30,7 +30,7 @@ class ProcessResult(NamedTuple):
     stderr: str
 
 
-Ran = Callable[..., ProcessResult]
+RunCli = Callable[..., ProcessResult]
 
 
 def exit_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
@@ -56,7 +56,7 @@ def inspector(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 
 @pytest.fixture
-def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCli:
     """Runs `inspector run` in this process."""
 
     def run(*words: str, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> ProcessResult:

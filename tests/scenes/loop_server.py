@@ -45,7 +45,7 @@ class Line:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Waits until the client has closed its end."""
         try:
             while await self.reader.read(65536):

@@ -649,7 +649,7 @@ class Shape(NamedTuple):
     write: Callable[[Any], bytes] | None = None
     """Writes its value, where the file is no JSON."""
 
-    def written(self, value: Any = GONE) -> bytes:
+    def file_bytes(self, value: Any = GONE) -> bytes:
         """The file, with another value than its own where one is given."""
         held = self.value if value is GONE else value
         if self.write is not None:

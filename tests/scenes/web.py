@@ -183,7 +183,7 @@ class Program:
         pid = self.process.pid
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
-    def ended(self) -> tuple[int, str]:
+    def outcome(self) -> tuple[int, str]:
         """Its exit code, and what it said on standard error."""
         return self.process.wait(30), self.process.stderr.read() if self.process.stderr else ""
 

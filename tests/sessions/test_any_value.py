@@ -25,7 +25,7 @@ TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 def test_there_is_a_shape_for_every_importer():
     assert {shape.format for shape in SHAPES} == set(IMPORTERS) - DATABASES
     for shape in SHAPES:
-        assert choose(shape.written(), shape.name) == shape.format
+        assert choose(shape.file_bytes(), shape.name) == shape.format
 
 
 def _write_over(path: Path, data: bytes) -> None:
@@ -43,7 +43,7 @@ def test_any_value_in_any_place_is_read_explained_and_replayed(shape: Shape, tmp
     # Places next to each other take turns: each gets half of the types, and each type is in half of the places.
     for index, at in enumerate(places(shape.value)):
         for odd in TYPES[index % 2 :: 2]:
-            _write_over(path, shape.written(put(shape.value, at, odd)))
+            _write_over(path, shape.file_bytes(put(shape.value, at, odd)))
             try:
                 loaded = open_paths([str(path)])
                 # Two files of five are read as one before them was; what follows is a function of what was read. Of
@@ -61,7 +61,7 @@ def test_odd_values_are_tuned_and_exported_in_every_form(shape: Shape, tmp_path:
     path = tmp_path / shape.name
     everywhere = [(at, odd) for at in places(shape.value) for odd in EVERY]
     for at, odd in everywhere[:: max(1, len(everywhere) // 12)]:
-        path.write_bytes(shape.written(put(shape.value, at, odd)))
+        path.write_bytes(shape.file_bytes(put(shape.value, at, odd)))
         try:
             fuzz.leave(*fuzz.read(str(path)))
         except Exception as why:
@@ -81,7 +81,7 @@ def test_a_row_that_nobody_thought_of_is_told_and_the_others_are_read(tmp_path: 
     whole = pi.usage_of
     monkeypatch.setattr(pi, "usage_of", lambda usage, api: _raises() if usage is None else whole(usage, api))
     path = tmp_path / "pi.jsonl"
-    path.write_bytes(Shape("", "", list(PI), rows=True).written())
+    path.write_bytes(Shape("", "", list(PI), rows=True).file_bytes())
     loaded = open_paths([str(path)])
     lost = next(number for number, row in enumerate(PI, 1) if row["id"] == "e7")  # the answer without usage
     told = f"{path}: line {lost} holds a value of an unexpected type (SurpriseError); the rest was read"
@@ -96,7 +96,7 @@ def test_an_entry_that_nobody_thought_of_is_skipped_by_name(module, name, tmp_pa
     whole = getattr(module, function)
     monkeypatch.setattr(module, function, lambda number, *rest: whole(number, *rest) if number else _raises())
     path = tmp_path / name
-    path.write_bytes(shape.written())
+    path.write_bytes(shape.file_bytes())
     (given,) = open_paths([str(path)]).inputs
     assert "holds a value of an unexpected type (SurpriseError)" in given.skipped[0].why
     assert given.skipped[0].entry == 0
@@ -106,7 +106,7 @@ def test_an_entry_that_nobody_thought_of_is_skipped_by_name(module, name, tmp_pa
 def test_a_file_or_an_exchange_that_nobody_thought_of_never_hides_the_next_file(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(pi, "reader", _raises)
     first, second = tmp_path / "pi.jsonl", tmp_path / "chat.json"
-    first.write_bytes(Shape("", "", list(PI), rows=True).written())
+    first.write_bytes(Shape("", "", list(PI), rows=True).file_bytes())
     second.write_text(json.dumps(SHAPES[-1].value))
     given = open_paths([str(first), str(second)]).inputs
     assert "holds a value of an unexpected type (SurpriseError)" in (given[0].error or "")

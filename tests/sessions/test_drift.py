@@ -47,7 +47,7 @@ def test_every_importer_is_here():
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.format}-{shape.name}")
 def test_a_file_is_read_as_what_it_is(shape: Shape, tmp_path):
     path = tmp_path / shape.name
-    path.write_bytes(shape.written())
+    path.write_bytes(shape.file_bytes())
     (given,) = open_paths([str(path)]).inputs
     assert given.format == shape.format
     assert (given.error is None) is (shape.format != "known"), "a format that is known and not read is an error"
@@ -88,7 +88,7 @@ def test_a_text_that_is_longer_than_the_head_of_the_file_changes_nothing(shape: 
         for words in (" word" * 2, " word" * (HEAD // 4)):
             path = tmp_path / f"{number}{len(words)}" / shape.name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(shape._replace(value=with_longer(shape.value, words, *place)).written())
+            path.write_bytes(shape._replace(value=with_longer(shape.value, words, *place)).file_bytes())
             recording = open_paths([str(path)])
             read.append(([each.format for each in recording.inputs],
                          [each.response.stop_reason.normalized for each in recording.exchanges]))
@@ -128,9 +128,9 @@ def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
     new = of_new_type(name)
     records.extend([new, {key: "newer" if given == "new" else given for key, given in new.items()}])
     path = tmp_path / shape.name
-    path.write_bytes(shape._replace(value=value).written())
+    path.write_bytes(shape._replace(value=value).file_bytes())
     before = tmp_path / f"before-{shape.name}"
-    before.write_bytes(shape.written())
+    before.write_bytes(shape.file_bytes())
     (given,) = open_paths([str(path)]).inputs
     (known,) = open_paths([str(before)]).inputs
     assert (given.format, given.error) == (name, None)
@@ -185,7 +185,7 @@ def test_a_record_of_a_known_type_without_an_exchange_is_counted_as_that(name: s
         {**{key: f"new{at}" if given == "new" else given for key, given in of_new_type(name).items()},
          MEMBER[name]: kind} for at, kind in enumerate(kinds))
     path = tmp_path / shape.name
-    path.write_bytes(shape._replace(value=value).written())
+    path.write_bytes(shape._replace(value=value).file_bytes())
     (given,) = open_paths([str(path)]).inputs
     assert (given.format, given.error) == (name, None)
     assert not [notice for notice in given.notices if "unknown type" in notice]

@@ -189,7 +189,7 @@ def test_any_appends_to_any_format_give_what_the_whole_file_gives(chosen, draw, 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.rows], ids=lambda shape: shape.format)
 def test_every_format_of_lines_can_be_followed(shape) -> None:
-    data = shape.written()
+    data = shape.file_bytes()
     check(data, [len(data) // 3, len(data) // 2, len(data) - 9], shape.name)
 
 
@@ -212,7 +212,7 @@ def test_of_one_document_the_records_that_stand_as_before_are_not_read_again(sha
             rows.go_on([(number, held, False) for number, held in given][:count], 0)
             reader.options = Options()
             return read(reader, rows)
-        return importer(shape.format).read(shape.written(), path, Options(growth=of_first))
+        return importer(shape.format).read(shape.file_bytes(), path, Options(growth=of_first))
 
     looks = [(look(count, grown.read), look(count, TranscriptReader.read_rows)) for count in range(1, 22)]
     for followed, whole in looks:

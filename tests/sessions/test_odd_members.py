@@ -28,7 +28,7 @@ from tests.scenes.shapes import CLAUDE, CODEX, COPILOT, KIMI, LANGFUSE, PI, QWEN
 ])
 def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).written())
+    path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
     assert f"{path}: line 2: {told}; it was passed over" in given.notices
     assert given.responses > 0
@@ -44,7 +44,7 @@ def test_a_member_of_a_member_is_told_too(rows, key, name, member, kind, tmp_pat
     number = next(at for at, row in enumerate(rows) if key in (row.get("uuid"), row.get("id")))
     odd = {**rows[number], name: {**rows[number][name], member: []}}
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", [*rows[:number], odd, *rows[number + 1 :]], rows=True).written())
+    path.write_bytes(Shape("", "", [*rows[:number], odd, *rows[number + 1 :]], rows=True).file_bytes())
     told = f"{path}: line {number + 1}: {name}.{member} is {kind}, and "
     assert any(notice.startswith(told) for notice in open_paths([str(path)]).inputs[0].notices)
 
@@ -54,7 +54,7 @@ def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
     at = next(number for number, row in enumerate(rows) if row["type"] == "progress")
     rows[at]["data"] = {"hookEvent": {}}
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", rows, rows=True).written())
+    path.write_bytes(Shape("", "", rows, rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
     told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
     assert told in given.notices
@@ -66,7 +66,7 @@ def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
 ], ids=lambda why: type(why).__name__)
 def test_a_row_that_nobody_can_use_costs_no_other_row(why, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(Shape("", "", PI, rows=True).written())
+    path.write_bytes(Shape("", "", PI, rows=True).file_bytes())
     (whole,) = open_paths([str(path)]).inputs
     take = pi._Session.take
 
@@ -85,6 +85,6 @@ def test_a_row_that_nobody_can_use_costs_no_other_row(why, tmp_path: Path, monke
 def test_an_odd_member_of_an_observation_of_langfuse_is_told(tmp_path: Path):
     path = tmp_path / "trace.json"
     odd = [{**each, "model": []} for each in LANGFUSE["observations"]]
-    path.write_bytes(Shape("", "", {**LANGFUSE, "observations": odd}).written())
+    path.write_bytes(Shape("", "", {**LANGFUSE, "observations": odd}).file_bytes())
     (given,) = open_paths([str(path)]).inputs
     assert any("model is a list, and text was expected" in notice for notice in given.notices)

@@ -482,14 +482,14 @@ def test_a_key_in_any_text_of_a_file_is_masked_before_anything_is_shown(shape: S
     for place in places(shape.value):
         if not isinstance(reduce(getitem, place, shape.value), str):
             continue
-        path.write_bytes(shape.written(put(shape.value, place, KEY)))
+        path.write_bytes(shape.file_bytes(put(shape.value, place, KEY)))
         assert KEY.encode() not in pickle.dumps(open_paths([str(path)])), place
 
 
 def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
     shape = next(shape for shape in SHAPES if shape.format == "mitmproxy")
     path = tmp_path / shape.name
-    path.write_bytes(shape.written({**shape.value, "error": {"msg": f"lost https://u:{KEY}@h", "timestamp": 1.0}}))
+    path.write_bytes(shape.file_bytes({**shape.value, "error": {"msg": f"lost https://u:{KEY}@h", "timestamp": 1.0}}))
     (exchange,) = open_paths([str(path)]).exchanges
     assert ["[masked" in found.message for found in exchange.response.findings
             if found.rule == "transport.aborted"] == [True]
@@ -582,7 +582,7 @@ def test_addresses_in_addresses(given, expected):
 def test_no_notice_quotes_a_credential(tmp_path, format_name, place, before):
     shape = next(shape for shape in SHAPES if shape.format == format_name)
     path = tmp_path / shape.name
-    path.write_bytes(shape.written(put(shape.value, place, f"{'x ' * (before // 2)}{KEY}")))
+    path.write_bytes(shape.file_bytes(put(shape.value, place, f"{'x ' * (before // 2)}{KEY}")))
     (source,) = open_paths([str(path)]).inputs
     notices = " ".join(source.notices)
     assert "sk-proj-" not in notices + repr(source.statements), "nor in what it counts"
@@ -592,7 +592,7 @@ def test_no_notice_quotes_a_credential(tmp_path, format_name, place, before):
 def test_a_path_without_its_slash_is_no_part_of_the_providers_name(tmp_path):
     shape = next(shape for shape in SHAPES if shape.format == "mitmproxy")
     path = tmp_path / shape.name
-    path.write_bytes(shape.written(put(shape.value, ("request", "path"), KEY)))
+    path.write_bytes(shape.file_bytes(put(shape.value, ("request", "path"), KEY)))
     addresses = [exchange.url for exchange in open_paths([str(path)]).exchanges]
     assert addresses
     assert all(KEY not in str(each) and ".com/" in str(each) for each in addresses)

@@ -90,7 +90,7 @@ async def test_the_first_screen_of_files_with_odd_values(tmp_path: Path) -> None
         everywhere = [(at, odd) for at in places(shape.value) for odd in EVERY]
         for at, odd in everywhere[:: len(everywhere) // 3]:
             path = tmp_path / shape.name
-            path.write_bytes(shape.written(put(shape.value, at, odd)))
+            path.write_bytes(shape.file_bytes(put(shape.value, at, odd)))
             start = load([str(path)], ReadingOptions())
             if not start.original.view.steps:
                 continue  # said on the command line, before there is a screen

@@ -213,7 +213,7 @@ def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
         count(served, 1)
         (pid,) = served.tabs()
         served.process.terminate()
-        assert served.ended()[0] == 0
+        assert served.outcome()[0] == 0
         assert not alive(pid)
         first.page.wait_for_selector("#ended:not([hidden])")
 

@@ -126,7 +126,7 @@ async def test_the_app_is_drawn_hears_keys_and_ends_with_its_session() -> None:
             assert await words(socket) == []
             assert socket.close_code == 1000
         served.process.send_signal(signal.SIGINT)
-        code, said = served.ended()
+        code, said = served.outcome()
     assert (code, said.count("\n")) == (0, 1)
     assert said.startswith("inspector: serving 01-cut-call-and-long-answer.session.jsonl")
 
@@ -208,4 +208,4 @@ async def test_what_the_app_cannot_read_is_said_on_the_page(tmp_path: Path) -> N
             (said,) = await words(await tab(session, served))
         assert said.startswith(f"inspector: {path}: ")
         served.process.send_signal(signal.SIGTERM)
-        assert served.ended()[1].splitlines()[1:] == [said]
+        assert served.outcome()[1].splitlines()[1:] == [said]

@@ -141,7 +141,7 @@ async def test_500_half_open_sockets_leave_it_answering() -> None:
             assert await status_of(served) == 200
         assert await status_of(served) == 200
         served.process.terminate()
-        code, said = served.ended()
+        code, said = served.outcome()
     assert (code, said.count("\n")) == (0, 1)
 
 
@@ -158,7 +158,7 @@ async def test_without_descriptors_it_waits_and_then_answers() -> None:
             assert line.startswith("inspector: no room for a further connection or file: Too many open files")
         assert await asyncio.wait_for(status_of(served), 30) == 200
         served.process.terminate()
-        code, said = served.ended()
+        code, said = served.outcome()
     assert (code, said) == (0, "")
 
 
@@ -170,7 +170,7 @@ async def test_rubbish_is_one_line_of_the_program() -> None:
             await asyncio.wait_for(reader.read(), 30)
             writer.close()
         served.process.terminate()
-        _, said = served.ended()
+        _, said = served.outcome()
     assert [line.partition(":")[0] for line in said.splitlines()] == ["inspector", "inspector"]
     assert "malformed request" in said.splitlines()[1]
 
