@@ -34,7 +34,7 @@ LISTS = {
 """Where the records are, in an object."""
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
-    "adk", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
+    "adk", "ag2", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
     "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""

@@ -192,7 +192,7 @@ async def test_every_process_ends_when_the_server_does(number: signal.Signals) -
             (pid,) = served.tabs()
             listening = asyncio.create_task(words(socket))
             served.process.send_signal(number)
-            code, said = await asyncio.to_thread(served.ended)
+            code, said = await asyncio.to_thread(served.outcome)
             assert await wait_for_end(pid)
             assert await listening == ([] if number == signal.SIGKILL else [SERVER_ENDED])
         assert code == (-signal.SIGKILL if number == signal.SIGKILL else 0)

@@ -47,7 +47,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[bytes]:
-    """The requests in the form of LiteLLM's payloads. What was answered from a cache was no request."""
+    """The requests in the form of LiteLLM's payloads."""
     with snapshot(path) as database:
         for row in database.execute(ROWS):
             request, response = object_of(load_json(row["request"])), load_json(row["response"])
