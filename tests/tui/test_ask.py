@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,9 +258,9 @@ async def test_a_run_is_told_from_the_moment_it_is_confirmed(
         session_under = next(each for each in pilot.app.screen_stack if isinstance(each, SessionScreen))
         session_under.note = "turn 1: enter, then y asks the provider, or p a stand-in without a key"
         await pilot.press("enter", "y")
-        shown = " ".join(page(pilot.app).split())
-        assert "LIVE request 1 of at most 6 · 0 s · 0 characters · esc stops it · turn 1 asks" in shown
-        assert "then y asks" not in shown
+        begins = re.compile(r"LIVE request 1 of at most 6 · \d+ s · 0 characters · esc stops it · turn 1 asks")
+        await until(pilot, lambda: begins.search(" ".join(page(pilot.app).split())) is not None)  # with the next frame
+        assert "then y asks" not in page(pilot.app)
         await until(pilot, lambda: " · 1 s · " in page(pilot.app))
         await pilot.press("escape")
         await until(pilot, lambda: "esc stops it" not in page(pilot.app))
