@@ -14,6 +14,8 @@ from loop_core.errors import CallerError
 
 MOMENT = 0.002
 """A time in seconds that is certainly over when a timer of it has run out, by any clock."""
+CATCH_UP = 0.05
+"""The time in seconds in which a loop that stood still reads what came meanwhile; a busy machine takes several ms."""
 
 
 def inside_a_loop() -> bool:
@@ -109,7 +111,7 @@ async def at_most(seconds: float) -> AsyncIterator[Callable[[float], None]]:
         for timer in timers:
             timer.cancel()
         limit.reschedule(None)
-        timers[:] = [loop.call_later(left, lambda: limit.reschedule(loop.time() + MOMENT))]
+        timers[:] = [loop.call_later(left, lambda: limit.reschedule(loop.time() + CATCH_UP))]
 
     try:
         async with limit:
