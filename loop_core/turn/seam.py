@@ -132,7 +132,7 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
     return seam.decision is SeamDecision.RESTART or continuation.find_opening(segments[-1].text) is not None
 
 
-REPETITION = "; the text repeats itself, and may go on so"
+_REPETITION = "; the text repeats itself, and may go on so"
 APART = "\n\n"
 """The text between an answer and a text that does not continue it."""
 
@@ -254,7 +254,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
         doubt = segment.echoes is None and (_repeats(sent, len(sent)) or _repeats(segment.text, len(sent)))
-        why = f"echoed prefill, {len(sent)} characters cut{REPETITION if doubt else ''}"
+        why = f"echoed prefill, {len(sent)} characters cut{_REPETITION if doubt else ''}"
         return _Cut(SeamDecision.ECHO, keep, len(sent), why, not doubt)
     # A server without prefill support starts a new message, which may begin as the old one did.
     if (restarted := _restart_cut(sent, segment.text)) is not None:
@@ -344,7 +344,7 @@ def _overlap_cut(text: str, following: str) -> _Cut | None:
     size = _overlap(text, following)
     # A shorter overlap inside it is as good: then the rest of it may be new text.
     doubt = size > 0 and _border(following[1:size], following[:size]) >= OVERLAP_CHARS
-    why = f"overlap, {size} characters cut{REPETITION if doubt else ''}"
+    why = f"overlap, {size} characters cut{_REPETITION if doubt else ''}"
     return _Cut(SeamDecision.OVERLAP, len(text), size, why, not doubt) if size else None
 
 
