@@ -319,6 +319,14 @@ def test_what_else_may_have_ended_a_text_leaves_nothing_to_guess(response: ChatR
     assert "ending.unfinished_text" not in {each.rule for each in found.findings}
 
 
+@pytest.mark.parametrize("rule", [
+    "pi.stop_reasons", "promptfoo.finish_reasons", "chatgpt.finish_details", "atif.extra"])
+def test_the_clean_word_of_a_recorder_leaves_the_same_guess(rule: str) -> None:
+    """A recorder may write its clean word over an end for which the provider gave none."""
+    stop = StopReason(Stop.END_TURN, evidence=(Evidence(rule, None, "stop"),))
+    assert guess(replace(reply(Stop.END_TURN, MIDDLE), stop_reason=stop)) is not None
+
+
 def test_a_text_whose_request_is_unknown_or_sets_what_ends_it_leaves_nothing_to_guess() -> None:
     response = reply(Stop.END_TURN, MIDDLE)
     assert guess(response, replace(REQUEST, extra={"stop": ["!"]})) is None
