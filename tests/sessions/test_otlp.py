@@ -14,6 +14,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp, otlp_files
 from inspector.sessions.importers.span_names import FACTS, inputs_of, outputs_of
 from tests.scenes.transcripts import places, rules, show, stops, words
+from tests.sessions.test_span_rows import of_api, of_frame
 
 Row = dict[str, Any]
 CALL: Row = {"type": "tool_call", "id": "call_a1b2c3d4", "name": "ls", "arguments": {"path": "."}}
@@ -797,3 +798,8 @@ def test_spans_without_a_name_of_mlflow_are_none_of_its(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(file_of({"name": "x", "attributes": {"a": "1"}})[0])
     assert open_paths([str(path)]).inputs[0].format != "otlp"
+
+
+@pytest.mark.parametrize("row", [of_api(), of_frame()], ids=["API", "data frame"])
+def test_a_span_of_phoenix_is_known_by_its_members(tmp_path, row):
+    assert [each.exchange.cap for each in show(json.dumps([row]), tmp_path).responses] == [16]
