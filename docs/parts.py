@@ -33,7 +33,7 @@ from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers
-from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
+from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, SERVER_WORDS, StopRow
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -92,7 +92,7 @@ def words() -> str:
     rows = []
     for word in Stop:
         rows.append((code(word.value), said.get(word.name, ""), *map(way, STRICT.signals[word])))
-    return table(("word", "meaning", "without calls leads to", "with held calls", "with calls that may run"), rows)
+    return table(("word", "meaning", "next state without calls", "with held calls", "with calls that may run"), rows)
 
 
 def _mapped(rows: Mapping[str, StopRow]) -> str:
@@ -119,7 +119,7 @@ def _foreign(api: str) -> str:
 def judge_rules() -> str:
     """The corrections, in order."""
     rows = enumerate(classify.RULES, start=1)
-    return table(("order", "rule", "what it sees"), (
+    return table(("order", "rule", "what it detects"), (
         (number, code(f"judge.{name}"), _first_sentences(rule)) for number, (name, rule) in rows
     ))
 
@@ -138,14 +138,16 @@ def call_marks() -> str:
 
 def error_marks() -> str:
     """What an error body's words say, and which statuses are worth a retry."""
-    rows = table(("rule", "mapped to", "detail", "seen at"), (
+    rows = table(("rule", "mapped to", "detail", "source"), (
         (code(mark.rule), code(mark.stop.value), code(mark.detail), mark.source) for mark in MARKS
     ))
     statuses = ", ".join(str(status) for status in sorted(RETRYABLE_STATUS))
-    again, never = (", ".join(code(word) for word in sorted(words)) for words in (RETRYABLE_WORDS, FATAL_WORDS))
-    return (f"{rows}\n\nEvery other error is `error`; HTTP statuses that make it retryable: {statuses}.\n\n"
-            f"Types and codes that make it retryable whatever the status: {again}.\n\n"
-            f"Types and codes that fail again however often they are sent, under any status below 500: {never}.")
+    again, server, never = (", ".join(code(word) for word in sorted(words)) for words in (
+        RETRYABLE_WORDS - SERVER_WORDS, SERVER_WORDS, FATAL_WORDS))
+    return (f"{rows}\n\nEvery other error is `error`. HTTP statuses that make it retryable: {statuses}.\n\n"
+            f"Types and codes that make it retryable under any status: {again}.\n\n"
+            f"Types and codes that make it retryable, except under another status from 400 to 499: {server}.\n\n"
+            f"Types and codes that make it fatal under any status below 500: {never}.")
 
 
 # -- the machine -----------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ UNDER_CAP = {True: "yes", False: "no", None: "unknown"}
 
 def profiles() -> str:
     """Who speaks a format, and what is known of them."""
-    return table(("profile", "formats", "thinking counts under the cap", "prefill", "known to say wrongly"), (
+    return table(("profile", "formats", "thinking counts under the cap", "prefill", "known faults"), (
         (
             code(profile.name),
             ", ".join(profile.apis) if len(profile.apis) < len(FORMATS) else "all",
