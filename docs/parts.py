@@ -190,7 +190,7 @@ def limits() -> str:
 
 def guards() -> str:
     """Every guard: where it looks, which limit it compares, and how the turn then ends."""
-    return table(("guard", "asked in", "limit", "terminal reason", "source"), (
+    return table(("guard", "checked in", "limit", "terminal reason", "source"), (
         (guard.name, _place(guard.place), code(guard.limit), code(guard.terminal), guard.source) for guard in GUARDS
     ))
 
