@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
@@ -96,9 +97,20 @@ def words() -> str:
 
 
 def _mapped(rows: Mapping[str, StopRow]) -> str:
-    return table(("native word", "mapped to", "detail", "source"), (
-        (code(word), code(row.stop.value), code(row.detail), row.source) for word, row in rows.items()
+    """The words of a format, those that mean the same in one row; the source of most of them stands above."""
+    (usual, count), *_ = Counter(row.source for row in rows.values()).most_common(1)
+    above = f"Source, where none is given: {usual}.\n\n" if count > 1 else ""
+    return above + table(("native words", "mapped to", "detail", "source"), (
+        (", ".join(map(code, words)), code(stop.value), code(detail), "" if above and source == usual else source)
+        for (stop, detail, source), words in _alike(rows.items()).items()
     ))
+
+
+def _alike(rows: Iterable[tuple[str, StopRow]]) -> dict[tuple[Stop, str | None, str], list[str]]:
+    groups: dict[tuple[Stop, str | None, str], list[str]] = {}
+    for word, row in rows:
+        groups.setdefault((row.stop, row.detail, row.source), []).append(word)
+    return groups
 
 
 def formats() -> str:
@@ -291,9 +303,10 @@ def _prefill(profile: speakers.Profile) -> str:
 
 def profile_words() -> str:
     """The stop words that single servers have of their own."""
-    return table(("profile", "native word", "mapped to", "detail", "source"), (
-        (code(profile.name), code(word), code(row.stop.value), code(row.detail), row.source)
-        for profile in speakers.PROFILES.values() for word, row in profile.words.items()
+    return table(("profile", "native words", "mapped to", "detail", "source"), (
+        (code(profile.name), ", ".join(map(code, words)), code(stop.value), code(detail), source)
+        for profile in speakers.PROFILES.values()
+        for (stop, detail, source), words in _alike(profile.words.items()).items()
     ))
 
 

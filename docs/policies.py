@@ -12,11 +12,15 @@ from loop_core.turn.presets import POLICIES
 
 
 def policies() -> str:
-    """The contents of each preset."""
-    return "\n\n".join(_policy(policy) for policy in POLICIES.values())
+    """The contents of `strict`, and the rows of each other preset that differ from it."""
+    strict = _rows(STRICT)
+    return "\n\n".join(
+        f"### {policy.name}\n\n{policy.title}.\n\n" + table(("property", "value"), (
+            row for row in _rows(policy) if policy is STRICT or row not in strict))
+        for policy in POLICIES.values())
 
 
-def _policy(policy: Policy) -> str:
+def _rows(policy: Policy) -> list[tuple[str, str]]:
     told = [f"{word.value} → {taken.value}" for word, taken in policy.reason_map.items()]
     rows = [
         ("reads the reason", policy.reads.value),
@@ -36,7 +40,7 @@ def _policy(policy: Policy) -> str:
     ]
     if not policy.methods:
         rows = [row for row in rows if row[0] not in ("role of the hint", "seams", "missing guards")]
-    return f"### {policy.name}\n\n{policy.title}.\n\n{table(('property', 'value'), rows)}"
+    return rows
 
 
 def _leads(policy: Policy) -> list[str]:
