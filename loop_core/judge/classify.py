@@ -245,7 +245,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It counts as a cut with a second sign: the text
-    stops in the middle, the last call lacks required members, or the server is known to send such an answer when cut."""
+    stops in the middle, the last call lacks required members, or the server is known to send this when cut."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
