@@ -69,9 +69,12 @@ def _short(client: tables.Client) -> list[str]:
     why = _data()["missing"].get(client.environment)
     if why:
         return [f"| {client.name} | not installed: {_plain(why)} |" + " |" * (len(SHOWN) - 1)]
-    return [f"| {client.name}, `{api}` | "
-            + " | ".join(_merged(client.name, api, name, _verdict, " / ") for name in SHOWN) + " |"
-            for api in FORMATS if api in client.formats]
+    rows: dict[str, list[str]] = {}
+    for api in FORMATS:
+        if api in client.formats:
+            cells = " | ".join(_merged(client.name, api, name, _verdict, " / ") for name in SHOWN)
+            rows.setdefault(cells, []).append(f"`{api}`")
+    return [f"| {client.name}: {', '.join(apis)} | {cells} |" for cells, apis in rows.items()]
 
 
 def _merged(client: str, api: str, scenario: str, told: Callable[[Row], str], between: str) -> str:
