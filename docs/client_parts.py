@@ -111,7 +111,7 @@ def _all(client: tables.Client) -> str:
 
 
 def _groups(client: tables.Client, scenario: str) -> str:
-    """Each report on a scenario with the formats that have it, the most common one last; empty if it cannot be played."""
+    """Each report on a scenario with its formats, the most common one last; empty if it cannot be played."""
     found: dict[str, list[str]] = {}
     for api in FORMATS:
         if api in client.formats and (told := _both(client.name, api, scenario)) != "–":

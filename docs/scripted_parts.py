@@ -15,12 +15,12 @@ def scripted_scenarios() -> str:
     """The scenarios that come with the program."""
     rows = [f"| `{story.name}` | {story.story} | `{story.ends}`{_besides(story.ends_in)} |"
             for story in all_stories().values()]
-    return "\n".join(["| scenario | what happens | a turn of our loop ends |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| scenario | what happens | `loop_core` ends its turn as |", "| --- | --- | --- |", *rows])
 
 
 def faults() -> str:
     """Every fault, and where it has no meaning."""
-    head = ["| fault | takes | what happens | a turn of our loop ends | refused, since |",
+    head = ["| fault | value | what happens | `loop_core` ends its turn as | refused, because |",
             "| --- | --- | --- | --- | --- |"]
     return "\n".join([*head, *map(_row, FAULTS.values())])
 
@@ -41,7 +41,7 @@ def _besides(ends: Mapping[str, str]) -> str:
     by_end: dict[str, list[str]] = {}
     for where, end in ends.items():
         by_end.setdefault(end, []).append(where)
-    return "".join(f"; `{end}` in {', '.join(where)}" for end, where in by_end.items())
+    return "".join(f"; `{end}` in {_formats(where)}" for end, where in by_end.items())
 
 
 def _of(fault: Fault, table: str) -> dict[str, str]:
@@ -55,4 +55,10 @@ def _without(fault: Fault) -> str:
     by_reason: dict[str, list[str]] = {}
     for where, why in {**_of(fault, "cannot"), **fault.without}.items():
         by_reason.setdefault(why, []).append(where)
-    return "; ".join(f"{why} ({', '.join(where)})" for why, where in by_reason.items())
+    return "; ".join(f"{why} ({_formats(where)})" for why, where in by_reason.items())
+
+
+def _formats(where: list[str]) -> str:
+    """The formats of a remark, or those that it leaves out, where they are fewer."""
+    rest = [api for api in FORMATS if api not in where]
+    return f"all but {', '.join(rest)}" if len(rest) < len(where) == len(FORMATS) - len(rest) else ", ".join(where)
