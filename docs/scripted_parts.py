@@ -41,7 +41,7 @@ def _besides(ends: Mapping[str, str]) -> str:
     by_end: dict[str, list[str]] = {}
     for where, end in ends.items():
         by_end.setdefault(end, []).append(where)
-    return "".join(f"; `{end}` in {_formats(where)}" for end, where in by_end.items())
+    return "".join(f"; `{end}` in {', '.join(where)}" for end, where in by_end.items())
 
 
 def _of(fault: Fault, table: str) -> dict[str, str]:
@@ -59,6 +59,6 @@ def _without(fault: Fault) -> str:
 
 
 def _formats(where: list[str]) -> str:
-    """The formats of a remark, or those that it leaves out, where they are fewer."""
+    """The formats of a remark, or the three or fewer that it leaves out."""
     rest = [api for api in FORMATS if api not in where]
-    return f"all but {', '.join(rest)}" if len(rest) < len(where) == len(FORMATS) - len(rest) else ", ".join(where)
+    return f"all but {', '.join(rest)}" if len(rest) <= 3 and not set(where) - set(FORMATS) else ", ".join(where)
