@@ -317,7 +317,7 @@ def credential_forms() -> str:
 def credential_names() -> str:
     """The names whose values are credentials."""
     names, passwords = (", ".join(f"`{name}`" for name in each) for each in (NAMES, PASSWORDS))
-    return f"Masked if the value looks random: {names}.\n\nMasked whatever the value is: {passwords}."
+    return f"Masked if the value looks random: {names}.\n\nMasked however short the value is: {passwords}."
 
 
 def check_rules() -> str:
