@@ -321,7 +321,6 @@ def credential_names() -> str:
 
 
 def check_rules() -> str:
-    """The rules of `inspector check`, each with its paragraph, example and what to do."""
-    return "\n\n".join(
-        f"### `{rule.id}` ({rule.severity.value})\n\n**{rule.title}.** {rule.about}\n\n"
-        f"*Example:* {rule.example}\n\n*What to do:* {rule.fix}" for rule in RULES.values())
+    """The rules of `inspector check`: what each reports and what to do about it."""
+    rows = [f"| `{rule.id}` | {rule.severity.value} | {rule.about} | {rule.fix} |" for rule in RULES.values()]
+    return "\n".join(["| rule | severity | what it reports | what to do |", "| --- | --- | --- | --- |", *rows])
