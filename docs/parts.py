@@ -19,7 +19,7 @@ from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
 from inspector.check.rules import RULES
 from inspector.report import filter_terms
-from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
+from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.judge import classify
 from loop_core.judge import gate as engine_gate
 from loop_core.judge.endings import ENDINGS, Ending
@@ -320,19 +320,22 @@ def filter_words() -> str:
 
 
 def credential_forms() -> str:
-    """Every form of credential that is masked by its looks."""
-    rows = [f"| {form.name} | `{form.template}` | {form.kind} | {form.source} |" for form in FORMS]
-    return "\n".join(["| masked as | form | gives access to | source |", "|---|---|---|---|", *rows])
+    """Every form of credential that is masked by its looks, by the kind of service."""
+    letters = "; ".join(f"`{letter}` is `[{characters}]`" for letter, characters in ALPHABETS.items())
+    kinds = [
+        f"### {kind[0].upper()}{kind[1:]}\n\n| masked as | form |\n|---|---|\n"
+        + "\n".join(f"| {form.name} | `{form.template}` |" for form in FORMS if form.kind == kind)
+        for kind in dict.fromkeys(form.kind for form in FORMS)]
+    return "\n\n".join([f"In a form, braces hold an alphabet and a number of its characters: {letters}.", *kinds])
 
 
 def credential_names() -> str:
     """The names whose values are credentials."""
     names, passwords = (", ".join(f"`{name}`" for name in each) for each in (NAMES, PASSWORDS))
-    return f"Where the value looks random: {names}.\n\nHowever short the value is: {passwords}."
+    return f"Masked if the value looks random: {names}.\n\nMasked however short the value is: {passwords}."
 
 
 def check_rules() -> str:
-    """The rules of `inspector check`, each with its paragraph, example and what to do."""
-    return "\n\n".join(
-        f"### `{rule.id}` ({rule.severity.value})\n\n**{rule.title}.** {rule.about}\n\n"
-        f"*Example:* {rule.example}\n\n*What to do:* {rule.fix}" for rule in RULES.values())
+    """The rules of `inspector check`: what each reports and what to do about it."""
+    rows = [f"| `{rule.id}` | {rule.severity.value} | {rule.about} | {rule.fix} |" for rule in RULES.values()]
+    return "\n".join(["| rule | severity | what it reports | what to do |", "| --- | --- | --- | --- |", *rows])
