@@ -49,7 +49,7 @@ class Opinion(NamedTuple):
 
 
 RUNS: Mapping[Dispatch, str] = {
-    Dispatch.READY: "whole, and authorised by its reason",
+    Dispatch.READY: "complete, and allowed by the stop reason",
     Dispatch.COMPLETE: "its arguments parse",
     Dispatch.READABLE: "a forgiving parser reads some of it",
     Dispatch.PRESENT: "it is present",
@@ -339,7 +339,7 @@ def advice(verdict: Verdict) -> str:
     if verdict.rule == "gate.phantom":
         return "nothing: there is no call to run"
     if verdict.rule == "gate.batch":
-        return "nothing by itself: it runs once its siblings are whole"
+        return "nothing: it runs once the other calls are complete"
     return REMEDY if verdict.why.endswith(REMEDY) else "do not run it; ask for the call again if it is still needed"
 
 
