@@ -173,7 +173,7 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     cuts = [(facts, why) for facts in used_responses(view, turn) if (why := _unchosen_cap(facts))]
     if cuts:
         first, why = cuts[0]
-        yield RuleHit(why + (f"; {len(cuts):,} answers of the turn are cut like this" if len(cuts) > 1 else ""), first.index)
+        yield RuleHit(why + (f"; so are {len(cuts):,} answers of the turn" if len(cuts) > 1 else ""), first.index)
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:

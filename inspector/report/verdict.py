@@ -311,8 +311,8 @@ ROWS: tuple[VerdictRow, ...] = (
         sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
-        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the complete "
-        f"call{say.tools_note(look)}", sure=_is_reached),
+        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the "
+        f"complete call{say.tools_note(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.tools_note(look)}{say.gap(look)}",

@@ -122,7 +122,7 @@ def _refusal(
     # Only a tool that the client runs: the choice may name one of the provider's, by its kind or its server.
     only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
     if only and only in declared and call.name != only:
-        return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
+        return "gate.forbidden", f"the request allows only calls of {only!r} (tool_choice)"
     if tool is not None and not tool.allowed:
         return "gate.forbidden", f"{call.name!r} is not among the tools that the request allows (tool_choice)"
     return None
