@@ -279,7 +279,7 @@ FAULTS: Mapping[str, Fault] = {row.name: row for row in (
           without={"whole": "a whole body has its choice"}, stop_word=_NONE),
     Fault("done_without_reason", _W, Argument.TRUE, "the end mark comes, but neither a stop reason nor usage was sent",
           _drop_words, ends="error", stop_word=_NONE),
-    Fault("wrong_reason", _W, Argument.WORD, "another stop reason: for tool calls if there are any, otherwise for an end",
+    Fault("wrong_reason", _W, Argument.WORD, "another stop reason: for tool calls if there are any, else for an end",
           _wrong_word, base="call", cap=26, stop_word=_FALSE),
     Fault("unknown_reason", _W, Argument.WORD, "a stop reason that no provider defines", _unknown_word, ends="error",
           stop_word=StopWord.UNKNOWN),

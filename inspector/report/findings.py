@@ -187,14 +187,14 @@ def _findings_on_held_calls(
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
             finding = Finding(FAILED, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
-            message = f"{ran} ({where}), which this engine holds: how the answer ended was not recorded"
+            message = f"{ran} ({where}), which this loop holds: how the answer ended was not recorded"
             finding = Finding(RAN_UNSEEN, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
-            message = f"{ran} ({where}), which this engine holds: {verdict.why}; nothing shows a cut"
+            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             excerpt = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
-            message = f"{ran}, which this engine holds: the {where} has its result {excerpt!r}"
+            message = f"{ran}, which this loop holds: the {where} has its result {excerpt!r}"
             finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, index, turn, verdict)
 

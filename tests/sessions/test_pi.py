@@ -103,7 +103,7 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert stops(seen) == ["max_tokens", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["CUT CALL RUN"]
-    assert "whose arguments were recorded already parsed and so look whole" in seen.turns[0].verdict.sentence
+    assert "whose arguments were recorded already parsed and so look complete" in seen.turns[0].verdict.sentence
     (message,) = messages(seen, "agent.ran_held_call")
     assert "which this engine holds: the request of response 2 has its result 'wrote 0 bytes'" in message
 

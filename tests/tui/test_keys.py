@@ -344,7 +344,7 @@ async def test_a_call_of_which_nothing_shows_a_cut_is_not_called_cut(app_on: App
     whole = entry([user("Write it.")], body(assistant(None, '{"path": "a.md", "content": "all"}'), "odd_word", 8), 256)
     async with app_on([whole]).run_test(size=(120, 30)) as pilot:
         await pilot.press("space")
-        assert "its arguments parse; no known stop reason says that the answer is whole" in view_text(pilot.app)
+        assert "its arguments parse; no known stop reason says that the answer is complete" in view_text(pilot.app)
         await pilot.press("4")
         assert "what to do     do not run it; ask for the call again if it is still needed" in view_text(pilot.app)
         assert "raise the output limit" not in view_text(pilot.app)

@@ -61,7 +61,7 @@ HOLDS: Mapping[State, str] = {
     State.REPAIR_PENDING: "asks for it again",
     State.CONTINUE_PENDING: "leaves it out and has the text continued",
     State.RESUME: "resumes the response without it",
-    State.COMPLETE: "leaves it out and takes the turn for finished",
+    State.COMPLETE: "leaves it out and treats the turn as finished",
     State.NUDGE_PENDING: "leaves it out and asks once more for an answer",
     State.ABORT_PARTIAL: "ends the turn with a notice",
     State.ABORT: "ends the turn with a notice",

@@ -135,7 +135,7 @@ class _Sessions(DialogueReader):
         results = [_result(object_of(_in(part, "function_response"))) for _, part in parts
                    if _in(part, "function_response") is not None]
         if event.get("partial") in (True, 1):
-            self.remarks["are pieces of an answer that comes whole later"] += 1
+            self.remarks["are pieces of an answer that comes complete later"] += 1
         elif code in STOPPED:
             self.say(line.number, message, mark=STOPPED[code], at_tool=bool(results))
         elif results:
