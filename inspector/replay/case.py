@@ -295,7 +295,7 @@ def _results(case: Case, links: Sequence[Link]) -> Iterator[tuple[ToolResultPart
             yield results_in(case.recording.exchanges[link.index])
 
 
-AMBIGUITY = "It is unknown whether the recording has what this loop asks for next: a later request fits several answers."
+AMBIGUITY = "It is unknown if the recording has what this loop asks for next: a later request fits several answers."
 """The reason why a turn ends if a later exchange may continue it, but could also continue another turn."""
 ASKED_LIVE = "asked live"
 """The `why` of a link whose exchange belongs to a live run."""

@@ -72,7 +72,7 @@ def test_a_whole_session_is_clean():
 
 def test_a_cut_call_that_was_run():
     said = rules_of(*cut_call_ran())
-    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this engine holds")
+    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this loop holds")
     assert "cut-call-executed" not in rules_of(*repair_turn())
     assert set(rules_of(*repair_turn())) == {"cut-and-continued"}
 

@@ -49,7 +49,7 @@ def cut(arguments: str = CUT, reason: str = "length") -> dict[str, Any]:
 ON_CUT, OBJECT = "1 tool ran on cut arguments", {"type": "tool_use", "id": "toolu_1", "name": "write_file",
                                                  "input": {"path": "a.md"}}
 DONE = message([{"type": "text", "text": "Done."}], "end_turn")
-NO_RESULT = "1 refused, or without a result in the agent's next request"
+NO_RESULT = "1 refused, or without a result in what the agent sent next"
 ANSWERED = [{"role": "assistant", "content": [OBJECT]},
             user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}])]
 
@@ -73,10 +73,11 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
      "the recording does not show whether a tool ran on cut arguments "
      "(1 call checked, 1 cut) · 1 where the recording ends"),
     (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
-     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on complete arguments, although its answer was cut"),
-    (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
-     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on arguments that are not whole; nothing shows a "
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on complete arguments, although its answer was "
      "cut"),
+    (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on arguments not known to be complete; nothing "
+     "shows a cut"),
 ])
 def test_the_line_says_what_the_recording_shows(entries: Entries, says: str) -> None:
     assert lines(entries) == [f"this turn  {says}"]

@@ -223,7 +223,7 @@ def test_calls_without_ids_are_answered_by_their_names():
         exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
     )
     (message_,) = messages_of(found, "agent.ran_held_call")
-    assert "ran look, which this engine holds" in message_
+    assert "ran look, which this loop holds" in message_
 
 
 def test_the_nth_result_of_a_tool_answers_its_nth_call():

@@ -242,8 +242,8 @@ def test_a_search_without_a_letter_does_not_say_that_nothing_was_found(place, in
 def test_a_path_among_words_that_were_not_found_is_told_as_a_word(place, inspector, tmp_path):
     said = inspector("search", "giraffe", tmp_path)
     assert (said.code, said.out) == (1, "")
-    assert said.err.endswith(f"holds every word; {tmp_path} was a word too: `inspector explain PATH --filter WORDS` "
-                             "looks through a path\n")
+    assert said.err.endswith(f"contains every word; {tmp_path} was taken for a word: "
+                             "`inspector explain PATH --filter WORDS` searches a path\n")
 
 
 @pytest.mark.parametrize("typed", ["zebra", "ZEB hello", '"zebra', "zebra*", "(hello", "zebra:", "hello -"])

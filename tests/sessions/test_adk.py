@@ -260,7 +260,7 @@ def test_pieces_of_a_stream_and_events_without_content_are_counted(tmp_path):
     seen = read(tmp_path, GO, gemini(part("h"), partial=True), event(actions={"stateDelta": {"a": 1}}),
                 gemini(part("hi")))
     assert stops(seen) == ["end_turn"]
-    assert "events that are pieces of an answer that comes whole later: 1" in "\n".join(seen.inputs[0].notices)
+    assert "events that are pieces of an answer that comes complete later: 1" in "\n".join(seen.inputs[0].notices)
 
 
 def test_agents_that_ran_beside_each_other_each_go_on_with_their_own_calls(tmp_path):

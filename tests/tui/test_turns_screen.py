@@ -1010,7 +1010,7 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         assert "turns    1 TRUNCATED · 1 COMPLETE" in page(app)
         await pilot.press("down", "/", *"one", "enter")  # of the turn that is not the worst
         assert listed.current_row.name == "many"
-        assert app.screen.note == "'one' is in turn 1, which enter opens · n the next, N the one before"
+        assert app.screen.note == "'one' is in turn 1, which enter opens · n the next, N the previous one"
         await pilot.press("enter")
         while not isinstance(app.screen, SessionScreen):
             await pilot.pause(0.02)

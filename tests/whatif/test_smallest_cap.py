@@ -174,17 +174,17 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert whole.below[0].verdict not in WHOLE_SO_FAR
     assert not whole.ends[0].complete
     assert smallest_cap(tuned, 0) is None
-    told = (f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with no "
+    told = (f"▷ {verdict}, not complete: its call is complete with the smallest max_tokens {budget} with no "
             "continuations")
     assert told in smallest_text(tuned)
     shown = " ".join(report(tuned).split())
     assert "▷ awaits" in shown or "▷ so far" in shown
     assert "∅ awaits" not in shown
-    assert "▷ whole, awaits a result ∅ the recording ends first" in shown
+    assert "▷ awaits a result ∅ the recording ends first" in shown
     assert "no cell ends with its call whole" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
-        assert f"; its call comes whole with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
+        assert f"; its call is complete with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
 
 
 def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget():
@@ -192,7 +192,7 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
     tuned = tune(case, grid(4, 64), jobs=1)
     assert whole_cap(tuned, 0) is None
     assert "comes whole" not in smallest_text(tuned)
-    assert "no cell ends with its call whole: only a live run can show what would be enough" in smallest_text(tuned)
+    assert "no cell completes its call: only a live run can show what would be enough" in smallest_text(tuned)
 
 
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
