@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def run_command(
     policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **options: Any
 ) -> None:
-    """Asks a provider or a local model, runs the turn to its end and records it.
+    """Runs one turn against a provider or a local model, and records it.
 
     The exit code says how the turn ended: 0 completed, 3 at a limit or without an answer, 4 blocked, 5 interrupted,
     6 error, 130 cancelled. Standard error says why.
@@ -108,9 +108,9 @@ def provider(
     scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
     schema: bool, tools: str | None,
 ) -> None:
-    """Plays scenarios to any client, in every wire format, with the faults that real servers have.
+    """Serves scripted answers in every wire format, with the faults of real servers.
 
-    A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
+    A SCENARIO is a name or a YAML file. Without one, all built-in scenarios are served; the request's model chooses.
     """
     for name, value in (("--list", names), ("--schema", schema), ("--tools", tools)):
         if value:

@@ -154,7 +154,7 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
-    """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
+    """Searches the sessions that agents wrote on this machine; exits with 1 if no turn contains every word."""
     from inspector.config import files
     from inspector.report.lines.glyphs import copies_left_out
     from inspector.report.lines.spans import count_of, one_line

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
               "repeated. NAME=VALUE@K applies from step K on.")
 @click.option("--from-step", type=click.IntRange(1), metavar="K", help="The settings apply from step K on.")
-@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--simulate", is_flag=True, help="Cut the recorded output again where another budget would.")
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
 @click.option("--save", is_flag=True, help="Save the run as a branch of the session.")
@@ -137,7 +137,7 @@ def _no_branch(settings: Settings) -> None:
 @click.option("--policy", "names", multiple=True, metavar="NAME",
               help="A policy to compare with strict; may be repeated. By default all of them.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
-@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--simulate", is_flag=True, help="Cut the recorded output again where another budget would.")
 @click.option("--csv", "csv_path", metavar="FILE",
               help="Also write each turn under each policy as CSV; - for CSV alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
