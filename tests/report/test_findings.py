@@ -402,7 +402,7 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
         assert turn.verdict.sentence.endswith(
             "asks for write_file, and it is not known whether response 3 comes next: its request fits several answers")
         assert turn.run.final_turn.notice == AMBIGUITY
-        assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
+        assert found.responses[turn.responses[-1]].recorded_next == "it is not known whether response 3 comes next"
     assert third.verdict.word == "COMPLETE"
     alone = show(pair_of(opening, called))
     assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is in its file")
