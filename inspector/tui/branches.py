@@ -47,7 +47,7 @@ class Branches(SessionPart):
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Run again with other limits, or another policy, seam rule or server profile"),
         Binding("F", "advice", "try", id="advice",
-                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
+                tooltip="Follow the advice of this turn, else of the worst: run with the settings that were tried, "
                         "or ask live"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="Run again from this step on; what came before stays"),

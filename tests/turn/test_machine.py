@@ -325,7 +325,7 @@ def test_an_answer_of_which_an_event_was_not_read_is_not_passed_off_as_whole(rul
 
 @pytest.mark.parametrize("rule", ["frame.repeated_member", "body.repeated_member"])
 def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: str) -> None:
-    twice = Finding(rule, Severity.WARNING, "a frame gives 'content' twice, with two values")
+    twice = Finding(rule, Severity.WARNING, "a frame has the key 'content' twice, with two values")
     turn = last(drive([answer(Stop.END_TURN, "Never mind.", findings=(twice,))]))
     assert turn.terminal == "completed"
     assert turn.notice is not None
