@@ -51,14 +51,14 @@ def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
         return lines
     lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
     if any(tuning.simulated):
-        lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
+        lines.append((Span(f"{SIMULATED} marks what was simulated: {GUESS}", Tone.DIM),))
     return [*lines, (), *answer_lines(tuning)]
 
 
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
-ALL_COUNT_NOTE = "every turn counts: one that does not complete, with what it spends until it stops"
+ALL_COUNT_NOTE = "turns that do not complete count too, with what they spend until they stop"
 """The remark about the tokens of all turns if not all complete: a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
 

@@ -329,7 +329,7 @@ def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: s
     turn = last(drive([answer(Stop.END_TURN, "Never mind.", findings=(twice,))]))
     assert turn.terminal == "completed"
     assert turn.notice is not None
-    assert turn.notice.startswith("Nothing shows which of two texts is meant: the provider named a member twice")
+    assert turn.notice.startswith("Nothing shows which of two values is meant: the provider sent a key twice")
 
 
 @pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])

@@ -205,7 +205,7 @@ def test_a_whole_call_without_a_result_has_a_word_of_its_own_in_its_cell(verdict
 def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
     told = " ".join(report(tune(turns_of(6, 20, 12), grid(8, attempts=(0, 1)), jobs=1)).split())
     assert "2 of 3 complete" in told
-    assert "every turn counts: one that does not complete, with what it spends until it stops" in told
+    assert "turns that do not complete count too, with what they spend until they stop" in told
     assert "every turn counts" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
 
 
