@@ -58,7 +58,7 @@ def test_the_stream_of_cursor(tmp_path):
     assert list(first.refusals) == ["c2"]
     assert stops(seen) == ["tool_call", "end_turn"]
     assert seen.turns[0].run.record.user_text == "go"
-    assert "records of unknown type were passed over: odd (1)" in notices(seen)
+    assert "records of unknown type were skipped: odd (1)" in notices(seen)
 
 
 def test_the_events_of_one_request_are_one_answer(tmp_path):

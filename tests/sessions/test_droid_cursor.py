@@ -127,7 +127,7 @@ def test_records_without_an_exchange_are_counted(kind, tmp_path):
     seen = show(lines({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
     count = 2 if kind == "session_start" else 1
     assert f"{kind} ({count})" in notices(seen).split("records that hold no exchange")[1]
-    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+    assert "records of unknown type were skipped: hologram (1)" in notices(seen)
 
 
 @pytest.mark.parametrize("session", ["session_id", "sessionId"])

@@ -30,7 +30,7 @@ def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    assert f"{path}: line 2: {told}; it was passed over" in given.notices
+    assert f"{path}: line 2: {told}; it was skipped" in given.notices
     assert given.responses > 0
 
 
@@ -56,7 +56,7 @@ def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", rows, rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
+    told = f"{path}: line {at + 1}: data.hookEvent is an object, but text was expected; it was skipped"
     assert told in given.notices
 
 

@@ -156,7 +156,7 @@ def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
         "line 8: the history was compacted before this answer (1,900 tokens before)"]
     assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [1]
     assert "the user's labels: good place" in notices(seen)
-    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+    assert "records of unknown type were skipped: hologram (1)" in notices(seen)
     assert seen.inputs[0].about.title == "A name"
 
 

@@ -290,7 +290,7 @@ def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):
 def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):
     said = inspector("tune", SECOND, "--grid", "max_tokens=70,1000")
     assert "done~" in said.out
-    assert "~ stands behind what was simulated" in said.out
+    assert "~ marks what was simulated" in said.out
     assert "SIMULATED in 2" in said.out
     assert said.out.endswith("--simulate\n")
 

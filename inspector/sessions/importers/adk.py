@@ -96,7 +96,7 @@ def _in(value: dict[str, Any], name: str) -> Any:
 class _Sessions(DialogueReader):
     name, agent, fields = "adk", "Google ADK", FIELDS
     unit, row_word = "event", ("an event", "events")
-    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is passed over, "
+    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is ignored, "
              "since it stands for several ends")
 
     def __init__(self, path: str, options: Options) -> None:
