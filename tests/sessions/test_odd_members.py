@@ -12,19 +12,19 @@ from tests.scenes.shapes import CLAUDE, CODEX, COPILOT, KIMI, LANGFUSE, PI, QWEN
 
 
 @pytest.mark.parametrize(("rows", "odd", "told"), [
-    (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
-    (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
-    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
-    (CODEX, ("timestamp", []), "timestamp is a list, and text was expected"),
-    (CODEX, ("payload", {**CODEX[1]["payload"], "name": []}), "payload.name is a list, and text was expected"),
-    (COPILOT, ("id", []), "id is a list, and text was expected"),
-    (COPILOT, ("data", {**COPILOT[1]["data"], "model": []}), "data.model is a list, and text was expected"),
-    (KIMI, ("model", []), "model is a list, and text was expected"),
-    (KIMI, ("event", {"type": []}), "event.type is a list, and text was expected"),
-    (QWEN, ("model", []), "model is a list, and text was expected"),
-    (QWEN, ("message", {**QWEN[1]["message"], "role": []}), "message.role is a list, and text was expected"),
-    (PI, ("parentId", 1), "parentId is a number, and text was expected"),
-    (PI, ("message", []), "message is a list, and an object was expected"),
+    (CLAUDE, ("agentId", []), "agentId is a list, but text was expected"),
+    (CLAUDE, ("uuid", {}), "uuid is an object, but text was expected"),
+    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, but true or false was expected"),
+    (CODEX, ("timestamp", []), "timestamp is a list, but text was expected"),
+    (CODEX, ("payload", {**CODEX[1]["payload"], "name": []}), "payload.name is a list, but text was expected"),
+    (COPILOT, ("id", []), "id is a list, but text was expected"),
+    (COPILOT, ("data", {**COPILOT[1]["data"], "model": []}), "data.model is a list, but text was expected"),
+    (KIMI, ("model", []), "model is a list, but text was expected"),
+    (KIMI, ("event", {"type": []}), "event.type is a list, but text was expected"),
+    (QWEN, ("model", []), "model is a list, but text was expected"),
+    (QWEN, ("message", {**QWEN[1]["message"], "role": []}), "message.role is a list, but text was expected"),
+    (PI, ("parentId", 1), "parentId is a number, but text was expected"),
+    (PI, ("message", []), "message is a list, but an object was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
     path = tmp_path / "rows.jsonl"
@@ -87,4 +87,4 @@ def test_an_odd_member_of_an_observation_of_langfuse_is_told(tmp_path: Path):
     odd = [{**each, "model": []} for each in LANGFUSE["observations"]]
     path.write_bytes(Shape("", "", {**LANGFUSE, "observations": odd}).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    assert any("model is a list, and text was expected" in notice for notice in given.notices)
+    assert any("model is a list, but text was expected" in notice for notice in given.notices)
