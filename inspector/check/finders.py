@@ -173,7 +173,8 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     cuts = [(facts, why) for facts in used_responses(view, turn) if (why := _unchosen_cap(facts))]
     if cuts:
         first, why = cuts[0]
-        yield RuleHit(why + (f"; so are {len(cuts):,} answers of the turn" if len(cuts) > 1 else ""), first.index)
+        more = f"; {len(cuts):,} answers of the turn are cut like that" if len(cuts) > 1 else ""
+        yield RuleHit(why + more, first.index)
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:

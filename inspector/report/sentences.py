@@ -148,7 +148,7 @@ def gap(look: JudgedTurn) -> str:
     """The remark that what was asked after a cut answer is not in the file; empty if it is."""
     if not look.is_continuation_guessed:
         return ""
-    return "; the next answer is taken for its rest, a guess: the request between them was not recorded"
+    return "; that the next answer is its rest is a guess: the request between them was not recorded"
 
 
 def lost_part(look: JudgedTurn) -> str:

@@ -325,7 +325,7 @@ def test_reasoning_that_took_the_budget():
     closed = rules_of(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
-    assert rules_of(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
+    assert rules_of(alone)["thinking-ate-budget"] == "error the answer was cut, and contains only reasoning"
 
 
 def test_a_budget_that_shrank():
@@ -351,7 +351,7 @@ def test_a_cap_that_nobody_chose():
     twice = rules_of(*cut_text("The lock was never ", "released by ", "anybody."))
     assert twice["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "
-        "are cut so"), "once for the turn"
+        "are cut like that"), "once for the turn"
     for api, cap in (("anthropic_messages", 512), ("anthropic_messages", 4096)):
         assert (api, cap) in DEFAULT_CAPS
         assert "small-default-cap" in rules_of(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))

@@ -462,7 +462,7 @@ OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
      {"max_output_tokens": 1000}, "raise the number of messages", "cut by the provider"),
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "steered"}}, {},
-     "read the response that follows", "fetched by its id"),
+     "read the next response", "fetched by its id"),
     (GEMINI, {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "OTHER"}]}, {},
      "send the request again: the word is known", "--profile"),
     ("http://localhost:11434/api/chat", {**OLLAMA, "done_reason": "unload"}, {},
@@ -560,20 +560,20 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (401, {"type": "x", "message": "no"}, "check the key"),
-        (403, {"type": "x", "message": "no"}, "check the key"),
-        (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check the key"),
-        (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check the key"),
+        (401, {"type": "x", "message": "no"}, "check that the key"),
+        (403, {"type": "x", "message": "no"}, "check that the key"),
+        (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check that the key"),
+        (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check that the key"),
         # LiteLLM's, about a call whose quoted arguments may hold any word
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write' (adapter)."
                " Error: Unterminated string. Arguments: {\"path\": \"billing.md\", \"text\": \"The\napi key"},
-         "raise max_tokens: the call that the message quotes"),
+         "raise max_tokens: the call quoted in the message"),
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
-               "value. Arguments: {"}, "raise max_tokens: the call that the message quotes"),
+               "value. Arguments: {"}, "raise max_tokens: the call quoted in the message"),
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
                "value. Arguments: {path: 1}"}, "try again later"),
-        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "look at the quota"),
-        (402, {"type": "x", "message": "no"}, "look at the quota"),
+        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "check the account's quota"),
+        (402, {"type": "x", "message": "no"}, "check the account's quota"),
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
         (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
         # OpenAI's and Groq's: no later time helps

@@ -59,7 +59,7 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
     ([pair_of(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
       pair_of([*ASKS, *ANSWERED], DONE, url=MESSAGES, max_tokens=9)],
      f"{ON_CUT} (1 call checked, 1 cut) · 1 known by the stop reason alone: arguments recorded already parsed "
-     "look whole"),
+     "look complete"),
     (list(cut_call_refused()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (list(repair_turn()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),

@@ -748,7 +748,7 @@ def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_pa
     lost = agents.show(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
     (turn,) = lost.turns
     assert (turn.verdict.word, turn.verdict.sure, turn.verdict.complete) == ("CUT, COMPLETED", False, False)
-    assert turn.verdict.sentence.endswith("is a guess: what was asked in between was not recorded")
+    assert turn.verdict.sentence.endswith("is a guess: the request between them was not recorded")
     (turn,) = agents.show(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
     assert (turn.verdict.word, turn.verdict.complete) == ("CUT, COMPLETED", True)
     assert "guess" not in turn.verdict.sentence
@@ -930,8 +930,8 @@ def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
     assert (seen.word, seen.id, seen.severity, seen.sure) == ("AWAITS RESULT", "awaits_result", Severity.INFO, False)
     assert (seen.complete, seen.clean, seen.advice) == (False, True, None)
     assert seen.sentence == (
-        'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is whole, but the turn '
-        "is not finished; the recording ends here: what this loop asks for next was never recorded")
+        'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is complete, but the '
+        "turn is not finished; the recording ends here: what this loop asks for next was never recorded")
     assert header.head_of(played, only(played))[0].role is Tone.PLAIN, "never the colour of success"
     assert "✓" not in text_of(header.verdict(played))
     assert played.complete == 0

@@ -267,10 +267,10 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("unrecorded", U, U, [], {}, "never recorded"),
     ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never finishes"),
     ("no_answer", AP, C, [NOTHING, NOTHING], {}, "neither text nor a tool call"),
-    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "all reasoning"),
-    ("no_answer", AP, C, [LEAKED], {}, "markup in the text"),
+    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "only reasoning"),
+    ("no_answer", AP, C, [LEAKED], {}, "as markup"),
     ("no_answer", AP, C, [NO_CALL], {}, "none came"),
-    ("no_answer", AP, C, [COMMENTARY], {}, "commentary alone"),
+    ("no_answer", AP, C, [COMMENTARY], {}, "only commentary"),
 ]
 
 
