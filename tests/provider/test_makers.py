@@ -51,7 +51,7 @@ def test_a_turn_ends_as_the_scenario_says(name_and_provider: tuple[str, Provider
     (NOVA, {"messages": [{"role": "user", "content": [{"text": "u"}]}], "inferenceConfig": {"stopSequences": ["x"]}},
      "stopSequences: this server does not support it"),
     (LLAMA, {"messages": []}, "prompt: expected string, but it is missing"),
-    (LLAMA, {"prompt": "u", "max_tokens": 9}, "max_tokens: no member of this name"),
+    (LLAMA, {"prompt": "u", "max_tokens": 9}, "max_tokens: unknown field"),
     (LARGE, {"prompt": "u"}, "messages: expected array"),
     (LARGE, {"messages": [{"role": "bot"}]}, "role: expected one of"),
     (SMALL, {"prompt": "u", "max_tokens": 0}, "max_tokens: expected 1 or more"),

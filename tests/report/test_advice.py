@@ -572,8 +572,8 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
                "value. Arguments: {"}, "raise max_tokens: the call quoted in the message"),
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
                "value. Arguments: {path: 1}"}, "try again later"),
-        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "check the account's quota"),
-        (402, {"type": "x", "message": "no"}, "check the account's quota"),
+        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "check the account's"),
+        (402, {"type": "x", "message": "no"}, "check the account's"),
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
         (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
         # OpenAI's and Groq's: no later time helps

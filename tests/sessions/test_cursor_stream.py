@@ -103,7 +103,7 @@ def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
 
 @pytest.mark.parametrize(("odd", "told"), [
     ({"message": []}, "message is a list, but an object was expected"),
-    ({"message": {"content": 5}}, "message.content is a number, and "),
+    ({"message": {"content": 5}}, "message.content is a number, but "),
 ])
 def test_a_member_of_an_odd_kind_is_told(odd: Row, told: str, tmp_path) -> None:
     seen = show(lines(INIT, text_row("user", "go"), {**text_row("assistant", "x"), **odd}, outcome()), tmp_path)

@@ -150,7 +150,7 @@ async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
         assert session(pilot).runs.node.name == "attempts=5"
         assert session(pilot).run.view.turns[0].final_state.value == "Complete"
         await pilot.press(":", *"set max_tokens=160 simulate=yes@2", "enter")
-        assert "all hold from one step on" in page(pilot.app)
+        assert "all apply from one step on" in page(pilot.app)
         await pilot.press("ctrl+u", *"policy=nobody", "enter")
         assert "'policy=nobody': " in page(pilot.app)
         await pilot.press("escape")
@@ -722,7 +722,7 @@ async def test_a_key_works_on_the_screen_below_before_any_other() -> None:
         await app.workers.wait_for_complete()
         await pilot.press("s", "f")
         await pilot.pause()
-        assert "f works one screen back (esc): Only turns that an expression finds" in " ".join(
+        assert "f works one screen back (esc): Show only the turns that match" in " ".join(
             page(app).replace("│", " ").split())
 
 
@@ -730,10 +730,10 @@ async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
         assert "Move" in page(pilot.app)
-        await pilot.press(*"breakpoint before")
-        assert "Run back to the breakpoint before" in page(pilot.app)
+        await pilot.press(*"previous breakpoint")
+        assert "Run back to the previous breakpoint" in page(pilot.app)
         assert "The next step" not in page(pilot.app)
-        await pilot.press(*["backspace"] * 17, *"filter lang stop:")
+        await pilot.press(*["backspace"] * 19, *"filter lang stop:")
         assert "stop:WORD" in page(pilot.app)
         await pilot.press(*["backspace"] * 20, *"xyzzy")
         assert "no key or term matches" in page(pilot.app)

@@ -181,7 +181,7 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert "▷ awaits" in shown or "▷ so far" in shown
     assert "∅ awaits" not in shown
     assert "▷ awaits a result ∅ the recording ends first" in shown
-    assert "no cell ends with its call whole" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
+    assert "no cell completes its call" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
         assert f"; its call is complete with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
@@ -206,7 +206,7 @@ def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
     told = " ".join(report(tune(turns_of(6, 20, 12), grid(8, attempts=(0, 1)), jobs=1)).split())
     assert "2 of 3 complete" in told
     assert "turns that do not complete count too, with what they spend until they stop" in told
-    assert "every turn counts" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
+    assert "turns that do not complete count too" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
