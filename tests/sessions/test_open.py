@@ -685,7 +685,10 @@ def test_of_a_batch_what_never_ran_is_named(load):
     {"response": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "too\nlow", "type": "t"}}}},
     {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
     {"response": None, "error": {"code": "c", "message": "too\nlow"}},
-], ids=["openai", "anthropic", "without a response"])
+    {"response": {"status_code": 400, "request_id": "r", "body": None}, "error": {"error": {"message": "too\nlow"}}},
+    {"request": {}, "response": {}, "status": "too\nlow", "processed_time": "2026-01-01T00:00:00Z"},
+    {"modelInput": {}, "error": {"errorCode": 400, "errorMessage": "too\nlow", "retryable": False}},
+], ids=["openai", "anthropic", "without a response", "vllm", "vertex", "bedrock"])
 def test_of_a_batch_what_failed_says_why(answer, load):
     lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
     loaded = load("\n".join(map(json.dumps, lines)))
@@ -711,6 +714,20 @@ def test_the_records_of_a_batch_of_bedrock_are_read(load):
     loaded = load("\n".join(map(json.dumps, lines)))
     assert [(each.api, each.response.text, each.request.max_tokens) for each in loaded.exchanges] == [
         ("anthropic_messages", "hi", 5)] * 2
+
+
+@pytest.mark.parametrize("names", [
+    [{"custom_id": "a"}, {"custom_id": "b"}], [{"recordId": "a"}, {"recordId": "b"}], [{"key": "a"}, {"key": "b"}],
+    [{"processed_time": "2026-01-01T00:00:00Z"}] * 2,
+], ids=["openai", "bedrock", "gemini", "vertex"])
+def test_a_row_of_a_batch_is_no_repeat_of_another_that_asks_the_same(names, load):
+    asked = {"messages": [{"role": "user", "content": "go"}]}
+    cut = {**ANSWER, "choices": [{**ANSWER["choices"][0], "finish_reason": "length"}]}
+    rows = [{**name, "request": asked, "response": answer} for name, answer in zip(names, (cut, ANSWER), strict=True)]
+    loaded = load("\n".join(map(json.dumps, rows)))
+    assert [len(turn.links) for turn in loaded.turns] == [1, 1]
+    assert [each.session for each in loaded.exchanges] == (
+        ["row 1", "row 2"] if "processed_time" in names[0] else ["a", "b"])
 
 
 def invocation(operation: str, given: dict[str, object], received: dict[str, object]) -> str:

@@ -21,6 +21,7 @@ from inspector.sessions.importers.stored_bodies import (
     PACKED,
     Path,
     batch_line,
+    batch_row,
     cassette,
     event_data,
     frame_lines,
@@ -241,9 +242,8 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
         return traffic.failure(value) or "no response in it"
     if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
         answered = RAW
-    raw = RawExchange(entry)
-    raw.started = records.start_text(value)
-    raw.duration_ms = records.duration(value)
+    raw = RawExchange(entry, session=batch_row(value, entry), started=records.start_text(value),
+                      duration_ms=records.duration(value))
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
     if value.keys() >= TEST_PROXY:
@@ -255,7 +255,9 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
         _request(raw, value[request_key], piece, (request_key,))
     if nock:
         return _of_nock(raw, value, piece, options, reading)
-    return _response(raw, value[answered], piece, (answered,), options, reading, value.get(CHUNKS))
+    found = _response(raw, value[answered], piece, (answered,), options, reading, value.get(CHUNKS))
+    empty = not raw.url and raw.body in (b"", b"{}")  # vLLM, Vertex AI: the error of a row stands beside its answer
+    return (empty and traffic.failure(value)) or found
 
 
 def _word_of(answer: Any) -> str | None:
@@ -314,8 +316,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
 def _response(
     raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading, chunks: Any = None
 ) -> RawExchange | str:
-    # Lines of OpenAI's batch output need no such step: their `response` is an HTTP answer with a body.
-    value, path = batch_line(value, path)
+    value, path = batch_line(value, path)  # a line of OpenAI's needs no such step: its `response` is an HTTP answer
     if isinstance(value, dict) and pick(value, BODIES) is None and (place := pick(value, ELSEWHERE)) is not None:
         return f"its answer is in another file ({place})"
     if value in ({"type": "expired"}, {"type": "canceled"}):

@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.sessions.importers import wiremock
 from inspector.sessions.importers.records import complete, object_in
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.wire.json_values import char_span
 
 DUMP = "__data__"
@@ -31,6 +31,17 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
         if DUMP in value and len(value) == 2:
             return value[DUMP], (*path, DUMP)
     return value, path
+
+
+ROW_NAMES = ("custom_id", "recordId", "key")
+"""The members by which OpenAI, Anthropic and Mistral, Bedrock and Gemini name a row of a batch."""
+
+
+def batch_row(value: dict[str, Any], entry: int) -> str:
+    """The name of a row of a batch, which is no repeat of another row that asks the same; empty if it is no such row.
+    Vertex AI needs no names."""
+    named = next((value[name] for name in ROW_NAMES if known_text(value.get(name))), "")
+    return named or (f"row {entry + 1}" if "processed_time" in value else "")
 
 
 def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
