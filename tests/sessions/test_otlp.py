@@ -540,6 +540,14 @@ def test_a_printed_span_that_failed(tmp_path):
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
 
 
+def test_a_span_that_failed_without_a_description_says_what_was_thrown(tmp_path):
+    thrown = {"name": "exception", "attributes": {"exception.type": "ClientError", "exception.message": "404 no model"}}
+    told = console_span(1, {"openinference.span.kind": "LLM", "llm.invocation_parameters": '{"model": "gpt-5"}'},
+                        status={"status_code": "ERROR"}, events=[{"name": "chunk", "attributes": {}}, thrown])
+    (facts,) = show(json.dumps(told, indent=4), tmp_path).responses
+    assert (facts.exchange.response.error.message, facts.exchange.model) == ("404 no model", "gpt-5")
+
+
 def phoenix(number: int, kind: str, attributes: Row, **more: Any) -> Row:
     """A span as Phoenix exports it: with the kind and the status beside the attributes."""
     return {"id": f"i{number}", "name": "chat", "context": {"trace_id": "t", "span_id": f"s{number}"},

@@ -55,6 +55,17 @@ def test_two_spans_without_content_stay(tmp_path):
     assert len(show(traces(span(1, NATIVE), span(2, NATIVE)), tmp_path).responses) == 2
 
 
+@pytest.mark.parametrize(("word", "count"), [("stop", 1), (None, 2)])
+def test_of_an_empty_answer_the_span_with_the_request_stands_for_both_if_it_has_a_word(tmp_path, word, count):
+    held = {**NATIVE, "gen_ai.input.messages": json.dumps([GO]), "gen_ai.usage.input_tokens": 5,
+            "gen_ai.usage.output_tokens": 0}
+    held |= {"gen_ai.response.finish_reasons": [word]} if word else {}
+    seen = show(traces(span(1, {**NATIVE, "anthropic.message.stop_reason": "end_turn"}),
+                       span(2, held, trace="t2")), tmp_path)
+    assert len(seen.responses) == count
+    assert words(seen)[-1] == ("EMPTY ANSWER" if word else "END NOT RECORDED")
+
+
 def test_the_inner_span_without_a_message_does_not_hide_the_reasoning_of_the_outer_one(tmp_path):
     outer = chat([message_of({"type": "reasoning", "content": "hm"})], [GO])
     inner = {**NATIVE, "anthropic.message.stop_reason": "end_turn"}
@@ -223,6 +234,27 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
     (facts,) = show(traces(span(1, chat([held], [GO], "tool_use"))), tmp_path).responses
     assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", "Look.")
     assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", arguments)]
+
+
+def test_reasoning_of_bedrock_that_openllmetry_writes_as_a_text_of_json_is_no_text(tmp_path):
+    hm = text(json.dumps({"reasoningContent": {"reasoningText": {"text": "hm"}}}))
+    (facts,) = show(traces(span(1, chat([message_of(hm)], [GO], "length"))), tmp_path).responses
+    assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", None)
+
+
+PRINTED = "media_resolution=None code_execution_result=None function_call=None function_response=None text='' thought=None"
+
+
+@pytest.mark.parametrize(("counts", "word"), [((5, 0), "EMPTY ANSWER"), ((5, 8), "END NOT RECORDED")])
+def test_the_last_part_of_geminis_stream_as_python_prints_it_is_no_answer(tmp_path, counts, word):
+    used = dict(zip(("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"), counts, strict=True))
+    seen = show(traces(span(1, chat([message_of(text(PRINTED))], [GO], **used))), tmp_path)
+    assert (words(seen), texts(seen)) == ([word], [None])
+
+
+@pytest.mark.parametrize("said_text", ["a=None b=1 text=2", f"It prints: {PRINTED}"])
+def test_another_text_with_such_members_stays_a_text(tmp_path, said_text):
+    assert texts(show(traces(span(1, chat([message_of(text(said_text))], [GO]))), tmp_path)) == [said_text]
 
 
 @pytest.mark.parametrize("held", ['{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}', '{"type": "thinking"}',

@@ -30,6 +30,7 @@ from inspector.sessions.importers.span_names import (
     inputs_of,
     is_answer,
     is_tool,
+    model_of,
     outputs_of,
     words_of,
 )
@@ -46,7 +47,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
@@ -208,7 +209,7 @@ class _Traces(ChatReader):
         place = self.after.get(found.before or 0, TreePlace(None))
         place = self._new_messages(line, place, history[found.repeats :])
         key = known_text(fact(attributes, "id")) or span.id
-        answer = self.answer(line, place, key, fact(attributes, "model"))
+        answer = self.answer(line, place, key, model_of(attributes))
         self.by_response[key] = line.number
         answer.cap = cap_of(attributes)
         if span.start:
@@ -276,8 +277,9 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
     only the kind of an error."""
     status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
     code = status.get("code") or status.get("status_code") or tags.get("otel.status_code") or value.get("status_code")
+    thrown = (attributes_of(each.get("attributes")) for each in objects_of(value.get("events")))
     reasons = (status.get("message"), status.get("description"), tags.get("otel.status_description"),
-               value.get("status_message"))
+               value.get("status_message"), *(each.get("exception.message") for each in thrown))
     failed = code in FAILED or (kind is not None and not (status or tags))
     return failed, next((why for each in reasons if (why := known_text(each))), None)
 

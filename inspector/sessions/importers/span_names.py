@@ -117,6 +117,11 @@ def is_tool(attributes: Attributes) -> bool:
     return named or (isinstance(kind, str) and kind.upper() == "TOOL")
 
 
+def model_of(attributes: Attributes) -> Any:
+    """The model that answered, else the one that the parameters of the request name (OpenInference, of a failure)."""
+    return fact(attributes, "model") or object_of(load_json(attributes.get("llm.invocation_parameters"))).get("model")
+
+
 def cap_of(attributes: Attributes) -> int | None:
     """The output cap of the request."""
     parameters = object_of(load_json(attributes.get("llm.invocation_parameters")))
