@@ -242,7 +242,7 @@ def test_reasoning_of_bedrock_that_openllmetry_writes_as_a_text_of_json_is_no_te
     assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", None)
 
 
-PRINTED = "media_resolution=None code_execution_result=None function_call=None function_response=None text='' thought=None"
+PRINTED = "media_resolution=None executable_code=None function_call=None function_response=None text='' thought=None"
 
 
 @pytest.mark.parametrize(("counts", "word"), [((5, 0), "EMPTY ANSWER"), ((5, 8), "END NOT RECORDED")])
