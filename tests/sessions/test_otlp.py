@@ -95,7 +95,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
     ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "unknown"),
     ("content_filter", "safety_blocked"), ("tool-calls", "tool_call"), ("content-filter", "safety_blocked"),
-    ("hologram", "unknown"),
+    ("interrupted", "interrupted"), ("hologram", "unknown"),
 ])
 def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     calls = [CALL] if stop == "tool_call" else []

@@ -60,6 +60,7 @@ from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES_WORD
 OWN_WORDS = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
+    "interrupted": StopRow(Stop.INTERRUPTED, None, "AI SDK 7, FinishReason: a stream without a signal of its end"),
 }
 """Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
 UNCLEAR = "error"
