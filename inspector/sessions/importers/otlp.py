@@ -245,10 +245,7 @@ class _Traces(ChatReader):
         word = deciding_word(words)
         unclear = word == UNCLEAR and "ai.response.finishReason" not in self.spans[line.number].attributes
         if word is not None and not (failed and unclear):
-            # Instrumentations leave contents out by default; that the model wrote nothing, only the counts show.
-            counts = answer.usage or Usage()
-            nothing = bool(counts.input_tokens) and counts.output_tokens == 0
-            take_word(answer, word, at, "otlp.finish_reasons", empty=not (answer.parts or nothing))
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
             if unclear and answer.stop is not None:
                 answer.stop = unclear_word_reason(answer.stop)
             if failed:
@@ -303,8 +300,10 @@ def deciding_word(words: Sequence[str]) -> str | None:
 
 
 def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
-    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer."""
-    row = row_of(word)
+    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer, as
+    instrumentations leave it out by default; that the model wrote nothing, only the counts show."""
+    row, counts = row_of(word), answer.usage or Usage()
+    empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
     answer.word = word
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
     if empty and row.stop in FINISHED:
