@@ -264,6 +264,23 @@ def test_a_text_that_looks_like_a_block_and_is_none_stays_a_text(tmp_path, held)
     assert texts(show(traces(span(1, chat([message_of(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
 
 
+def test_the_word_in_a_message_of_haystack_as_python_prints_it(tmp_path):
+    said_text = "Hi.', _meta={'finish_reason': 'stop'})"
+    printed = (f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text=\"{said_text}\")], "
+               "_name=None, _meta={'model': 'm', 'index': 0, 'finish_reason': 'length', 'usage': {}})")
+    held = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": json.dumps({"replies": [printed]}),
+            "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": said_text}
+    seen = show(traces(span(1, held)), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], [said_text])
+    for other in (["length"], [printed, printed], "length", [printed.replace("'length'", "None")]):
+        assert stops(show(traces(span(1, {**held, "output.value": json.dumps({"replies": other})})), tmp_path)) == [
+            "unknown"]
+
+
+def test_a_word_that_python_printed_for_none_is_no_word(tmp_path):
+    assert words(show(traces(span(1, chat([message_of(text("Hi."))], [GO], "None"))), tmp_path)) == ["END NOT RECORDED"]
+
+
 AT = 1770000000000000000
 """The start of the span 0."""
 
