@@ -272,8 +272,6 @@ BAD = {
                      "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',
                           "state of a team of AutoGen: not read yet"),
-    "messages of Haystack": (b'[{"role": "user", "meta": {}, "name": null, "content": [{"text": "go"}]}]',
-                             "messages of Haystack: not read yet"),
 }
 
 
