@@ -3,7 +3,7 @@
 
 A message of the model has the framework's stop word, the model and the counts. Semantic Kernel keeps arguments as the
 model wrote them; Haystack parses them, and leaves out a call that it cannot parse. Sources: haystack-ai 3.4
-`dataclasses/chat_message.py`, semantic-kernel 1.45 `contents/chat_history.py`; 22 files that they wrote.
+`dataclasses/chat_message.py`, semantic-kernel 1.45 `contents/chat_history.py`; 28 files that they wrote.
 """
 
 from __future__ import annotations
@@ -95,5 +95,6 @@ def _result(part: dict[str, Any]) -> ToolResultPart | None:
         return ToolResultPart(known_text(call.get("id")), known_text(call.get("tool_name")),
                               any_text(result.get("result")), result.get("error") is True)
     if part.get("content_type") == "function_result":
-        return ToolResultPart(known_text(part.get("id")), known_text(part.get("name")), any_text(part.get("result")))
+        name = known_text(part.get("function_name"))
+        return ToolResultPart(known_text(part.get("id")), name, any_text(part.get("result")))
     return None
