@@ -44,6 +44,12 @@ def test_both_are_recognised_and_other_messages_are_not():
         assert choose(json.dumps(other).encode(), "x.json") != "chat-history"
 
 
+@pytest.mark.parametrize("missing", ["role", "meta", "name", "content"])
+def test_a_message_of_haystack_has_all_of_its_members(missing):
+    bare = {name: held for name, held in GO.items() if name != missing}
+    assert choose(json.dumps([bare]).encode(), "x.json") != "chat-history"
+
+
 @pytest.mark.parametrize(("word", "stop"), [
     ("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "safety_blocked"), (None, "unknown")])
 def test_the_word_of_the_framework(tmp_path, word, stop):

@@ -747,6 +747,12 @@ def test_calls_of_a_model_in_a_log_of_autogen_are_pairs(before, load):
     assert [skip.why for skip in loaded.inputs[0].skipped] == ["no response in it"] * (len(before) + 1)
 
 
+@pytest.mark.parametrize("missing", ["payload", "sender", "receiver", "delivery_stage"])
+def test_a_line_that_lacks_a_member_of_autogens_events_does_not_make_a_log_of_its_own(missing, load):
+    other = {name: held for name, held in EVENT.items() if name != missing}
+    assert load(f"{json.dumps(other)}\n{json.dumps(other)}\n").inputs[0].format != "pairs"
+
+
 def test_the_history_of_dspy_has_its_requests_beside_the_answers(load):
     row = {"prompt": None, "messages": [{"role": "user", "content": "go"}], "kwargs": {"max_tokens": 5},
            "response": ANSWER, "outputs": ["hello"], "model": "openai/m"}
