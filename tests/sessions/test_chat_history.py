@@ -46,7 +46,7 @@ def test_both_are_recognised_and_other_messages_are_not():
 
 @pytest.mark.parametrize("missing", ["role", "meta", "name", "content"])
 def test_a_message_of_haystack_has_all_of_its_members(missing):
-    bare = {name: held for name, held in GO.items() if name != missing}
+    bare = {name: held for name, held in GO.items() if name != missing} | {"beside": {"meta": {}}}
     assert choose(json.dumps([bare]).encode(), "x.json") != "chat-history"
 
 
@@ -99,3 +99,8 @@ def test_a_cut_call_that_semantic_kernel_refused_did_not_run(tmp_path):
     assert first.refusals == {"c": "the agent refused its arguments: it did not run"}
     assert [part.name for part in second.request.messages[0].results] == ["ls"]
     assert words(seen) == ["CALL REPAIRED"]
+
+
+def test_a_member_of_another_type_is_reported(tmp_path):
+    seen = read(tmp_path, GO, {**haystack("assistant", {"text": "Hi."}), "meta": "m"})
+    assert any("meta" in notice for notice in seen.inputs[0].notices)
