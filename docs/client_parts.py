@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ Row = Mapping[str, Any]
 SHOWN = ("call", "text", "thinking", "cut-call", "lying-router", "leaked-call", "no-call", "empty", "reasoning-only",
          "no-reason", "filtered", "paused", "fallback", "error-after-200", "reset", "stalled")
 """The columns of the short table."""
+_SHORT = re.compile(r"the scenario \S+ has \d+ answers?, and this asks for one more")
 
 
 @cache
@@ -48,7 +50,7 @@ def verdict(row: Row, usual: str | None) -> str:
     had = calls if loops else [name if given == "whole" else "" for name, given in row["gave"]]
     if ends == "completed" and row["text"] == "whole" and had == meant:
         return "whole"
-    return "unsaid" if row["reason"] in (None, usual, *tables.COMPLETE) else "said"
+    return "silent" if row["reason"] in (None, usual, *tables.COMPLETE) else "reported"
 
 
 def _verdict(row: Row) -> str:
@@ -67,9 +69,12 @@ def _short(client: tables.Client) -> list[str]:
     why = _data()["missing"].get(client.environment)
     if why:
         return [f"| {client.name} | not installed: {_plain(why)} |" + " |" * (len(SHOWN) - 1)]
-    return [f"| {client.name}, `{api}` | "
-            + " | ".join(_merged(client.name, api, name, _verdict, " / ") for name in SHOWN) + " |"
-            for api in FORMATS if api in client.formats]
+    rows: dict[str, list[str]] = {}
+    for api in FORMATS:
+        if api in client.formats:
+            cells = " | ".join(_merged(client.name, api, name, _verdict, " / ") for name in SHOWN)
+            rows.setdefault(cells, []).append(f"`{api}`")
+    return [f"| {client.name}: {', '.join(apis)} | {cells} |" for cells, apis in rows.items()]
 
 
 def _merged(client: str, api: str, scenario: str, told: Callable[[Row], str], between: str) -> str:
@@ -100,17 +105,27 @@ def _all(client: tables.Client) -> str:
     why = _data()["missing"].get(client.environment)
     if why:
         return f"### {client.name}\n\nNot installed: {_plain(why)}"
-    formats = [api for api in FORMATS if api in client.formats]
-    return "\n".join([
-        f"### {client.name}\n", "| scenario | " + " | ".join(f"`{api}`" for api in formats) + " |",
-        "| --- |" + " --- |" * len(formats),
-        *(f"| `{name}` | " + " | ".join(_both(client.name, api, name) for api in formats) + " |"
-          for name in tables.SCENARIOS)])
+    rows = ((name, _groups(client, name)) for name in tables.SCENARIOS)
+    return "\n".join([f"### {client.name}\n", "| scenario | report |", "| --- | --- |",
+                      *(f"| `{name}` | {told} |" for name, told in rows if told)])
+
+
+def _groups(client: tables.Client, scenario: str) -> str:
+    """Each report on a scenario with its formats, the most common one last; empty if it cannot be played."""
+    found: dict[str, list[str]] = {}
+    for api in FORMATS:
+        if api in client.formats and (told := _both(client.name, api, scenario)) != "–":
+            found.setdefault(told, []).append(f"`{api}`")
+    *few, most = sorted(found.items(), key=lambda item: len(item[1])) or [("", [])]
+    if not few:
+        return most[0]
+    last = "others" if len(most[1]) > 1 else most[1][0]
+    return "<br>".join([*(f"{', '.join(apis)}: {told}" for told, apis in few), f"{last}: {most[0]}"])
 
 
 def _both(client: str, api: str, scenario: str) -> str:
     streamed, whole = (_observed(_rows()[client, api, mode, scenario]) for mode in tables.MODES)
-    return streamed if streamed == whole else f"stream: {streamed}<br>whole: {whole}"
+    return streamed if streamed == whole else f"stream: {streamed}; no stream: {whole}"
 
 
 def _observed(row: Row) -> str:
@@ -121,7 +136,7 @@ def _observed(row: Row) -> str:
     told += [f"raises `{_plain(row['error'])}`" if row["error"] != "no end" else "no end"] if row["error"] else []
     told += [f"{row['requests']} requests"] if row["requests"] != 1 else []
     told += [f"asks for {'whole answers' if row['mode'] == 'stream' else 'a stream'}"] if row["otherwise"] else []
-    told += [f"400: {_plain(row['refusal'])}"] if row["refusal"] else []
+    told += [f"400: {_SHORT.sub('no more answers', _plain(row['refusal']))}"] if row["refusal"] else []
     return ", ".join(told)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
@@ -18,7 +19,7 @@ from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
 from inspector.check.rules import RULES
 from inspector.report import filter_terms
-from inspector.sessions.credentials import FORMS, NAMES, PASSWORDS
+from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
 from loop_core.judge import classify
 from loop_core.judge import gate as engine_gate
 from loop_core.judge.endings import ENDINGS, Ending
@@ -33,7 +34,7 @@ from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
 from loop_core.wire import profiles as speakers
-from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, StopRow
+from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, SERVER_WORDS, StopRow
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -92,13 +93,24 @@ def words() -> str:
     rows = []
     for word in Stop:
         rows.append((code(word.value), said.get(word.name, ""), *map(way, STRICT.signals[word])))
-    return table(("word", "meaning", "without calls leads to", "with held calls", "with calls that may run"), rows)
+    return table(("word", "meaning", "next state without calls", "with held calls", "with calls that may run"), rows)
 
 
 def _mapped(rows: Mapping[str, StopRow]) -> str:
-    return table(("native word", "mapped to", "detail", "source"), (
-        (code(word), code(row.stop.value), code(row.detail), row.source) for word, row in rows.items()
+    """The words of a format, those that mean the same in one row; the source of most of them stands above."""
+    (usual, count), *_ = Counter(row.source for row in rows.values()).most_common(1)
+    above = f"Source, where none is given: {usual}.\n\n" if count > 1 else ""
+    return above + table(("native words", "mapped to", "detail", "source"), (
+        (", ".join(map(code, words)), code(stop.value), code(detail), "" if above and source == usual else source)
+        for (stop, detail, source), words in _alike(rows.items()).items()
     ))
+
+
+def _alike(rows: Iterable[tuple[str, StopRow]]) -> dict[tuple[Stop, str | None, str], list[str]]:
+    groups: dict[tuple[Stop, str | None, str], list[str]] = {}
+    for word, row in rows:
+        groups.setdefault((row.stop, row.detail, row.source), []).append(word)
+    return groups
 
 
 def formats() -> str:
@@ -119,7 +131,7 @@ def _foreign(api: str) -> str:
 def judge_rules() -> str:
     """The corrections, in order."""
     rows = enumerate(classify.RULES, start=1)
-    return table(("order", "rule", "what it sees"), (
+    return table(("order", "rule", "what it detects"), (
         (number, code(f"judge.{name}"), _first_sentences(rule)) for number, (name, rule) in rows
     ))
 
@@ -138,14 +150,16 @@ def call_marks() -> str:
 
 def error_marks() -> str:
     """What an error body's words say, and which statuses are worth a retry."""
-    rows = table(("rule", "mapped to", "detail", "seen at"), (
+    rows = table(("rule", "mapped to", "detail", "source"), (
         (code(mark.rule), code(mark.stop.value), code(mark.detail), mark.source) for mark in MARKS
     ))
     statuses = ", ".join(str(status) for status in sorted(RETRYABLE_STATUS))
-    again, never = (", ".join(code(word) for word in sorted(words)) for words in (RETRYABLE_WORDS, FATAL_WORDS))
-    return (f"{rows}\n\nEvery other error is `error`; HTTP statuses that make it retryable: {statuses}.\n\n"
-            f"Types and codes that make it retryable whatever the status: {again}.\n\n"
-            f"Types and codes that fail again however often they are sent, under any status below 500: {never}.")
+    again, server, never = (", ".join(code(word) for word in sorted(words)) for words in (
+        RETRYABLE_WORDS - SERVER_WORDS, SERVER_WORDS, FATAL_WORDS))
+    return (f"{rows}\n\nEvery other error is `error`. HTTP statuses that make it retryable: {statuses}.\n\n"
+            f"Types and codes that make it retryable under any status: {again}.\n\n"
+            f"Types and codes that make it retryable, except under another status from 400 to 499: {server}.\n\n"
+            f"Types and codes that make it fatal under any status below 500: {never}.")
 
 
 # -- the machine -----------------------------------------------------------------------------------------------------
@@ -188,7 +202,7 @@ def limits() -> str:
 
 def guards() -> str:
     """Every guard: where it looks, which limit it compares, and how the turn then ends."""
-    return table(("guard", "asked in", "limit", "terminal reason", "source"), (
+    return table(("guard", "checked in", "limit", "terminal reason", "source"), (
         (guard.name, _place(guard.place), code(guard.limit), code(guard.terminal), guard.source) for guard in GUARDS
     ))
 
@@ -270,7 +284,7 @@ UNDER_CAP = {True: "yes", False: "no", None: "unknown"}
 
 def profiles() -> str:
     """Who speaks a format, and what is known of them."""
-    return table(("profile", "formats", "thinking counts under the cap", "prefill", "known to say wrongly"), (
+    return table(("profile", "formats", "thinking counts under the cap", "prefill", "known faults"), (
         (
             code(profile.name),
             ", ".join(profile.apis) if len(profile.apis) < len(FORMATS) else "all",
@@ -289,9 +303,10 @@ def _prefill(profile: speakers.Profile) -> str:
 
 def profile_words() -> str:
     """The stop words that single servers have of their own."""
-    return table(("profile", "native word", "mapped to", "detail", "source"), (
-        (code(profile.name), code(word), code(row.stop.value), code(row.detail), row.source)
-        for profile in speakers.PROFILES.values() for word, row in profile.words.items()
+    return table(("profile", "native words", "mapped to", "detail", "source"), (
+        (code(profile.name), ", ".join(map(code, words)), code(stop.value), code(detail), source)
+        for profile in speakers.PROFILES.values()
+        for (stop, detail, source), words in _alike(profile.words.items()).items()
     ))
 
 
@@ -305,19 +320,22 @@ def filter_words() -> str:
 
 
 def credential_forms() -> str:
-    """Every form of credential that is masked by its looks."""
-    rows = [f"| {form.name} | `{form.template}` | {form.kind} | {form.source} |" for form in FORMS]
-    return "\n".join(["| masked as | form | gives access to | source |", "|---|---|---|---|", *rows])
+    """Every form of credential that is masked by its looks, by the kind of service."""
+    letters = "; ".join(f"`{letter}` is `[{characters}]`" for letter, characters in ALPHABETS.items())
+    kinds = [
+        f"### {kind[0].upper()}{kind[1:]}\n\n| masked as | form |\n|---|---|\n"
+        + "\n".join(f"| {form.name} | `{form.template}` |" for form in FORMS if form.kind == kind)
+        for kind in dict.fromkeys(form.kind for form in FORMS)]
+    return "\n\n".join([f"In a form, braces hold an alphabet and a number of its characters: {letters}.", *kinds])
 
 
 def credential_names() -> str:
     """The names whose values are credentials."""
     names, passwords = (", ".join(f"`{name}`" for name in each) for each in (NAMES, PASSWORDS))
-    return f"Where the value looks random: {names}.\n\nHowever short the value is: {passwords}."
+    return f"Masked if the value looks random: {names}.\n\nMasked however short the value is: {passwords}."
 
 
 def check_rules() -> str:
-    """The rules of `inspector check`, each with its paragraph, example and what to do."""
-    return "\n\n".join(
-        f"### `{rule.id}` ({rule.severity.value})\n\n**{rule.title}.** {rule.about}\n\n"
-        f"*Example:* {rule.example}\n\n*What to do:* {rule.fix}" for rule in RULES.values())
+    """The rules of `inspector check`: what each reports and what to do about it."""
+    rows = [f"| `{rule.id}` | {rule.severity.value} | {rule.about} | {rule.fix} |" for rule in RULES.values()]
+    return "\n".join(["| rule | severity | what it reports | what to do |", "| --- | --- | --- | --- |", *rows])

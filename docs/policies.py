@@ -12,31 +12,35 @@ from loop_core.turn.presets import POLICIES
 
 
 def policies() -> str:
-    """The contents of each preset."""
-    return "\n\n".join(_policy(policy) for policy in POLICIES.values())
+    """The contents of `strict`, and the rows of each other preset that differ from it."""
+    strict = _rows(STRICT)
+    return "\n\n".join(
+        f"### {policy.name}\n\n{policy.title}.\n\n" + table(("property", "value"), (
+            row for row in _rows(policy) if policy is STRICT or row not in strict))
+        for policy in POLICIES.values())
 
 
-def _policy(policy: Policy) -> str:
+def _rows(policy: Policy) -> list[tuple[str, str]]:
     told = [f"{word.value} → {taken.value}" for word, taken in policy.reason_map.items()]
     rows = [
         ("reads the reason", policy.reads.value),
-        ("its table of native words", "; ".join(_words(policy)) or "ours"),
-        ("takes a word for another", "; ".join(told) or "no"),
-        ("promotes to a tool call", "; ".join(_promotion(row) for row in policy.promotions) or "nothing of its own"),
-        ("leads elsewhere than strict (text / calls that may not run / calls that may)", "; ".join(_leads(policy))),
+        ("table of native words", "; ".join(_words(policy)) or "that of the engine"),
+        ("reads a word as another", "; ".join(told) or "no"),
+        ("promotes to a tool call", "; ".join(_promotion(row) for row in policy.promotions) or "nothing more"),
+        ("other signals than strict (text / calls that may not run / calls that may)", "; ".join(_leads(policy))),
         ("calls that may run", f"{policy.dispatch.value}: {_meaning(policy.dispatch)}"),
         ("a call that may not run", f"{policy.batch.value}: {_meaning(policy.batch)}"),
         ("a call that did not run", "leaves the history" if policy.strips else "stays in the history"),
         ("continues by", ", ".join(method.value for method in policy.methods) or "never"),
-        ("hints as", "the system, where the server allows it" if policy.system_hint else "the user"),
-        ("takes a missing reason at the cap for a cut", "yes" if policy.cap_evidence else "no"),
+        ("role of the hint", "system, where the server allows it" if policy.system_hint else "user"),
+        ("reads a missing reason at the cap as a cut", "yes" if policy.cap_evidence else "no"),
         ("seams", f"{policy.seam.value}: {_meaning(policy.seam)}"),
-        ("guards that it lacks", ", ".join(sorted(policy.lacks)) or "none"),
+        ("missing guards", ", ".join(sorted(policy.lacks)) or "none"),
         ("follows", "; ".join(policy.cites)),
     ]
     if not policy.methods:
-        rows = [row for row in rows if row[0] not in ("hints as", "seams", "guards that it lacks")]
-    return f"### {policy.name}\n\n{policy.title}.\n\n{table(('belief', 'value'), rows)}"
+        rows = [row for row in rows if row[0] not in ("role of the hint", "seams", "missing guards")]
+    return rows
 
 
 def _leads(policy: Policy) -> list[str]:
@@ -44,7 +48,7 @@ def _leads(policy: Policy) -> list[str]:
     for word, signals in policy.signals.items():
         if signals != STRICT.signals[word]:
             words.setdefault(" / ".join(signal.value for signal in signals), []).append(word.value)
-    return [f"{', '.join(found)} → {leads}" for leads, found in words.items()] or ["nowhere"]
+    return [f"{', '.join(found)} → {leads}" for leads, found in words.items()] or ["none"]
 
 
 def _words(policy: Policy) -> list[str]:

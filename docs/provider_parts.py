@@ -13,8 +13,8 @@ from inspector.report.lines.spans import text_of
 
 def dialects() -> str:
     """How each server differs from its format, with the source."""
-    return table(("dialect", "what it does", "written in", "where even our judge is misled"), (
-        (code(each.name), each.title or "speaks as its format says", each.source,
+    return table(("dialect", "what it does", "source", "cut answers that the judge misses"), (
+        (code(each.name), each.title or "follows its format", each.source,
          "; ".join(f"{moment.value.replace('_', ' ')}: {why}" for moment, why in each.blind.items()))
         for each in DIALECTS
     ))

@@ -15,12 +15,12 @@ def scripted_scenarios() -> str:
     """The scenarios that come with the program."""
     rows = [f"| `{story.name}` | {story.story} | `{story.ends}`{_besides(story.ends_in)} |"
             for story in all_stories().values()]
-    return "\n".join(["| scenario | what happens | a turn of our loop ends |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| scenario | what happens | `loop_core` ends its turn as |", "| --- | --- | --- |", *rows])
 
 
 def faults() -> str:
     """Every fault, and where it has no meaning."""
-    head = ["| fault | takes | what happens | a turn of our loop ends | refused, since |",
+    head = ["| fault | value | what happens | `loop_core` ends its turn as | refused, because |",
             "| --- | --- | --- | --- | --- |"]
     return "\n".join([*head, *map(_row, FAULTS.values())])
 
@@ -55,4 +55,10 @@ def _without(fault: Fault) -> str:
     by_reason: dict[str, list[str]] = {}
     for where, why in {**_of(fault, "cannot"), **fault.without}.items():
         by_reason.setdefault(why, []).append(where)
-    return "; ".join(f"{why} ({', '.join(where)})" for why, where in by_reason.items())
+    return "; ".join(f"{why} ({_formats(where)})" for why, where in by_reason.items())
+
+
+def _formats(where: list[str]) -> str:
+    """The formats of a remark, or the three or fewer that it leaves out."""
+    rest = [api for api in FORMATS if api not in where]
+    return f"all but {', '.join(rest)}" if len(rest) <= 3 and not set(where) - set(FORMATS) else ", ".join(where)

@@ -7,8 +7,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
+from inspector.cli import main
 from inspector.sessions.importers import IMPORTERS
 from loop_core.turn.state import RequestPlace
 
@@ -106,6 +108,18 @@ def test_every_test_that_is_named_exists() -> None:
     for path, name in named:
         source = (ROOT / path).read_text("utf-8")
         assert re.search(rf"^(?:async )?def {name}\(", source, re.MULTILINE), f"{path}: {name}"
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_every_command_and_option_that_is_named_exists(page: Path) -> None:
+    text = page.read_text("utf-8").replace("\\\n", "")
+    unknown = []
+    for name, rest in re.findall(r"[`$(] ?inspector ([a-z]+)\b(?!:)([^`\n#|]*)", text):
+        command = main.get_command(click.Context(main), name)
+        assert command is not None, f"inspector {name}"
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        unknown += [f"{name} {option}" for option in re.findall(r" (--[a-z-]+)", rest) if option not in known]
+    assert unknown == []
 
 
 def test_the_page_on_transcripts_names_every_agent_with_a_folder() -> None:

@@ -96,8 +96,8 @@ def run_command(
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
-              help="Listen here, on this machine alone; port 0 takes a free one.")
-@click.option("--profile", metavar="NAME", help="Speak as this server does (vllm, openrouter, anthropic+open…).")
+              help="Listen here, on this machine alone; port 0 picks a free port.")
+@click.option("--profile", metavar="NAME", help="Imitate this server (vllm, openrouter, anthropic+open…).")
 @click.option("--pace", metavar="FACTOR", type=commands.FiniteRange(0, 1000), default=1.0, show_default=True,
               help="Multiply every wait; 0 waits for nothing.")
 @click.option("--cors", metavar="ORIGIN", help="Let the pages of this origin (https://app.example) read the answers.")

@@ -213,7 +213,7 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
     return [
         (Span(f"{play.scenario.name}: {play.scenario.title}", Tone.TITLE),),
         (Span(f"{title} in {count_of(len(rows), 'dialect')}"),),
-        (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; nobody was asked", Tone.DIM)),
+        (Span("SIMULATED", Tone.WARN), Span("  made from a table of dialects; no request was sent", Tone.DIM)),
         *outcome(rows, policy),
     ]
 

@@ -47,7 +47,7 @@ def list_text() -> str:
     lines += ["", "dialects"]
     for dialect in DIALECTS:
         lines.append(f"  {dialect.name}")
-        lines.append(f"    {dialect.title or 'speaks as its format says'} [{dialect.source}]")
+        lines.append(f"    {dialect.title or 'follows its format'} [{dialect.source}]")
     return "\n".join(lines) + "\n"
 
 
@@ -112,7 +112,7 @@ def sheet(row: TableRow, like: Sequence[TableRow] = ()) -> LineSheet:
     lines: list[Line] = [
         (Span(row.name, Tone.TITLE), Span(f"  {row.play.scenario.name}, budget {row.play.budget:,} tokens",
                                           Tone.DIM)),
-        field("what it does", safe(dialect.title or "speaks as its format says")),
+        field("what it does", safe(dialect.title or "follows its format")),
     ]
     last: list[Line] = [(), field("written in", safe(dialect.source, Tone.DIM))]
     if like:
@@ -200,7 +200,7 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     yield {
         "loop_inspector_session": 1,
         "title": f"{dialect.name}: {play.scenario.title}",
-        "story": dialect.title or "speaks as its format says",
+        "story": dialect.title or "follows its format",
         "provenance": f"{PROVENANCE}; {dialect.source}",
         "end_state": f"{row.judgement.stop.normalized.value}: {row.decision}",
     }

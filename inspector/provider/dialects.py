@@ -96,7 +96,7 @@ _CALLS_AT_CAP = ("only the token count equals the cap, and whether thinking coun
                  "came of the calls is complete")
 OTHERS: tuple[Dialect, ...] = (
     # -- Chat Completions ----------------------------------------------------------------------------------------
-    Dialect(CHAT, "openai", "named", "says stop over complete calls where tool_choice names the function",
+    Dialect(CHAT, "openai", "named", "reports stop for complete calls where tool_choice names the function",
             "vLLM PR#25054", {CALLED: say("stop")}, model="gpt-4o-mini",
             asks={"tool_choice": {"type": "function", "function": {"name": "write_file"}}}),
     Dialect(CHAT, "mimo", title="sends no finish reason at the cap: the last chunk has choices []",
@@ -116,7 +116,7 @@ OTHERS: tuple[Dialect, ...] = (
                   CUT_CALL: Spelling("tool_calls", {"native_finish_reason": "length"}),
                   CUT_AFTER: Spelling("length", {"native_finish_reason": "length"}),
                   FAILED: fails("error", "Provider returned error", code="502")}),
-    Dialect(CHAT, "generic", "router", "a router that says tool_calls over a cut call, and nothing else",
+    Dialect(CHAT, "generic", "router", "a router that reports tool_calls for a cut call, and nothing else",
             "hermes-agent PR#7693", {CUT_CALL: say("tool_calls")}),
     Dialect(CHAT, "litellm", title="puts tool_calls in the place of Gemini's MAX_TOKENS where any call came",
             source="LiteLLM 1.109.1",
@@ -137,10 +137,10 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(CHAT, "lm_studio", title="no finish reason where the context is full; another id in every piece of a call",
             source="vaadin/flow-components b88af58; LM Studio#830", says={FULL: say(None)},
             quirks=(frames.fresh_ids,)),
-    Dialect(CHAT, "ollama", title="drops a cut call; says stop over calls, all of index 0",
+    Dialect(CHAT, "ollama", title="drops a cut call; reports stop for calls, all of index 0",
             source="ollama#15457; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
             call_form=CutCallForm.DROPPED, quirks=(frames.one_index,)),
-    Dialect(CHAT, "gemini", title="drops a cut call; says stop over calls, which have no index",
+    Dialect(CHAT, "gemini", title="drops a cut call; reports stop for calls, which have no index",
             source="openai-python#2806; opencode#14972; wire notes", says={CALLED: say("stop"), MALFORMED: None},
             call_form=CutCallForm.DROPPED, quirks=(frames.no_index,), model="gemini-2.5-flash"),
     Dialect(CHAT, "azure_openai", title="begins with choices [], what its filter says of the prompt",
@@ -177,7 +177,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(CHAT, "tgi", title="tool_calls is an object, the id is empty", source="TGI #2794",
             quirks=(frames.one_object,)),
     # -- Responses -----------------------------------------------------------------------------------------------
-    Dialect(RESPONSES, "llama_cpp", title="says completed over a cut at max_output_tokens",
+    Dialect(RESPONSES, "llama_cpp", title="reports completed for a cut at max_output_tokens",
             source="seen with SmolLM2, two builds", says=budget_words("completed")),
     Dialect(RESPONSES, "generic", "completed", "says completed for every cut", "omlx PR#2817",
             budget_words("completed", full="completed"),

@@ -137,5 +137,5 @@ async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[
         return await asyncio.get_running_loop().create_server(runner.server, host, port, **waits)
     except OSError as why:
         if why.errno == errno.EADDRINUSE:
-            raise CallerError(f"port {port} is in use; port 0 takes a free one") from None
+            raise CallerError(f"port {port} is in use; port 0 picks a free port") from None
         raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None

@@ -1,7 +1,7 @@
 """Replays a recording under the engine's state machine: a case and settings give one `Trace`.
 
 Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
-and is done again for every what-if. If our machine ends a turn and the recorded agent went on, a further run of the
+and is done again for every what-if. If this loop ends a turn and the recorded agent went on, a further run of the
 same turn begins at the first exchange that was not reached, so that every response is examined. The steps of a long
 recording are not kept: those of a turn are made again when they are needed.
 """
@@ -85,7 +85,7 @@ class TurnRun(NamedTuple):
 
     @property
     def deciding_step(self) -> int:
-        """The step that ends the first run: what our machine decided about this turn."""
+        """The step that ends the first run: what this loop decided about this turn."""
         return self.first + self.last
 
     @property

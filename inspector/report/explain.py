@@ -234,10 +234,10 @@ def _turn(
         yield f"  what to change: {one_line(verdict.advice.text)}"
         how = twin(view, turn, read) if read is not None else ""
         if how:
-            yield f"  {'run it' if verdict.advice.set is not None else 'ask live'}: {one_line(how)}"
+            yield f"  {'run it' if verdict.advice.set is not None else 'try it live'}: {one_line(how)}"
             if verdict.advice.set is None:
-                yield "  without a key: the same with --stand-in in place of --live; the rest is made up then"
-    yield f"  our machine: {machine_path(view.steps[turn.run.first : turn.run.deciding_step + 1])}"
+                yield "  without a key: use --stand-in in place of --live; it makes up the rest"
+    yield f"  this loop: {machine_path(view.steps[turn.run.first : turn.run.deciding_step + 1])}"
     spent = turn.spend
     yield f"  ends in {end_words(turn.final_turn)}; continuations {spent.continuations}; {output(spent)}"
     if turn.notice:
@@ -330,7 +330,7 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
             yield "      policies: " + "; ".join(f"{SAYS[fate]}: {', '.join(names)}" for fate, names in fates)
     state = facts.state.value if facts.state else "not reached"
     # In a live run, and for a simulated answer, no recorded agent has received the answer.
-    yield f"    our machine then: {state}" + (
+    yield f"    this loop then: {state}" + (
         "" if live or facts.is_made else f"; the recorded agent: {facts.recorded_next}")
     yield from (f"    {line}" for line in findings)
 

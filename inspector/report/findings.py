@@ -1,4 +1,4 @@
-"""Compares the recorded agent with our machine, by recorded facts alone: every difference is a finding."""
+"""Compares the recorded agent with this loop, by recorded facts alone: every difference is a finding."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"
     when = "" if reached is None else f" after response {response_number(reached)}"
-    message = f"our machine {decided}{when}; the recorded agent went on with a {place}"
+    message = f"this loop {decided}{when}; the recorded agent went on with a {place}"
     yield ReportedFinding(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
 
 

@@ -28,7 +28,7 @@ class Words(StrEnum):
 
     PROVIDER = "the provider's"
     RECORDER = "the recorder's"
-    HINT = "none, but the state of a turn or an error"
+    HINT = "none; only the state of a turn or an error"
     NONE = "none"
 
 

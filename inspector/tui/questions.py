@@ -55,7 +55,7 @@ class Prompt(ModalScreen[str | None]):
     DEFAULT_CSS = """
     Prompt { align: left bottom; background: $background 0%; }
     #prompt { height: 1; background: $panel; }
-    #prompt-word { width: auto; background: $primary; color: $background; text-style: bold; }
+    #prompt-word { width: auto; background: $text-primary; color: $background; text-style: bold; }
     #prompt-input { width: 1fr; background: $panel; }
     #prompt-keys { width: 12; padding: 0 0 0 1; background: $panel; }
     Prompt.-narrow #prompt-keys { display: none; }

@@ -189,8 +189,17 @@ class Panes(SessionPart):
         if not forms:
             self.stage.note = "this view has one form; Merged, Wire and Diff have more"
             return
+        if self.tab == self.forms[self.tab] == "merged" and not self._has_segments():
+            self.stage.note = "there is no answer yet to show side by side"
+            return
         self.forms[self.tab] = forms[(forms.index(self.forms[self.tab]) + 1) % len(forms)]
         self.stage.show()
+
+    def _has_segments(self) -> bool:
+        """Whether the turn at the cursor has a segment of an answer."""
+        run = self.stage.run
+        last = run.view.steps[run.outline.block_of(self.stage.step).end - 1] if run.view.steps else None
+        return last is not None and any(last.turn.answers)
 
     def action_seam(self) -> None:
         """Tries the next seam rule on the view; after the last, returns to the one in force."""

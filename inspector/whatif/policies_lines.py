@@ -242,7 +242,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         field("decisions", *words(*counts)),
         *[(more if at else partial(field, "follows"))(Span(cite, Tone.DIM)) for at, cite in enumerate(policy.cites)],
         (),
-        (Span("whose policies these are", Tone.TITLE),),
+        (Span("about these policies", Tone.TITLE),),
         *[(Span(f"{each.name:<{FULL_WIDTH}}", Tone.KEY), Span(each.title)) for each in matrix.policies],
     ])
 
@@ -297,7 +297,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     if legend:
         yield from ("", *wrap(legend, WIDTH))
     yield ""
-    yield "whose policies these are"
+    yield "about these policies"
     for policy in matrix.policies:
         yield from wrap(f"{policy.name}: {policy.title}", WIDTH, initial_indent="  ", subsequent_indent="    ",
                         break_on_hyphens=False)

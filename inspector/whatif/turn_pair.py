@@ -165,7 +165,7 @@ def _step(view: View, index: int | None, same: bool) -> Line:
     step = view.effective_step(index)
     glyph, tone = glyph_of(step)
     sure = () if step.fidelity is Fidelity.RECORDED else (Span(" "), header.fidelity(step))
-    # A further run of the turn: our machine had ended it, and the recorded agent had not.
+    # A further run of the turn: this loop had ended it, and the recorded agent had not.
     again = (Span("the agent went on ", Tone.WARN),) if step.run and step.run != view.steps[index - 1].run else ()
     return (Span(f"{index + 1:>4} ", Tone.DIM), Span(f"{glyph} ", tone),
             Span(f"{step.state.value} ", Tone.PLAIN if same else Tone.STRONG), *again, *detail(step),

@@ -244,8 +244,8 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The response used all allowed tokens, which is a sign of a cut. It proves the cut if the text stops in the
-    middle or the last call lacks required members, and counts as one where the server says that word over cuts too."""
+    """The response used all allowed tokens, which is a sign of a cut. It counts as a cut with a second sign: the text
+    stops in the middle, the last call lacks required members, or the server is known to send this when cut."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None

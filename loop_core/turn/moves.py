@@ -267,7 +267,7 @@ NOTICES: Mapping[str, str] = {
     "member_repeated": "Nothing shows which of two texts is meant: the provider named a member twice, with two values.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
-    "no_progress": "The turn was ended: the last request brought nothing new.",
+    "no_progress": "The turn ended: the last request added nothing new.",
     "repair_failed": "{repair}",
     "no_answer": "There is no answer: {ending}.",
     "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
@@ -278,7 +278,7 @@ NOTICES: Mapping[str, str] = {
     "refused": "The model declined to answer.",
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
     "cancelled": "The turn was cancelled.",
-    "stuck": "A tool call was begun and this loop never ends it: it waits for ever, or shows an invalid call.",
+    "stuck": "This loop never finishes a tool call that it began: it waits forever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
 """Terminal reason, or a more exact case of one -> the notice for the operator. Notices are events, never assistant

@@ -179,7 +179,7 @@ ZOO_BEFORE_SIGNALS: Signals = MappingProxyType({
 ZOO_BEFORE = replace(
     BASE,
     name="zoo-before",
-    title="Zoo Code before its fix: under any other word than tool_calls a call waits for its end for ever",
+    title="Zoo Code before its fix: under any word except tool_calls a call waits forever",
     cites=(
         "Zoo Code's analysis, root cause 1: processToolCalls() handles finish_reason tool_calls only",
         "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials for ever",

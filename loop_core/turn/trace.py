@@ -197,7 +197,7 @@ class Step(NamedTuple):
     event: Event | None = None
     """The event that caused the move; None for the first step of a turn."""
     run: int = 0
-    """The number of the run of this turn, from 0. A next run begins where our machine has ended and the recorded agent
+    """The number of the run of this turn, from 0. A next run begins where this loop has ended and the recorded agent
     went on."""
 
     @property

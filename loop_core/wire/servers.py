@@ -52,7 +52,7 @@ SERVERS: tuple[Profile, ...] = (
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
         cap_field="max_completion_tokens",  # max_tokens is refused by models that think (openai 3.54.0, deprecated)
         contexts=((r"^gpt-4o(?:-mini)?(?:-\d{4}|$)", 128_000), (r"^gpt-4\.1(?:-|$)", 1_047_576)),
-        lies=("says stop over complete calls when tool_choice names a function (vLLM PR#25054)",
+        lies=("reports stop for complete calls when tool_choice names a function (vLLM PR#25054)",
               "an incomplete response may report fewer tokens than its cap (recorded: 960 of 1,000)"),
     ),
     Profile(
@@ -244,7 +244,7 @@ SERVERS: tuple[Profile, ...] = (
         body=(mark("id", like=r"^gen-\d{10}-"), mark("response", "id", like=r"^gen-\d{10}-")),
         cap_source=f"{_UPSTREAM}; a cap under 16 is raised for OpenAI's models (recorded: 16 tokens under a cap of 1)",
         prefill_models=CLAUDE,
-        lies=("says tool_calls over a cut call; its native word says length (recorded; hermes-agent PR#7693)",),
+        lies=("reports tool_calls for a cut call; its native word says length (recorded; hermes-agent PR#7693)",),
     ),
     Profile(
         "avian", (CHAT,), hosts=("api.avian.io",), cap_source=_UPSTREAM,
@@ -264,13 +264,13 @@ SERVERS: tuple[Profile, ...] = (
         mends_calls=(MESSAGES,),
         lies=("turns unknown and absent words, all of Cohere's, and some errors into stop (seen with LiteLLM 1.108.7)",
               "turns pause_turn into stop (seen with LiteLLM 1.108.7) or length (LiteLLM 1.109.1)",
-              "says tool_calls over a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)",
-              "the Messages endpoint says max_tokens over a filter (seen with 1.108.7), or end_turn (litellm#40857)",
+              "reports tool_calls for a cut answer of Gemini or Ollama that holds any call (LiteLLM 1.109.1)",
+              "the Messages endpoint reports max_tokens for a filter (seen with 1.108.7), or end_turn (litellm#40857)",
               "the Messages endpoint closes cut arguments, or sends {} in their place (seen with LiteLLM 1.108.7)"),
     ),
     Profile(
         "claude_code_router", (MESSAGES,), ports=(3456,), cap_source=_UPSTREAM,  # its default port
-        lies=("says end_turn over every end of Gemini and of Responses, stop_sequence over a filter (seen with 2.0.0)",
+        lies=("reports end_turn for every end of Gemini and of Responses, stop_sequence for a filter (seen with 2.0.0)",
               "makes a cut call an object around its text; the usage of a stream is 0 (seen with 2.0.0)"),
     ),
     Profile(
@@ -305,7 +305,7 @@ SERVERS: tuple[Profile, ...] = (
         native_fields=("native_finish_reason", "eos_reason", "stop_type"),
         at_cap={RESPONSES: "completed"},
         lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
-              "the Responses endpoint says completed over a cut at max_output_tokens (seen with SmolLM2, two builds)",
+              "the Responses endpoint reports completed for a cut at max_output_tokens (seen with SmolLM2, two builds)",
               "a whole answer repeats the prefill, a stream does or does not by its build (seen with SmolLM2)"),
     ),
     Profile(
@@ -315,7 +315,7 @@ SERVERS: tuple[Profile, ...] = (
         words={"repetition": StopRow(Stop.ERROR, "fatal: the output repeats itself", "vllm v1/engine/__init__.py")},
         reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
         prefill=Prefill.CONTINUE_FINAL_MESSAGE, echoes=False,
-        lies=("says tool_calls over a call that max_tokens cut (vLLM #53269, #9053, #58228)",
+        lies=("reports tool_calls for a call that max_tokens cut (vLLM #53269, #9053, #58228)",
               "may turn a cut call into arguments {} (vLLM PR#46303)",
               "may leave the markup of a call in the text of a whole answer (vLLM #47903)"),
     ),
@@ -327,7 +327,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "dynamo", (CHAT, RESPONSES), hosts=("integrate.api.nvidia.com",), body=(mark("nvext"),), cap_source=_UNKNOWN,
-        lies=("said tool_calls over a cut call before PR#13791 (ai-dynamo/dynamo)",
+        lies=("reported tool_calls for a cut call before PR#13791 (ai-dynamo/dynamo)",
               "gave parallel calls the same index before PR#4723 (ai-dynamo/dynamo)"),
     ),
     Profile(
@@ -341,8 +341,8 @@ SERVERS: tuple[Profile, ...] = (
         "mistral_rs", (CHAT, RESPONSES, MESSAGES), body=(mark("usage", "avg_compl_tok_per_sec"),), cap_source=_UNKNOWN,
         words={"canceled": StopRow(Stop.CANCELLED, None, f"{_MISTRAL_RS}/sequence.rs StopReason")},
         at_cap={RESPONSES: "completed"},
-        lies=("the Responses endpoint says completed over every end (mistralrs-server-core/src/responses.rs)",
-              "the Messages endpoint says end_turn over a failure (mistralrs-server-core/src/anthropic.rs)"),
+        lies=("the Responses endpoint reports completed for every end (mistralrs-server-core/src/responses.rs)",
+              "the Messages endpoint reports end_turn for a failure (mistralrs-server-core/src/anthropic.rs)"),
     ),
     Profile(
         "tabby_api", (CHAT,),
@@ -352,25 +352,25 @@ SERVERS: tuple[Profile, ...] = (
             "loop_detected": StopRow(Stop.ERROR, "fatal: the output repeats itself", _TABBY),
         },
         reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
-        lies=("says tool_calls over every answer that holds a call; eos_reason says max_new_tokens "
+        lies=("reports tool_calls for every answer that holds a call; eos_reason says max_new_tokens "
               "(tabbyAPI endpoints/OAI/utils/chat_completion.py)",
-              "says stop over a loop; eos_reason says loop_detected (tabbyAPI backends/exllamav3/model.py)"),
+              "reports stop for a loop; eos_reason says loop_detected (tabbyAPI backends/exllamav3/model.py)"),
     ),
     Profile(
         "xinference", (CHAT, MESSAGES), ports=(9997,),  # its default port
         reasoning_under_cap=True, cap_source="max_tokens counts every token that is generated",
-        lies=("says tool_calls over a cut answer that holds any call (xinference 4.1.0 model/llm/utils.py)",),
+        lies=("reports tool_calls for a cut answer that holds any call (xinference 4.1.0 model/llm/utils.py)",),
     ),
     Profile(
         "text_generation_webui", (CHAT, MESSAGES), ports=(5000,),  # its default port
         reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
-        lies=("says tool_calls over a cut answer that holds any call "
+        lies=("reports tool_calls for a cut answer that holds any call "
               "(oobabooga/text-generation-webui@1dcde41 modules/api/completions.py)",),
     ),
     Profile(
         "lmdeploy", (CHAT, MESSAGES), ports=(23333,), cap_source="max_new_tokens counts every token that is generated",
         words={"parse_error": StopRow(Stop.MALFORMED_TOOL_CALL, None, _LMDEPLOY)},
-        lies=("the Messages endpoint says stop_sequence over a failure and an abort "
+        lies=("the Messages endpoint reports stop_sequence for a failure and an abort "
               "(lmdeploy 0.18.0 serve/anthropic/adapter.py)",),
     ),
     Profile(
@@ -381,8 +381,8 @@ SERVERS: tuple[Profile, ...] = (
         lies=("length also means that num_ctx was full (TradingAgents#168)",
               "an absent done_reason means that the runner lost its connection (ollama llm/server.go)",
               "parallel calls have the same index 0 in chat completions (ollama#15457)",
-              "the Responses endpoint says completed over every end (ollama openai/responses.go)",
-              "the Messages endpoint says tool_use over a cut answer that holds any call "
+              "the Responses endpoint reports completed for every end (ollama openai/responses.go)",
+              "the Messages endpoint reports tool_use for a cut answer that holds any call "
               "(ollama anthropic/anthropic.go mapStopReason)"),
     ),
     Profile(

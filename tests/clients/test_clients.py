@@ -79,15 +79,15 @@ def report(scenario: str, client: str = "openai-agents", **more: Any) -> dict[st
     (report("call", ran=[["on_call", "whole"], ["on_call", "whole"]]), "**ran twice**"),
     (report("call", ran=[["on_call", "{}"]]), "**ran cut**"),
     (report("call", ran=[["on_call", "{}"]], error="APIError"), "**ran cut**"),
-    (report("call"), "unsaid"),
+    (report("call"), "silent"),
     (report("call", "official SDK", gave=[["on_call", "whole"]], reason="tool_calls"), "whole"),
-    (report("call", "official SDK", gave=[["on_call", '{"te']], reason="tool_calls"), "unsaid"),
-    (report("call", "official SDK", gave=[["on_call", '{"te']], reason="length"), "said"),
-    (report("empty", text="empty", reason="stop"), "unsaid"),
-    (report("text", text="part", reason="length"), "said"),
-    (report("no-reason", text="part", reason="None"), "said"),
-    (report("no-reason", text="part", reason="Usual"), "unsaid"),
-    (report("leaked-call", text="whole", reason="stop"), "unsaid"),
+    (report("call", "official SDK", gave=[["on_call", '{"te']], reason="tool_calls"), "silent"),
+    (report("call", "official SDK", gave=[["on_call", '{"te']], reason="length"), "reported"),
+    (report("empty", text="empty", reason="stop"), "silent"),
+    (report("text", text="part", reason="length"), "reported"),
+    (report("no-reason", text="part", reason="None"), "reported"),
+    (report("no-reason", text="part", reason="Usual"), "silent"),
+    (report("leaked-call", text="whole", reason="stop"), "silent"),
     (report("reset", text="part", error="APIError"), "error"),
     (report("stalled", text="part", error="no end"), "no end"),
 ])
@@ -101,8 +101,8 @@ def test_a_verdict_is_what_the_observations_say(docs: ModuleType, row: dict[str,
 ])
 def test_words_of_a_complete_answer_say_nothing_of_what_is_missing(docs: ModuleType, word: str) -> None:
     verdict = importlib.import_module("client_parts").verdict
-    assert verdict(report("text", text="part", reason=word), "Usual") == "unsaid"
-    assert verdict(report("text", text="part", reason=f"not {word}"), "Usual") == "said"
+    assert verdict(report("text", text="part", reason=word), "Usual") == "silent"
+    assert verdict(report("text", text="part", reason=f"not {word}"), "Usual") == "reported"
 
 
 def test_what_of_a_text_has_come() -> None:

@@ -140,7 +140,7 @@ def test_a_port_in_use_is_one_line() -> None:
         done = subprocess.run([sys.executable, "-m", "inspector", "provider", "text", "--listen", f"127.0.0.1:{port}"],
                               capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"inspector: port {port} is in use; port 0 takes a free one\n"
+    assert done.stderr == f"inspector: port {port} is in use; port 0 picks a free port\n"
 
 
 @pytest.mark.parametrize(("listen", "host", "port"), [

@@ -53,7 +53,7 @@ def test_every_view_says_so(tmp_path: Path) -> None:
         assert "RECORDED" not in text(seen)
         assert {each["fidelity"] for each in document(seen)["responses"]} == {"SIMULATED"}
         assert "SIMULATED" in text_of(header.status(Outline(seen), 1, 120))
-        assert "nobody was asked" in text_of(response.simulation_lines(seen.responses[0])[0])
+        assert "no request was sent" in text_of(response.simulation_lines(seen.responses[0])[0])
         assert spans(seen, 0)[0].attributes["loop_inspector.fidelity"] == "SIMULATED"
         told = branch_report.values(branch(seen, Settings(max_tokens=900)))
         assert (told["fidelity"], told["first_simulated"]) == ("SIMULATED", 1)

@@ -1,4 +1,4 @@
-"""Recorded turns under our machine: places, runs, tool results, limits and policies; nothing of it needs a clock."""
+"""Recorded turns under this loop: places, runs, tool results, limits and policies; nothing of it needs a clock."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(max_tokens=9)])
 def test_a_turn_that_ends_again_and_again_is_replayed_in_linear_time(settings):
-    """Equal calls: our machine ends the turn, and begins it again at the next answer, hundreds of times."""
+    """Equal calls: this loop ends the turn, and begins it again at the next answer, hundreds of times."""
     ran = [{"type": "start-step"}, {"type": "tool-input-available", "toolCallId": "c", "toolName": "ls", "input": {}},
            {"type": "tool-output-available", "toolCallId": "c", "output": "ok"}, {"type": "finish-step"}]
 

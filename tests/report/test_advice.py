@@ -637,10 +637,10 @@ def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: p
 
 def test_the_report_has_the_command_that_asks_live() -> None:
     found = show(pair_of(ASKS, chat("The first", "length", tokens=20), max_tokens=20))
-    asks = "  ask live: inspector replay s.har --set max_tokens=1024 --live --turn 1\n"
+    asks = "  try it live: inspector replay s.har --set max_tokens=1024 --live --turn 1\n"
     assert asks in text(found, read=ReadOptions(["s.har"])), "the same values as the form of the app"
     found = show(*repair_turn())
-    assert "ask live" not in text(found, read=ReadOptions(["s.har"]))
+    assert "try it live" not in text(found, read=ReadOptions(["s.har"]))
 
 
 # -- what a live run is proposed under --------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_response_wire_and_calls_show_a_simulated_answer_loudly():
         assert '"finish_reason":"length"' in shown_bytes.replace(" ", "")
     assert wire.wire(facts, "raw").copy_text() == body
     asked_for = said_by(wire.wire(facts, "request"))
-    assert "SIMULATED: what our machine sends, max_tokens 5, 1 message" in asked_for
+    assert "SIMULATED: what this loop sends, max_tokens 5, 1 message" in asked_for
     assert "user write the plan" in asked_for
     held = said_by(calls.calls(seen, Outline(seen).blocks[0], facts))
     assert "SIMULATED response of step 2" in held

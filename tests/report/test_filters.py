@@ -43,7 +43,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 @pytest.fixture(scope="module")
 def cut():
-    """One turn: a text cut four times; attempts 3, so that our machine ends it before the fifth answer."""
+    """One turn: a text cut four times; attempts 3, so that this loop ends it before the fifth answer."""
     return show(*cut_text(*PARTS))
 
 
@@ -113,7 +113,7 @@ def test_a_share_of_no_bound_is_never_reached(cut):
     ("08", "finding:judge.native_word", [1], [0]), ("08", "provider:openrouter", [1], [0]),
     ("08", "model:anthropic/*", [1], [0]), ("08", "file:*08-router*", [1], [0]), ("08", "next:*ends", [1], [0]),
     ("08", 'session:"A router*"', [1], [0]),
-    # 01 again: our machine ends the first turn at its limit of attempts, behind the fourth answer
+    # 01 again: this loop ends the first turn at its limit of attempts, behind the fourth answer
     ("01", "end:retry_limit", [1], list(range(6))), ("01", "signal:retry_limit", [1], [3]),
     ("01", "fidelity:RECORDED", [1, 2], list(range(8))), ("01", "fidelity:LIVE", [], []),
     # 13: pause_turn is answered by an echo of the paused answer; 19: a transcript of pi, in pi's own words

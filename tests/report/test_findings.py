@@ -1,4 +1,4 @@
-"""What the recorded agent did beside what our machine decides: each finding has a session that shows it."""
+"""What the recorded agent did beside what this loop decides: each finding has a session that shows it."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_an_answer_that_was_continued_is_not_lost():
     assert agent(found) == []
 
 
-# -- our machine decides otherwise ------------------------------------------------------------------------------------
+# -- this loop decides otherwise ------------------------------------------------------------------------------------
 
 
 def test_where_our_machine_ends_and_the_agent_goes_on():
@@ -336,21 +336,21 @@ def test_where_our_machine_ends_and_the_agent_goes_on():
         ("went_another_way", 3, Severity.WARNING)
     ]  # the fourth answer: three continuations are used
     assert messages_of(found, "agent.went_another_way") == [
-        "our machine ended the turn (retry_limit) after response 4; the recorded agent went on with a continuation"
+        "this loop ended the turn (retry_limit) after response 4; the recorded agent went on with a continuation"
     ]
 
 
 def test_where_our_machine_asks_for_something_else():
     found = show(*cut_call_ran())
     assert messages_of(found, "agent.went_another_way") == [
-        "our machine asked for the held call again after response 1; the recorded agent went on with a tool_result"
+        "this loop asked for the held call again after response 1; the recorded agent went on with a tool_result"
     ]
 
 
 def test_the_order_of_the_entries_changes_nothing():
     found = show(*reversed(cut_call_ran()))
     assert messages_of(found, "agent.went_another_way") == [
-        "our machine asked for the held call again after response 2; the recorded agent went on with a tool_result"
+        "this loop asked for the held call again after response 2; the recorded agent went on with a tool_result"
     ]
 
 

@@ -444,7 +444,7 @@ def test_a_held_call_is_an_object_in_its_own_right(two_turns: View) -> None:
                    "not checked: the arguments are cut",
                    'write_file(path="report.md", content="The report covers three regi")', "never run",
                    "would run it: zoo-after, pi-presence", "stuck with it: zoo-before",
-                   "p says whose policies these are and what each does",
+                   "p explains these policies and what each does",
                    "would hold it: strict, zeroclaw-rfi, zeroclaw-merged, botnexus",
                    "the recorded agent ran write_file, which this engine holds: the request of",
                    "raise the output limit"):

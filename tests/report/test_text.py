@@ -73,9 +73,9 @@ def test_a_cut_call_in_words():
     assert "tokens: 40 out, cap 40" in said
     assert "call write_file: HELD (the recorded agent ran it), " in said
     assert f"received: {CUT}" in said
-    assert "our machine: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
+    assert "this loop: Request > EvaluateStop > RepairPending > RequestToolRepair > Unrecorded" in said
     assert "ends in Unrecorded; continuations 0" in said, "the reason would say the state again"
-    assert "our machine then: RepairPending; the recorded agent: answered the calls" in said
+    assert "this loop then: RepairPending; the recorded agent: answered the calls" in said
     assert "[agent.ran_held_call]" in said
     assert "what to change: never run a held call; raise max_tokens; the rest was not recorded" in said
 
@@ -90,7 +90,7 @@ def test_equal_rounds_of_the_machine_are_counted():
         history += [assistant(None, one), result(key=f"call_{number}")]
     exchanges.append(pair_of(history, chat("Done."), tools=TOOLS))
     rounds = "(Request > EvaluateStop > ExecuteTools) 3 times > Request > EvaluateStop > Complete"
-    assert f"our machine: {rounds}\n" in report(*exchanges)
+    assert f"this loop: {rounds}\n" in report(*exchanges)
 
 
 def test_a_corrected_reason_shows_both_words():

@@ -57,7 +57,7 @@ async def test_a_session_that_a_limit_ended_opens_on_that_end_with_all_that_was_
         await pilot.press(":", "1", "6", "enter")
         shown = page(pilot.app)
         assert "segment 4" not in shown
-        assert "our machine stopped at step 14; what the recorded agent did then:" in shown
+        assert "this loop stopped at step 14; what the recorded agent did then:" in shown
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24)])

@@ -197,6 +197,17 @@ async def test_a_turn_without_an_answer_is_compared(fake: Fake, tmp_path: Path) 
         assert "Turn 1 in both runs" in page(pilot.app)
 
 
+async def test_before_an_answer_nothing_is_put_side_by_side(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [CUT]
+    async with live(live_start(fake, tmp_path)).run_test(size=SIZE) as pilot:
+        await pilot.press("v")
+        assert "there is no answer yet to show side by side" in page(pilot.app)
+        await pilot.press("d")
+        await until(pilot, lambda: bool(screen(pilot).run.view.steps[-1].turn.answers))
+        await pilot.press("v")
+        assert "there is no seam in this turn" in view_text(pilot.app)
+
+
 async def test_keys_are_remapped_and_the_screen_names_the_new_ones(fake: Fake, tmp_path: Path) -> None:
     fake.answers = [CUT]
     async with live(live_start(fake, tmp_path), keys={"live.do": "f5"}).run_test(size=SIZE) as pilot:

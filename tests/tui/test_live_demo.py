@@ -76,7 +76,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await until(pilot, lambda: asks in " ".join(page(app).split()))
         assert lies in " ".join(page(app).split())
         await pilot.press("2")
-        assert "our machine    RepairPending" in page(app)
+        assert "this loop      RepairPending" in page(app)
         assert "the agent " not in page(app), "no recorded agent received this answer"
         await pilot.press("D")
         await until(pilot, lambda: screen.is_finished)

@@ -35,7 +35,7 @@ async def test_a_filter_keeps_what_matches_and_says_how_much(app_on: AppOn) -> N
         await pilot.press("f", *"state:ContinuePending", "enter")
         screen = session(pilot)
         kept = [i for i, step in enumerate(screen.run.view.steps) if step.state.value == "ContinuePending"]
-        assert len(kept) == 5  # four of our machine, and one where the recorded agent went on
+        assert len(kept) == 5  # four of this loop, and one where the recorded agent went on
         assert sum("ContinuePending" in line for line in step_rows(pilot)) == 5
         assert not any("EvaluateStop" in line for line in step_rows(pilot))
         assert "state:ContinuePending: 5 steps" in page(pilot.app)

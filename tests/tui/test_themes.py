@@ -70,8 +70,9 @@ def test_every_text_can_be_read_in_every_theme(theme: Theme) -> None:
             assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 4.5, (name, background)
 
 
-@pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark"])
-@pytest.mark.parametrize("keys", [["e"], ["L"], ["question_mark"], ["ctrl+p"]], ids=lambda keys: keys[0])
+@pytest.mark.parametrize(
+    "theme", [DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark", "flexoki"])
+@pytest.mark.parametrize("keys", [["e"], ["L"], ["question_mark"], ["slash"], ["ctrl+p"]], ids=lambda keys: keys[0])
 async def test_what_a_dialog_shows_can_be_read(app_on: AppOn, keys: list[str], theme: str) -> None:
     """Also the hints in its fields, what is selected in one, and the words below a command of the palette."""
     async with app_on(theme=theme).run_test(size=(120, 40)) as pilot:

@@ -226,9 +226,9 @@ async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "2")
         rows = screen_rows(pilot.app)
-        row = next(number for number, line in enumerate(rows) if "our machine" in line)
+        row = next(number for number, line in enumerate(rows) if "this loop   " in line)
         before = view_text(pilot.app)
-        await pilot.click(offset=(rows[row].index("our machine"), row))
+        await pilot.click(offset=(rows[row].index("this loop   "), row))
         assert session(pilot).panes.tab == "response"
         assert view_text(pilot.app) == before
 

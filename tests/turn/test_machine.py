@@ -265,7 +265,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
      "raise the output limit, split the work into smaller parts, or simplify"),
     ("step_limit", AP, C, [CALL], {"max_tool_steps": 0}, "max_tool_steps"),
     ("unrecorded", U, U, [], {}, "never recorded"),
-    ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never ends it"),
+    ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never finishes"),
     ("no_answer", AP, C, [NOTHING, NOTHING], {}, "neither text nor a tool call"),
     ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "all reasoning"),
     ("no_answer", AP, C, [LEAKED], {}, "markup in the text"),

@@ -40,7 +40,7 @@ def test_every_place_is_answered_by_its_own_answer() -> None:
 
 
 def test_an_answer_at_another_place_is_none() -> None:
-    """The recorded agent continued where our machine asks for a repair."""
+    """The recorded agent continued where this loop asks for a repair."""
     trace = play(source_of((RequestPlace.REQUEST, 0, "cut"), (RequestPlace.CONTINUATION, 1, "end")))
     assert path(trace)[-2:] == [State.REQUEST_TOOL_REPAIR, State.UNRECORDED]
     assert last(trace).notice == NO_RECORDED_ANSWER

@@ -69,7 +69,7 @@ def test_a_port_in_use_and_an_address_that_is_none_are_one_line(
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert serve_error("--port", str(port)) == f"inspector: port {port} is in use; port 0 takes a free one\n"
+        assert serve_error("--port", str(port)) == f"inspector: port {port} is in use; port 0 picks a free port\n"
     elsewhere = serve_error("--host", "203.0.113.77", "--expose", "--port", "0")
     assert re.fullmatch(r"inspector: cannot listen on 203\.0\.113\.77, port 0: .+\n", elsewhere)
 

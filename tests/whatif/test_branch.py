@@ -90,7 +90,7 @@ def keys(view: View) -> list:
 
 
 def answer_counts(view: View) -> list[int]:
-    """How many recorded answers our machine takes up in each turn, before it ends the turn itself."""
+    """How many recorded answers this loop takes up in each turn, before it ends the turn itself."""
     return [
         sum(step.signal is PolicySignal.PROVIDER_RESPONSE for step in view.steps[t.run.first : t.run.deciding_step + 1])
         for t in view.turns

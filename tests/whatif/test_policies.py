@@ -387,7 +387,7 @@ def test_what_a_policy_follows_has_a_name_that_others_know(policy: str, source: 
 def test_the_text_says_whose_the_policies_are() -> None:
     shown = " ".join(policies_lines.text(matrix(sample("08"), Settings())).split())
     assert "1 turn under 7 policies, RECORDED" in shown
-    assert "whose policies these are strict: This engine's own: nothing unfinished counts as finished" in shown
+    assert "about these policies strict: This engine's own: nothing unfinished counts as finished" in shown
     assert "zeroclaw-merged: ZeroClaw as it was merged: whole calls of a cut answer run" in shown
 
 

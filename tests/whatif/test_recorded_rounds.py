@@ -42,7 +42,7 @@ def test_a_recorded_end_is_not_failed_by_rounds_of_tools_that_the_recording_has(
     ends = {grid.values(cell): made.turns[0].end(cell) for cell in range(grid.size)}
     assert {end.limit for end in ends.values()} <= {"continuation_tool_repair_attempts", ""}, "and no max_tool_steps"
     assert ends[0, 100].complete
-    assert ends[0, 100].state is State.COMPLETE, "our machine comes to the recorded end too"
+    assert ends[0, 100].state is State.COMPLETE, "this loop comes to the recorded end too"
     assert ends[3, 99].complete, "one token less is one more request, and the same end"
 
 

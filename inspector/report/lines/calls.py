@@ -304,7 +304,7 @@ def _policies(verdict: Verdict, stances: Sequence[Stance]) -> list[Line]:
         role = Tone.ERROR if fate in unsafe else Tone.PLAIN
         spans = (Span(f"{SAYS[fate]}: ", Tone.DIM), Span(", ".join(names), role))
         lines.append(more(*spans) if lines else field("policies", *spans))
-    return [*lines, more(Span("p ", Tone.PRESS), Span("says whose policies these are and what each does", Tone.DIM))]
+    return [*lines, more(Span("p ", Tone.PRESS), Span("explains these policies and what each does", Tone.DIM))]
 
 
 def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:

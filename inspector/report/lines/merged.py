@@ -233,7 +233,7 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
         tried = trial_lines(turn.policy.seam, rule, changes_in(turn, rule))
         laid.extend(SegmentLine(-1, line) for line in tried)
     if block.run:
-        ended = f"our machine stopped at step {block.first:,}; what the recorded agent did then:"
+        ended = f"this loop stopped at step {block.first:,}; what the recorded agent did then:"
         laid.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
     for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:

@@ -121,7 +121,7 @@ def simulation_lines(facts: ResponseFacts) -> list[Line]:
     """How a simulated response was made; empty for a recorded one."""
     recut = facts.recut
     if recut is None:
-        origin = BY_A_STAND_IN if facts.live else "made from a table of dialects; nobody was asked"
+        origin = BY_A_STAND_IN if facts.live else "made from a table of dialects; no request was sent"
         return [field("SIMULATED", Span(origin, Tone.WARN))] if facts.simulated else []
     cap = "no cap" if recut.budget is None else f"max_tokens {recut.budget:,}"
     origin = f"the known output cut again: {count_of(recut.tokens, 'token')} under {cap}"
@@ -189,7 +189,7 @@ def _outcome(view: View, facts: ResponseFacts) -> list[Line]:
     # There is no recorded agent in a live run. Of a simulated answer the line says that the agent never saw it.
     live = view.steps[facts.step].fidelity is Fidelity.LIVE
     agent = [] if live else [field("the agent", safe(facts.recorded_next))]
-    return [field("our machine", Span(state, Tone.STRONG)), *agent]
+    return [field("this loop", Span(state, Tone.STRONG)), *agent]
 
 
 def _usage(facts: ResponseFacts) -> list[Line]:

@@ -132,7 +132,7 @@ def _missing_body(facts: ResponseFacts) -> list[Line]:
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]
     cap = "no max_tokens" if request.max_tokens is None else f"max_tokens {request.max_tokens:,}"
-    summary = f"SIMULATED: what our machine sends, {cap}, {count_of(len(request.messages), 'message')}"
+    summary = f"SIMULATED: what this loop sends, {cap}, {count_of(len(request.messages), 'message')}"
     return [(Span(summary, Tone.WARN),), *(line for each in request.messages for line in message_lines(each))]
 
 

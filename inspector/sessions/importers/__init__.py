@@ -40,7 +40,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
-        Keeps(Words.NONE), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
+        Keeps(Words.HINT), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
                             b'"tool_use"', b'"tool_result"', b".factory"),
         (AgentFolder("Droid", "", ".factory", ("sessions", "**")),), grows=True,
     ),
@@ -82,7 +82,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "swe-agent": FileFormat(
         f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
-        Keeps(Words.NONE), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
+        Keeps(Words.HINT), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
     ),
     "mini-swe-agent": FileFormat(
         f"{_HERE}.mini_swe_agent", "mini-swe-agent trajectory", 'an object with "trajectory_format" or "mini_version"',
@@ -180,7 +180,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
-        Keeps(Words.NONE, usage=True), (b"sessionId",),
+        Keeps(Words.HINT, usage=True), (b"sessionId",),
         tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
               for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
     ),
@@ -281,7 +281,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "zeroclaw": FileFormat(
         f"{_HERE}.zeroclaw", "ZeroClaw session",
         'a database with the table "acp_messages", or whose table "sessions" has "session_key" and "role", or lines '
-        'with "role" and "content" alone', Keeps(Words.NONE), (SQLITE, b'"role"'), tuple(
+        'with "role" and "content" alone', Keeps(Words.HINT), (SQLITE, b'"role"'), tuple(
             AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db", "acp-sessions.db"))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("sessions",), ("workspace", "sessions"))

@@ -63,7 +63,7 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
 
 class _Reader(DialogueReader):
     name, agent, fields = "botnexus", "BotNexus", FIELDS
-    words = "BotNexus keeps no stop reason: what is shown is inferred from other rows, and says so"
+    words = "BotNexus keeps no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)

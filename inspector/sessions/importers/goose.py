@@ -117,7 +117,7 @@ def _export_rows(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
 
 class _Reader(ChatTableReader):
     name, agent, fields = "goose", "Goose", FIELDS
-    words = "Goose keeps no stop word: what is shown is inferred from other rows, and says so"
+    words = "Goose keeps no stop word: each end is inferred from other rows and marked as inferred"
     created = "created_timestamp"
     json_columns = frozenset({"content_json", "metadata_json", "model_config_json"})
     titles_in = ("name", "description")

@@ -198,7 +198,8 @@ def formats_text() -> str:
         extras = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
                                              ("the provider's bytes", row.keeps.wire)) if present]
         lines.append(f"  also keeps     {', '.join(extras) or 'none of cap, usage, bytes'}")
-        lines.append(f"  as it grows    {'what was added is read' if row.grows else 'the whole file is read again'}")
+        growth = "only the added part is read" if row.grows else "the whole file is read again"
+        lines.append(f"  as it grows    {growth}")
         for at, place in enumerate(row.folders):
             variable = f" ({place.variable})" if place.variable else ""
             begins = "  written to     " if not at else " " * 17

@@ -128,7 +128,7 @@ def _is_screen(first: Any) -> bool:
 
 class _Reader(DialogueReader):
     name, agent, fields, unit = "roo", "Roo Code or Cline", FIELDS, "message"
-    words = "Roo Code and Cline keep no stop reason: what is shown is inferred from other rows, and says so"
+    words = "Roo Code and Cline keep no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)

@@ -136,7 +136,7 @@ def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) ->
 
 class _Reader(DialogueReader):
     name, agent, fields = "zeroclaw", "ZeroClaw", FIELDS
-    words = "ZeroClaw keeps no stop reason: what is shown is inferred from other rows, and says so"
+    words = "ZeroClaw keeps no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
