@@ -716,10 +716,25 @@ def test_the_records_of_a_batch_of_bedrock_are_read(load):
         ("anthropic_messages", "hi", 5)] * 2
 
 
+def test_rows_of_a_batch_of_gemini_are_no_repeats_of_each_other(load):
+    asked = {"contents": [{"role": "user", "parts": [{"text": "go"}]}]}
+    rows = [{"key": key, "request": asked, "response": json.loads(GEMINI)} for key in "ab"]
+    assert [each.session for each in load("\n".join(map(json.dumps, rows))).exchanges] == ["a", "b"]
+
+
+def test_the_key_of_a_record_in_another_log_separates_no_conversation(load):
+    first = [{"role": "user", "content": "go"}]
+    later = [*first, {"role": "assistant", "content": "hello"}, {"role": "user", "content": "more"}]
+    rows = [{"key": key, "request": {"messages": asked}, "response": ANSWER}
+            for key, asked in (("a", first), ("b", later))]
+    one, other = load("\n".join(map(json.dumps, rows))).turns
+    assert one.conversation == other.conversation
+
+
 @pytest.mark.parametrize("names", [
-    [{"custom_id": "a"}, {"custom_id": "b"}], [{"recordId": "a"}, {"recordId": "b"}], [{"key": "a"}, {"key": "b"}],
+    [{"custom_id": "a"}, {"custom_id": "b"}], [{"recordId": "a"}, {"recordId": "b"}],
     [{"processed_time": "2026-01-01T00:00:00Z"}] * 2,
-], ids=["openai", "bedrock", "gemini", "vertex"])
+], ids=["openai", "bedrock", "vertex"])
 def test_a_row_of_a_batch_is_no_repeat_of_another_that_asks_the_same(names, load):
     asked = {"messages": [{"role": "user", "content": "go"}]}
     cut = {**ANSWER, "choices": [{**ANSWER["choices"][0], "finish_reason": "length"}]}

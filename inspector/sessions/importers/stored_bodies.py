@@ -33,14 +33,15 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
-ROW_NAMES = ("custom_id", "recordId", "key")
-"""The members by which OpenAI, Anthropic and Mistral, Bedrock and Gemini name a row of a batch."""
+ROW_NAMES = ("custom_id", "recordId")
+"""The members by which OpenAI, Anthropic and Mistral, and Bedrock name a row of a batch."""
 
 
 def batch_row(value: dict[str, Any], entry: int) -> str:
     """The name of a row of a batch, which is no repeat of another row that asks the same; empty if it is no such row.
-    Vertex AI needs no names."""
-    named = next((value[name] for name in ROW_NAMES if known_text(value.get(name))), "")
+    Gemini names its rows by a `key`, which other logs have for other purposes. Vertex AI needs no names."""
+    names = (*ROW_NAMES, "key") if "contents" in object_of(value.get("request")) else ROW_NAMES
+    named = next((value[name] for name in names if known_text(value.get(name))), "")
     return named or (f"row {entry + 1}" if "processed_time" in value else "")
 
 
