@@ -1,7 +1,7 @@
 """The errors of the engine: one base class, and subclasses that say whose fault it was.
 
-For bad input `loop_core` raises nothing else. The subclasses separate a provider that sends invalid bytes from a caller
-that asks for something impossible, because different people have to correct the two.
+Bad input raises no other error. The subclasses separate invalid bytes of a provider from an impossible request of a
+caller, because different people have to correct the two.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ class DecodeError(LoopError):
     says what would have been accepted there."""
 
     def __init__(self, message: str, *, api: str = "", offset: int = 0, expected: str = "") -> None:
-        # The message alone is the argument: an error that comes from another process is made from it once more.
+        # Only the message is an argument: unpickling an error from another process calls the class with it.
         super().__init__(message)
         self.message, self.api, self.offset, self.expected = message, api, offset, expected
 
@@ -46,11 +46,11 @@ class TransitionError(CallerError):
 
 
 class ForeignError(LoopError):
-    """Code of the caller, such as a signer, raised an exception of its own, which is the cause of this one."""
+    """Code of the caller, such as a signer, raised another exception, which is the `__cause__` of this one."""
 
 
 def check_kinds(*rows: tuple[str, object, type]) -> None:
-    """Raises `CallerError` if an argument, given with its name, is not of the type that stands behind it."""
+    """Raises `CallerError` if an argument has the wrong type. A row is the argument's name, its value and its type."""
     for name, value, kind in rows:
         if not isinstance(value, kind):
             expected = "a text" if kind is str else kind.__name__
@@ -71,7 +71,7 @@ def check_seconds(value: object, names: Iterable[str]) -> None:
 
 @contextmanager
 def foreign() -> Iterator[None]:
-    """A context for code of the caller: an exception that is not of this package becomes a `ForeignError`."""
+    """Returns a context for code of the caller: any exception except a `LoopError` becomes a `ForeignError`."""
     try:
         yield
     except LoopError:
@@ -81,14 +81,14 @@ def foreign() -> Iterator[None]:
 
 
 def words_of(why: BaseException) -> str:
-    """What an exception says. An exception that is not of this package has its type before its message."""
+    """Returns the message of an exception, after its type unless it is a `LoopError`."""
     from traceback import TracebackException
 
-    # Not `str(why)`: its `__str__` may be foreign code, and raise.
+    # Not `str(why)`: `__str__` may be foreign code that raises.
     words = str(TracebackException(type(why), why, None))
     return words if isinstance(why, LoopError) else f"{type(why).__name__}: {words}"
 
 
 def failure_words(status: int | None, words: str) -> str:
-    """What came of a request without a whole answer: its HTTP status, and words; empty if neither is known."""
+    """Describes a request without a whole answer: its HTTP status and `words`; empty if neither is known."""
     return ", ".join(each for each in ("" if status is None else f"HTTP {status}", words) if each)

@@ -15,7 +15,7 @@ class FormatEntry(NamedTuple):
 
     package: str
     path_pieces: tuple[str, ...] = ()
-    """Pieces of the URL paths that serve this format. A path that holds one is compared with its `paths` first."""
+    """Pieces of the URL paths that serve this format. The `paths` of formats with a matching piece are tried first."""
     body_pieces: tuple[bytes, ...] = ()
     """Bytes that occur in answers of the format. A body without such bytes of any format is not recognised."""
     servers: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class FormatEntry(NamedTuple):
     names_stop_strings: bool = False
     """Whether the format's stop words say whether a stop string was hit."""
     common_path: bool = False
-    """Whether other services use the path too. An answer under it with the mark of another format is of that format."""
+    """Whether other services use the path too. The body then decides the format, if it is recognised."""
 
 
 _COMPATIBLE = (

@@ -1,4 +1,4 @@
-"""The JSON parser: pydantic's, which is fast, limits nesting, and reads a JSON text that was cut.
+"""The engine's JSON parser: pydantic's, which is fast, limits nesting, and can read a JSON text that was cut.
 
 The package `jiter` is that parser alone. If jiter is not installed, the same parser inside pydantic_core is used,
 because the engine may require only pydantic, jsonschema-rs and httpx. Importing pydantic_core takes 19 ms more, a tenth
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         """The value of a JSON text in which no object names a member twice. Raises ValueError for any other text."""
 
     def from_json_rows(data: bytes, /) -> Any:
-        """The value of a JSON text, one of many rows: only names of members are cached, as other texts seldom recur."""
+        """The value of one of many rows of JSON. Only member names are cached, since other strings seldom recur."""
 
     def from_json_prefix(data: bytes, /) -> Any:
-        """The value that a JSON text begins, as far as it goes; its last string may be cut."""
+        """The value of a JSON text that may end anywhere, also inside a string."""
 
 else:
     try:
@@ -36,7 +36,7 @@ else:
         from pydantic_core import from_json
 
         def from_json_checked(data: bytes, /) -> Any:
-            """As above; this parser does not look for repeated names itself."""
+            """As above; pydantic_core does not look for repeated names."""
             value = from_json(data)
             if _find_repeated(data):
                 raise ValueError("a member is named twice")
@@ -51,7 +51,8 @@ LENIENT_RULES = frozenset({"frame.lenient", "body.lenient"})
 
 
 def repeated_members(data: bytes) -> list[tuple[str, Any, Any]]:
-    """Every member that an object of a JSON text names again, with the value before and the value after."""
+    """Returns the name, the earlier and the later value of each repeated member of an object; empty if there is none,
+    or if the text is not JSON."""
     try:
         from_json_checked(data)
     except ValueError:
@@ -73,5 +74,5 @@ def _find_repeated(data: bytes) -> list[tuple[str, Any, Any]]:
     try:
         json.loads(data.decode("utf-8", "replace"), object_pairs_hook=read, strict=False)
     except (ValueError, RecursionError):
-        return []  # no JSON, or a number that only one of the two parsers reads
+        return []  # not JSON, or a number that only one of the two parsers reads
     return found

@@ -62,7 +62,7 @@ class Reading:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Remarks on the response: quirks of its bytes, and words that contradict the bytes."""
+        """Findings about the response: quirks of its bytes, and words that contradict the bytes."""
         return (*self.response.findings, *self.judgement.findings)
 
     @property
@@ -87,7 +87,7 @@ def read(
     Args:
         api: the id of the wire format, a key of `loop_core.wire.FORMATS`, such as openai_chat.
         chunks: the body, whole or cut anywhere: JSON, or a stream of any framing that the format has.
-        request: the request, as a `Request`, or its body, as JSON or as bytes. It tells the output cap and the tools'
+        request: the request, as a `Request`, or its body, as JSON or as bytes. It gives the output cap and the tools'
             schemas; without it a call is checked for completeness only.
         http_status: the status; an error status makes the reason `error`.
         headers: the headers of the response, as pairs or as a mapping.
@@ -98,8 +98,8 @@ def read(
     Raises:
         CallerError: there is no such API or profile, the body is text instead of bytes, or the request is neither a
             `Request` nor a body.
-        DecodeError: the bytes are not a body of this format at all, or those of the request no JSON object; a body that
-            was cut is read as far as it goes.
+        DecodeError: the bytes are no body of this format, or those of the request no JSON object. A cut body is read as
+            far as it goes.
     """
     body = _whole(chunks)
     if isinstance(headers, Mapping):
@@ -121,5 +121,5 @@ def _whole(chunks: Iterable[bytes] | bytes) -> bytes:
     """The whole body. Raises `CallerError` if it is not bytes."""
     try:
         return bytes(chunks) if isinstance(chunks, (bytes, bytearray, memoryview)) else b"".join(chunks)
-    except TypeError:  # text, which a client made of the bytes with an encoding of its own
+    except TypeError:  # text, which a client decoded with an encoding of its own
         raise CallerError("the body: expected bytes, or an iterable of bytes, as they came (not text)") from None

@@ -29,7 +29,7 @@ class Stop(StrEnum):
     MAX_TOKENS = "max_tokens"
     """The output limit cut the response."""
     CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
-    """A full context cut the response, or was the reason to refuse the request. A continuation cannot succeed."""
+    """The context was full, so the response was cut or the request refused. A continuation cannot succeed."""
     SAFETY_BLOCKED = "safety_blocked"
     """A filter, a guardrail or a refusal ended the response."""
     CANCELLED = "cancelled"
@@ -39,17 +39,17 @@ class Stop(StrEnum):
     PAUSED = "paused"
     """The provider waits for the client. `StopReason.detail` says how to resume: echo, token, poll or server."""
     INTERRUPTED = "interrupted"
-    """The bytes ended without saying that the response is over."""
+    """The bytes ended before they said that the response is complete."""
     MALFORMED_TOOL_CALL = "malformed_tool_call"
-    """What was sent as a call is no usable call: it is invalid, or the provider's own parser refused it."""
+    """A call cannot be used: it is invalid, or the provider's own parser refused it."""
     ERROR = "error"
     """The provider reported a failure. `StopReason.detail` begins with retryable or fatal."""
 
 
 FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL})
-"""The words that say that nothing was lost: the loop ends, or goes on with the tools."""
+"""The reasons of a complete response: the loop ends, or runs the tools."""
 WORDLESS = FINISHED | {Stop.UNKNOWN}
-"""The words under which a response may still turn out to be cut: the finished ones, and an unknown word."""
+"""The reasons under which a response may still turn out to be cut."""
 
 
 class ExchangePart(StrEnum):
@@ -89,7 +89,7 @@ class Evidence(NamedTuple):
 
 
 class StopReason(NamedTuple):
-    """A normalized word beside the provider's own, with the evidence that led to it, in order."""
+    """The normalized stop reason beside the provider's own word, with the evidence for it, in order."""
 
     normalized: Stop
     raw: str | None = None
@@ -111,7 +111,7 @@ INTERRUPTED = StopReason(Stop.INTERRUPTED)
 
 
 class Finding(NamedTuple):
-    """Something that deserves attention: a contradiction, a peculiarity, a loss. `rule` is a stable dotted name."""
+    """A remark on a response, such as a contradiction, a quirk or a loss. `rule` is a stable dotted name."""
 
     rule: str
     severity: Severity
@@ -132,7 +132,7 @@ class CallKind(StrEnum):
 
 
 class ArgsForm(StrEnum):
-    """How arguments were sent: as a string, or as a JSON object, in which a cut cannot be seen."""
+    """How arguments were sent: as a string, or as a JSON object, which does not show a cut."""
 
     STRING = "string"
     OBJECT = "object"
@@ -168,7 +168,7 @@ class TextPart(NamedTuple):
 
     text: str
     phase: str | None = None
-    """What the provider says of the text's purpose: `commentary` or `final_answer` (Responses)."""
+    """The purpose of the text, as the provider states it: `commentary` or `final_answer` (Responses)."""
 
 
 class ReasoningPart(NamedTuple):
@@ -220,14 +220,14 @@ class Usage(NamedTuple):
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """All generated tokens, reasoning included, whichever way the provider counts."""
+    """All generated tokens, reasoning included, however the provider counts."""
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
     @property
     def visible_tokens(self) -> int | None:
-        """Output tokens without reasoning; None if unknown, or if less than the reasoning is reported (recorded)."""
+        """Output tokens without reasoning; None if unknown, or if fewer than the reasoning tokens (recorded)."""
         left = None if self.output_tokens is None else self.output_tokens - (self.reasoning_tokens or 0)
         return None if left is None or left < 0 else left
 
@@ -245,14 +245,14 @@ class Quota(NamedTuple):
 
 
 class TransportEnd(StrEnum):
-    """How the bytes of a response ended; `ChatResponse` holds separately what they said about the end."""
+    """How the transfer of a response ended; `ChatResponse` holds separately what the bytes say about the end."""
 
     EOF = "eof"
     RESET = "reset"
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     CUT = "cut"
-    """The end is unknown because the recording stopped while bytes still arrived (a killed process, a full disk)."""
+    """The recording stopped while bytes still arrived (a killed process, a full disk), so the end is unknown."""
 
 
 class ProviderError(NamedTuple):
@@ -373,7 +373,7 @@ class Tool(NamedTuple):
 
 
 def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Name -> declaration of the tool. Of several of one name the last one counts, as on a server."""
+    """Returns the tools by name. Of several with one name the last counts, as on a server."""
     return {tool.name: tool for tool in tools}
 
 

@@ -66,8 +66,10 @@ def mend(text: str) -> str:
 
 def failure(value: Any) -> str:
     """What an object with an `error` says of a request that has no answer; empty if it has none."""
-    error = value.get("error") if isinstance(value, dict) else None
-    said = (error.get("message") or error) if isinstance(error, dict) else error
+    of_vertex = isinstance(value, dict) and "processed_time" in value  # a row of its batches tells it in its status
+    said = (value.get("error") or (of_vertex and value.get("status"))) if isinstance(value, dict) else None
+    while isinstance(said, dict):  # an error inside an error (vLLM)
+        said = said.get("message") or said.get("errorMessage") or said.get("error") or str(said)
     words = " ".join(redact.text(str(said or "")).split())
     return f"failed before any answer: {words[:120]}" if words else ""
 

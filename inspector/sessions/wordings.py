@@ -201,7 +201,7 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
     NotRun("input_not_valid", r"(?:invalid (?:input|arguments) for tool \S+: |tool (?:input )?validation failed for )",
            "the agent refused its arguments",
-           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError); Mastra tools/validation.ts"),
+           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError; 7: with its name); Mastra tools/validation.ts"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
@@ -252,7 +252,7 @@ def _beginning(wording: str) -> str:
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
     # possessive, so that the marks cause no backtracking
-    return rf"(?i)(?:</?(?:tool_use_error|error|system)>|error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
+    return rf"(?i)(?:</?(?:tool_use_error|error|system)>|(?:ai_[a-z]+)?error:|\{{ ?\"error\": ?\"| )*+(?:{spelled})"
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))

@@ -25,28 +25,28 @@ KEY_HEADERS: Mapping[str, str] = {"azure_openai": "api-key", "azure_foundry": "a
 """Profile -> the header that carries the key, where it is not the format's header."""
 
 PREFILLS_UNDER: Mapping[str, str] = {"deepseek": "/beta"}
-"""Profile -> the end of the base URL's path without which a prefill is not accepted (DeepSeek API docs, Chat Prefix
+"""Profile -> the suffix that the base URL needs for prefills to be accepted (DeepSeek API docs, Chat Prefix
 Completion)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 FRAMING = frozenset({"content-length", "transfer-encoding"})
-"""The names of headers that say how long a request is."""
+"""The names of headers that state the length of a request."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 """A pattern for names of headers and URL parameters that carry credentials."""
 
 
 class Signer(Protocol):
-    """Authenticates requests by headers that are computed for each (AWS Signature Version 4), in place of a key."""
+    """Authenticates each request by headers computed for it (AWS Signature Version 4), in place of a key."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """All secrets used for the requests signed so far; none of them may be shown."""
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """The headers to add to a request; the request must then be sent exactly as it was given. Raises `LoopError` if
-        there is nothing to sign with."""
+        """Returns the headers to add to a request, which must then be sent unchanged. Raises `LoopError` if there are
+        no credentials to sign with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Server:
         api: the id of the wire format, such as openai_chat.
         base: the base URL, as the provider's SDK takes it; empty for the provider's own. It may hold a password.
         key: the API key; empty if the server needs none.
-        profile: the name of the server's profile; None if it is to be found by the address and the answers.
-        version: the version part of the path, which follows the path of `base` as it is; None for the format's own
-            version, unless `base` names one.
+        profile: the name of the server's profile; None to detect it from the address and the answers.
+        version: the version part of the path, appended to the path of `base`; None for the format's own version,
+            unless `base` names one.
         headers: further headers of every request, as pairs of a name and a value.
         sign: a function that signs each request anew, retries included, as AWS needs it; None if requests are not
             signed. A signed request carries no key.
@@ -85,7 +85,7 @@ class Server:
         check_kinds(*((name, getattr(self, name) or "", str) for name in ("model", "version", "profile")),
                     *((name, getattr(self, name), str) for name in ("api", "base", "key")))
         for name, words in (("hidden_words", self.hidden_words), ("insecure_http", self.insecure_http)):
-            if isinstance(words, str):  # its letters would be the words
+            if isinstance(words, str):  # a string would count as one word per character
                 raise CallerError(f"{name}: expected a tuple of texts, not one text")
         home = wire(self.api).home.base
         if not isinstance(self.headers, (tuple, list)) or not all(map(_is_pair, self.headers)):
@@ -125,7 +125,7 @@ def _is_pair(pair: object) -> bool:
 
 
 def _sendable(value: str) -> bool:
-    """Whether a header can have this value; servers strip or refuse a blank at either end."""
+    """Whether a header can have this value; servers strip or refuse white space at either end."""
     return value.isascii() and value.isprintable() and value == value.strip()
 
 
@@ -133,7 +133,7 @@ def _reachable(base: str) -> bool:
     try:
         parts = urlsplit(base)
         port, host = parts.port, parts.hostname or ""
-        host.encode("idna")  # as a name is looked up
+        host.encode("idna")  # as in a DNS look-up
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and port != 0 and _HOST.fullmatch(host) is not None and base.isprintable()
@@ -221,8 +221,8 @@ def masked_proof(server: Server, profile: str) -> Headers:
 
 
 def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
-    """The profile of the server that will answer, as far as the address and the model tell. Raises `CallerError` if the
-    server names a profile that does not exist."""
+    """The profile of the server that will answer, as far as the address and the model show it. Raises `CallerError` if
+    the server names a profile that does not exist."""
     if server.profile is not None:
         return profile_named(server.profile, model)
     base = server.base or wire(server.api).home.base

@@ -1,7 +1,7 @@
-"""Undoes the content coding of a body in bounded steps, since a few bytes can stand for gigabytes. Pure.
+"""Decodes the content coding of a body in bounded steps, since a few bytes can expand to gigabytes. Pure.
 
-The client asks for no coding. If a server nevertheless uses gzip or deflate, it is undone. Codings that can expand a
-byte further (br, zstd), and several codings on top of each other, are refused.
+The client asks for no coding. If a server nevertheless uses gzip or deflate, it is decoded. Codings that can expand a
+byte further (br, zstd), and several codings of one body, are refused.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _REFUSED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dc
 
 
 class CodingError(Exception):
-    """The coding of a body cannot be undone. The message continues a sentence that begins with the server's name."""
+    """The coding of a body cannot be decoded. The message continues a sentence that begins with the server's name."""
 
 
 class RefusedCodingError(CodingError):
-    """The body has a coding that is not undone. It would have the same one if the request were sent again."""
+    """The body has a coding that is not supported. A second attempt would get the same one."""
 
 
 class Uncoding:
@@ -33,7 +33,7 @@ class Uncoding:
 
     def __init__(self, coding: str) -> None:
         """`coding` is the header Content-Encoding. A word in it that names no coding, such as a character set, is
-        ignored. Raises `RefusedCodingError` if the body has a coding that is not undone."""
+        ignored. Raises `RefusedCodingError` for a coding that is not supported."""
         names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
         if len(names) > 1 or not _DECODABLE.issuperset(names):
             raise RefusedCodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
@@ -51,7 +51,7 @@ class Uncoding:
             try:
                 piece = self._inflate.decompress(data, STEP)
             except zlib.error as why:
-                if not str(why).endswith("check"):  # the checksum: then none of the content can be relied on
+                if not str(why).endswith("check"):  # a wrong checksum: none of the content is reliable
                     yield from _up_to_fault(before, data)
                 raise CodingError("sent content whose coding is broken") from None
             data = self._inflate.unconsumed_tail
@@ -63,7 +63,7 @@ class Uncoding:
 
 
 def _up_to_fault(inflate: Any, data: bytes) -> Iterator[bytes]:
-    """The content before a fault, byte by byte: of a piece that holds one, zlib gives nothing."""
+    """Yields the content before a fault, byte by byte, because zlib returns nothing for a piece with a fault."""
     with suppress(zlib.error):
         for at in range(len(data)):
             if piece := inflate.decompress(data[at : at + 1]):

@@ -61,13 +61,13 @@ def ask(
         observer: an `Observer`, which receives everything that is sent and received.
 
     Returns:
-        The answer, however it ended; `terminal` says how. A request that is refused and a server that cannot be reached
-            end the turn too, and raise nothing.
+        The answer, however it ended; `terminal` says how. A refused request or an unreachable server ends the turn too,
+            without an exception.
 
     Raises:
         LoopError: the prompt, the policy or a tool cannot be used, the request cannot be sent in this format, or a key
-            would leave as plain text. Nothing was sent then. A later request of the turn that cannot be sent, for
-            whatever exception of a signer, ends the turn, as unrecorded.
+            would leave as plain text. Then nothing was sent. A later request that cannot be sent, also because of
+            any exception of a signer, ends the turn as unrecorded.
     """
     chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
     return chat.ask(1, chat.opening(prompt))
@@ -148,19 +148,19 @@ class Answer:
     @property
     def text(self) -> str:
         """The text of the last answer, its continuations joined; empty if it has none, or if the model asked for
-        silence (`silent`). Half a character at its end, which no file could hold, is left out."""
+        silence (`silent`). Half a surrogate pair at its end, which no file could hold, is left out."""
         return "" if self.silent is not None else split_half(self.turn.joined_answer().text)[0]
 
     @property
     def silent(self) -> str | None:
-        """The word by which the model asked that nothing be shown to the user; None if it did not."""
+        """The word by which the model asked to show nothing to the user; None if it did not."""
         ends = (effect for effect in self.trace.steps[-1].effects if isinstance(effect, Finish))
         return next((end.silent for end in ends), None)
 
     @property
     def terminal(self) -> str:
-        """How the turn ended: `completed`, or why it could not be: `retry_limit`, `budget_exhausted`, `repair_failed`,
-        `safety_blocked`, `interrupted`, `error`, …"""
+        """How the turn ended: `completed`, or why it is not complete: `retry_limit`, `budget_exhausted`,
+        `repair_failed`, `safety_blocked`, `interrupted`, `error`, …"""
         return self.turn.terminal or ""
 
     @property
@@ -224,12 +224,11 @@ class AsyncStream:
     """The text of a turn in pieces that can be shown at once. `answer` holds the result when the turn is over. A stream
     can be read once.
 
-    Text that was yielded is never taken back: the text of a continuation is yielded when it is decided how it joins the
-    text before it. The joined pieces end with `answer.text`. Before it may come the text that the model wrote before
-    its tools ran, and a text that the model replaced later, each followed by a blank line. To end the turn when you
-    stop reading, use the object as a context or call `aclose`; a stream that nothing refers to any more ends it too.
-    `answer` is `cancelled` then, and its text is what had arrived, which may be more than was read; the conversation
-    can go on from it.
+    Yielded text is never withdrawn: the text of a continuation is yielded once its seam is decided. The joined pieces
+    end with `answer.text`. The text that the model wrote before its tools ran, or replaced later, may come before it,
+    each followed by a blank line. To end the turn when you stop reading, use the object as a context or call `aclose`;
+    dropping the stream ends it too. `answer` is `cancelled` then, and its text is what had arrived, which may be more
+    than was read; the conversation can go on from it.
     """
 
     def __init__(self, chat: _Chat, number: int, request: Request) -> None:
@@ -262,8 +261,8 @@ class AsyncStream:
         await self._pieces.aclose()
 
 
-# No method of the streams: a generator that refers to its stream would not be freed, and so not be closed, when the
-# caller drops both.
+# A function, not a method: a generator that refers to its stream would not be freed and closed when the caller drops
+# both.
 async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list[Answer]) -> AsyncGenerator[str, None]:
     """The text of a turn in pieces; its answer is added to `answers`."""
     queue = asyncio.Queue[str | None]()
@@ -281,7 +280,7 @@ async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list
             answers.append(answer)
             shown_text.finish(answer.turn, answer.silent)
         finally:
-            queue.put_nowait(None)  # after an error too, or the reader would wait for ever
+            queue.put_nowait(None)  # after an error too, or the reader would wait forever
 
     task = asyncio.ensure_future(drive())
     try:
@@ -290,7 +289,7 @@ async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list
         await task
     finally:
         # A caller that stops reading ends the turn; its connection is closed before the caller goes on. The machine
-        # learns of it, so that there is an answer with what has arrived.
+        # receives the cancellation, so that there is an answer with what has arrived.
         for source in sources:
             source.cancel()
         if not sources:
@@ -363,7 +362,7 @@ class _Chat:
 
     def ask(self, number: int, request: Request) -> Answer:
         """Runs one turn."""
-        from loop_core.client.transport import Live  # here, so that a program that only reads answers loads no httpx
+        from loop_core.client.transport import Live  # imported here: a program that only reads answers needs no httpx
 
         with Live(self.server, self.observer, self.toolbox, self.line) as source:
             return Answer(run(f"t{number}", request, source, self.plan), self, number)

@@ -1,8 +1,8 @@
-"""The answer to one HTTP request, without I/O: how it is read, reported to observers, and when its request is repeated.
-Pure.
+"""Reads the answer to one HTTP request, reports it to observers, and decides whether the request is repeated. Pure: no
+I/O.
 
-Every received byte passes the mask first, so a server that repeats the key cannot make it appear in a response, a
-report or a recording.
+Every received byte passes the mask first, so a key that a server repeats never appears in a response, a report or a
+recording.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from loop_core.wire.framing import is_json
 from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 
 MOST_BYTES = 256 * 1024 * 1024
-"""The largest number of bytes of an answer. If more arrive, the client gives the answer up."""
+"""The largest size of an answer in bytes. The client aborts a larger one."""
 LONGEST_MARK = 32
 """The largest size in bytes of a mark of the end (`Decoder.closing`)."""
 LINE_END = 10
-"""The byte of a line feed. No mark of the end contains it, so a piece that ends with it, as events do, ends in none."""
+"""The byte of a line feed. No end mark contains it, so none continues after a piece that ends with it, as events do."""
 UNREADABLE = "decode"
-"""The type of the error that stands for a body which is not an answer of its format."""
+"""The type of the error for a body that is not an answer of its format."""
 DECODE_SIZE = 4_096
 """The number of bytes of a stream that are decoded together. Decoding each event alone takes several times as long."""
 
@@ -80,7 +80,7 @@ class Observer:
     """Receives everything that a live source sends and receives, to record or show it.
 
     This base class does nothing. If several tasks share a source, their events interleave; the number of the exchange
-    tells them apart.
+    distinguishes them.
     """
 
     def on_request(self, ask: LiveRequest) -> None:
@@ -93,7 +93,7 @@ class Observer:
         """A piece of the body has arrived."""
 
     def on_end(self, answer: LiveResponse) -> None:
-        """The answer has ended, or the client gave it up."""
+        """The answer has ended, or the client aborted it."""
 
     def on_wait(self, number: int, seconds: float) -> None:
         """The same request will be sent again after this time."""
@@ -146,7 +146,7 @@ class ResponseReader:
         self._speaker = expected_speaker(server, request.request.model)
         hidden = tuple((name, self._mask.text(value)) for name, value in request.headers)
         self.ask = replace(request, headers=hidden, body=self._mask.json(request.body))
-        # An observer that does not look spares each piece being masked for it.
+        # If the observer takes no data, no piece is masked for it.
         self._on_data = None if getattr(type(observer), "on_data", None) is Observer.on_data else observer.on_data
         self._body: list[bytes] = []
         self._chunks: list[tuple[int, float]] = []
@@ -179,7 +179,7 @@ class ResponseReader:
         return self._size <= MOST_BYTES
 
     def silence_until(self, ms: float) -> str:
-        """How long the server was silent before the answer ended, in words; empty if the silence was short."""
+        """Describes how long the server was silent before the answer ended; empty if that was short."""
         seconds = (ms - self._last_ms) / 1000
         return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
 
@@ -191,7 +191,7 @@ class ResponseReader:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
         body, request = b"".join(self._body), self.ask.request
         chosen = self._speaker
-        # The answer itself may show whose server it is; a port or a model was only a guess.
+        # The answer itself may identify the server; a port or a model was only a guess.
         if self._server.profile is None:
             chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))
@@ -217,7 +217,7 @@ class ResponseReader:
             self._shown = (self._shown + data)[-CONTEXT:]
         if not self._ending:
             window = self._last + data if self._last else data
-            # A mark may come in two pieces, but holds no line break.
+            # A mark may be split between two pieces, but holds no line break.
             self._last = b"" if data[-1] == LINE_END else window[-LONGEST_MARK:]
             for mark in self.decoder.closing:
                 if mark in window:
@@ -226,8 +226,8 @@ class ResponseReader:
             self._decode()
 
     def _decode(self) -> None:
-        """Decodes the buffered bytes. Until the answer is over only its end matters, so decoding is delayed and done in
-        large parts."""
+        """Decodes the buffered bytes. Until the end of the answer only its end mark matters, so decoding is delayed and
+        done in large parts."""
         came = b"".join(self._waiting)
         data = self._mask.mask_credentials(came, self._decoded_bytes)
         self._decoded_bytes = (self._decoded_bytes + came)[-CONTEXT:]
@@ -249,7 +249,7 @@ class ResponseReader:
         try:
             if self._problem is not None:
                 raise self._problem
-            # Another server than expected may have words of its own: then the body is decoded once more.
+            # A server other than the expected one may have stop words of its own: then the body is decoded again.
             if choice.profile.words == self._speaker.profile.words:
                 response: ChatResponse = self.decoder.close(end)
                 return response
@@ -269,8 +269,8 @@ class ResponseReader:
 class Retries:
     """When a request is repeated, and how often.
 
-    It is repeated if no answer came, or if an answer broke before any of it was visible. What follows a later break is
-    decided by the state machine.
+    It is repeated if no answer arrived, or if an answer broke before any of it was visible. The state machine decides
+    what follows a later break.
     """
 
     most: int = 3
@@ -286,7 +286,7 @@ class Retries:
         check_seconds(self, ("longest", "first"))
 
     def wait(self, answer: LiveResponse) -> float | None:
-        """Seconds until the request is repeated; None if it is not."""
+        """Returns the seconds until the request is repeated; None if it is not."""
         attempt = answer.ask.attempt
         if attempt >= self.most or not retryable(answer):
             return None
@@ -300,7 +300,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
     the answer's own date."""
     # The first of several counts, as in the quota that is reported.
     fields = {name.lower(): value.strip() for name, value in reversed(tuple(headers))}
-    # The finer one first, as the openai SDK reads them.
+    # The more precise one first, as the openai SDK reads them.
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(fields[name]) / unit
@@ -310,7 +310,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
             return seconds
     try:
         until = parsedate_to_datetime(fields["retry-after"]) - parsedate_to_datetime(fields["date"])
-    except (KeyError, ValueError, TypeError, OverflowError):  # the last of a year or an hour of twenty digits
+    except (KeyError, ValueError, TypeError, OverflowError):  # OverflowError: a year or an hour of twenty digits
         return None
     return max(0.0, until.total_seconds())
 
@@ -322,22 +322,22 @@ def retryable(answer: LiveResponse) -> bool:
         return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))  # the server may have stored it
     if answer.status >= 400:
         return answer.status in RETRYABLE_STATUS
-    # A redirect is not followed, so asking again would be redirected again.
+    # A redirect is not followed, so a second attempt would be redirected again.
     return answer.status < 300 and is_broken(answer) and showed_nothing(answer) and not is_stored(answer.ask.request)
 
 
 def is_broken(answer: LiveResponse) -> bool:
-    """Whether an answer began and did not reach its end, without the client giving it up."""
+    """Whether an answer began and did not reach its end, and the client did not abort it."""
     response = answer.response
     if response.transport_end is TransportEnd.ABORTED:
         return False
     if response.error is not None and response.error.type == UNREADABLE:
-        return answer.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, and no page of a gateway
+        return answer.body.lstrip()[:1] in (b"{", b"[", b"")  # JSON that was cut, not a page of a gateway
     if response.error is not None:
         return response.error.retryable
     blocked = response.stop_reason.normalized is Stop.SAFETY_BLOCKED  # a prompt that is blocked has no stop word
     if response.saw_stop_reason or response.saw_done or blocked or answer.judgement.cap_reached:
-        return False  # it came to its end, or its budget did
+        return False  # it reached its end or its budget
     return response.streaming or response.transport_end is not TransportEnd.EOF or not is_json(answer.body)
 
 
@@ -374,10 +374,11 @@ class Timeouts:
     poll: float = 2.0
     """The time between two requests for a response that is made in the background."""
     after_end: float = 0.25
-    """The time for which a stream is still read behind the last event of its format; whatever comes then is kept, and
-    the answer is whole. If the caller passed in a client without an event loop, the connection is closed at once."""
+    """The time for which a stream is still read after the last event of its format. What arrives then is kept, and the
+    answer is whole in any case. If the caller passed in a client without an event loop, the connection is closed at
+    once."""
     after_stop: float = 10.0
-    """The longest silence behind a stop word or an error that is not the last event of its format."""
+    """The longest silence after a stop word or an error that is not the last event of its format."""
 
     def __post_init__(self) -> None:
         check_seconds(self, ("connect", "silence", "whole", "poll", "after_end", "after_stop"))

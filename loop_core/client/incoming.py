@@ -1,5 +1,5 @@
-"""One answer while its bytes arrive, whatever ends it: the server, the time, or an exception. Pure: the clock and the
-exceptions of the HTTP library are given."""
+"""Reads one answer until the server, a time limit or an exception ends it. Pure: the caller passes the clock and the
+exceptions of the HTTP library."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class IncomingAnswer:
-    """One answer while it is read, with the time; `response` once it is over."""
+    """One answer while it is read, under time limits; `response` is None until it is over."""
 
     reader: ResponseReader
     timeouts: Timeouts
     clock: Callable[[], float]
     failures: Sequence[Failure]
-    """The exceptions that end the answer. The first row that fits counts."""
+    """The exceptions that end the answer. The first matching row counts."""
     start: float = field(init=False)
     body: Uncoding = field(default_factory=lambda: Uncoding(""))
     response: LiveResponse | None = None
     telling: bool = False
-    """Whether the observer is being told of a piece. An exception is its own then, and is passed on."""
+    """Whether the observer is being called. An exception is then the observer's and is passed on."""
 
     def __post_init__(self) -> None:
         self.start = self.clock()
@@ -52,7 +52,7 @@ class IncomingAnswer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last event of the format was read. How the connection ends behind it is of no importance."""
+        """Whether the last event of the format was read. How the connection ends after it does not matter."""
         return bool(self.reader.decoder.is_over)
 
     @property
@@ -62,7 +62,7 @@ class IncomingAnswer:
 
     @property
     def left(self) -> float:
-        """The seconds for which the answer is still read. Some servers keep the connection open behind the last event
+        """The seconds for which the answer is still read. Some servers keep the connection open after the last event
         (wire notes), and not every format has one."""
         left = self.timeouts.whole - self.ms / 1000
         if not self.may_be_over:
@@ -102,7 +102,7 @@ class IncomingAnswer:
         return self.response
 
     def answer(self) -> LiveResponse:
-        """The answer; if nothing else ended it before, its bytes have come to their end, or its time has."""
+        """The answer, which ends here because its bytes or its time ran out, unless something has ended it before."""
         if self.late:
             self.fail(WholeTimeoutError())
         return self.close(TransportEnd.EOF)
@@ -112,10 +112,10 @@ class IncomingAnswer:
         if self.is_over and not isinstance(why, CodingError):  # a wrong checksum is about the answer itself
             self.close(TransportEnd.EOF)
             return
-        host = urlsplit(self.reader.ask.url).netloc  # without the name and password that an address may hold
+        host = urlsplit(self.reader.ask.url).netloc  # without the user and password that a URL may hold
         found = self._failure(why)
         if self.late and found.may_have_arrived:
-            # A connection that `Cutter` has shut down breaks.
+            # `Cutter` shut the connection down.
             why = WholeTimeoutError() if self.ms > self.timeouts.whole * 1000 else AfterStopError()
             found = self._failure(why)
         problem = found.words.format(host=host, times=self.timeouts, silent=self.reader.silence_until(self.ms),
@@ -127,11 +127,11 @@ class IncomingAnswer:
 
 
 def _reason(why: BaseException) -> str:
-    """The system's own words about an error of a connection, which libraries wrap in words of theirs; else the error's.
-    """
+    """The operating system's message about a connection error, which libraries wrap in their own; otherwise the
+    error's."""
     found, words = why, str(why)
     while True:
-        if isinstance(found, OSError) and found.strerror:  # asyncio writes the address in place of the first
+        if isinstance(found, OSError) and found.strerror:  # asyncio's own message names the address
             words = "Connection refused" if isinstance(found, ConnectionRefusedError) else found.strerror
         several = getattr(found, "exceptions", ())  # of an `ExceptionGroup`: one for each address of a host
         inner = several[0] if several else found.__cause__ or found.__context__

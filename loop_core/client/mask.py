@@ -1,7 +1,6 @@
 """Masks secrets in received bytes with asterisks, before the bytes are decoded, recorded or shown. Pure.
 
-A server that repeats the key therefore cannot make it appear. A mask is as long as the secret, so byte offsets stay
-true.
+So a key that a server repeats never appears. A mask is as long as the secret, so byte offsets stay true.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from urllib.parse import quote, quote_plus
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 
 SHORTEST = 8
-"""The least number of characters of a secret that is masked in bodies. A shorter one may be an ordinary word, and is
+"""The least length in characters of a secret that is masked in bodies. A shorter one may be an ordinary word, and is
 hidden in headers and URLs only."""
 
 Redact = Callable[[bytes], bytes]
-"""A function that masks whatever else looks like a credential, byte for byte, so the length stays."""
+"""A function that masks everything else that looks like a credential and keeps the length."""
 
 
 class Mask:
@@ -29,13 +28,13 @@ class Mask:
     __slots__ = ("_held", "_in_texts", "_inside", "_redact", "_secrets")
 
     def __init__(self, secrets: Iterable[str], redact: Redact | None = None, *, halves: bool = False) -> None:
-        """Further credentials are found by `redact`. With `halves`, a half of a secret is masked in fed pieces too; in
-        a complete text it always is."""
+        """`redact` masks further credentials. With `halves`, half of a secret is masked in fed pieces too; in a
+        complete text it always is."""
         self._redact = redact
         long = [secret for secret in secrets if len(secret) >= SHORTEST]
         packed = [form for secret in long for form in _base64_forms(secret)]
-        # A continuation may go on in the middle of a key. Neither text then holds all of it, but one holds a half. In
-        # bytes a half stays: a frame whose checksum no longer fits is lost, and with it the text around the half.
+        # A continuation may begin in the middle of a key, and then one of the two texts holds at least half of it. In
+        # bytes a half stays, because a frame with a wrong checksum is lost together with the text around the half.
         self._in_texts = _forms((*long, *packed, *(half for secret in long if len(secret) >= 3 * SHORTEST
                                           for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
         self._secrets = self._in_texts if halves else _forms((*long, *packed))
@@ -64,10 +63,11 @@ class Mask:
         return data if self._redact is None else self._redact(before + data)[len(before) :]
 
     def flush(self) -> bytes:
-        """The bytes that were kept back; asterisks if they are most of a secret that the end of the stream cut."""
+        """Returns the bytes that were held back; asterisks if they are most of a secret that the end of the stream
+        cut."""
         held, self._held = self._held, b""
         most = any(len(held) * 2 > len(secret) and secret.startswith(held) for secret in self._secrets)
-        return b"*" * len(held) if most else held  # a few characters of a key are a coincidence
+        return b"*" * len(held) if most else held  # a few characters may match by chance
 
     def text(self, value: str) -> str:
         """A complete text with its secrets masked."""
@@ -114,7 +114,7 @@ class Mask:
 
 
 def _forms(secrets: Iterable[str]) -> list[bytes]:
-    """The spellings of secrets, longest first: if a short one inside a long one were masked first, the rest would stay
+    """The spellings of secrets, longest first: masking a short one inside a long one first would leave the rest
     visible."""
     spelled = {form for secret in secrets for form in _spellings(secret)}
     return [form.encode() for form in sorted(spelled, key=len, reverse=True)]
@@ -128,8 +128,8 @@ def _spellings(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(secret: str) -> Iterator[str]:
-    """What base64 makes of a secret anywhere in a text, such as a key behind a user's name: three spellings, by the
-    number of bytes before it. A character that also holds bits of the neighbouring bytes is left out."""
+    """Yields the base64 forms of a secret inside a text, such as a key after a user's name: three spellings, by the
+    number of bytes before it. Characters that also hold bits of neighbouring bytes are left out."""
     data = secret.encode()
     for before in range(3):
         for encoded in (b64encode, urlsafe_b64encode):

@@ -32,13 +32,14 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     Prefill.PARTIAL: ({"partial": True}, {}),  # Moonshot, DashScope
     Prefill.CONTINUE_FINAL_MESSAGE: ({}, {"continue_final_message": True, "add_generation_prompt": False}),  # vLLM
 }
-"""Way of a prefill -> the fields that mark the last message as one: fields of that message, and fields of the body."""
+"""Kind of prefill -> the fields that mark the last message as a prefill: fields of that message, and fields of the
+body."""
 
 SIGNED = frozenset({
     "gemini", "vertex", "github_copilot", "openrouter", "vercel_gateway", "litellm", "portkey", "generic",
 })
-"""The profiles of Gemini's servers, and of those behind which Gemini may be. Any other server gave no thought signature
-of a call, so the history of a conversation that moved there goes without them."""
+"""The profiles of Gemini's servers, and of servers that may route to Gemini. Other servers issue no thought signatures
+of calls, so a history that is sent to them has none."""
 
 
 def ability(profile: Profile, api: str) -> Ability:
@@ -48,22 +49,21 @@ def ability(profile: Profile, api: str) -> Ability:
 
 
 ON_TOP: frozenset[Method] = frozenset({Method.HINT, Method.ANCHOR, Method.AGAIN, Method.REPAIR})
-"""The methods whose requests continue from the last response. The others repeat the request that it answered, or finish
-it."""
+"""The methods that continue from the last response. The others repeat the request that it answered, or finish it."""
 
 
 def is_chained(request: Request) -> bool:
-    """Whether the server stores the history of such a request, so that the next request continues from its response."""
+    """Whether the server stores the history of the request, so that the next request continues from its response."""
     return wire(request.api).chained(request)
 
 
 def keeps_conversation(request: Request) -> bool:
-    """Whether the server keeps the conversation, with everything that was sent, under an id that the request names."""
+    """Whether the server keeps the whole conversation under an id that the request names."""
     return is_chained(request) and request.extra.get("conversation") is not None
 
 
 def request_for(turn: Turn, send: Send) -> Request:
-    """The request that a `Send` effect asks for: the history so far and the new messages. If the server stores the
+    """Returns the request for a `Send` effect: the history so far and the new messages. If the server stores the
     history, the request names the last response by its id and holds only new messages. Raises `CallerError` if a
     continuation token or the last response's id is needed, and there is no usable one."""
     last = turn.evaluation.response if turn.evaluation is not None else None
@@ -89,13 +89,13 @@ def _with_container(turn: Turn) -> Mapping[str, Any]:
     container, asked = turn.evaluation.response.native.get(word), extra.get(name)
     if container is None or not (asked is None or isinstance(asked, Mapping)):
         return extra
-    # An object has the skills too, and the id of a container only if the caller chose one.
+    # An object also holds skills; it has an id only if the caller chose a container.
     return {**extra, name: container if asked is None else {**asked, "id": asked.get("id") or container}}
 
 
 def _from_last(turn: Turn, send: Send, last: ChatResponse) -> dict[str, Any]:
-    """The changed fields of a request after the first of a chain; none if the request is sent again from where the turn
-    began. Raises `CallerError` if the request cannot continue from the last response."""
+    """The changed fields of a request after the first of a chain; none if the request starts from the beginning of the
+    turn. Raises `CallerError` if the request cannot continue from the last response."""
     on_top = send.method in ON_TOP
     results = send.place is RequestPlace.REQUEST and send.ordinal > 0
     conversation = keeps_conversation(turn.request)
@@ -107,7 +107,7 @@ def _from_last(turn: Turn, send: Send, last: ChatResponse) -> dict[str, Any]:
     if not conversation:
         if turn.request.extra.get("store") is False:
             if results:
-                return {}  # the calls go with their results, on top of what the turn began from
+                return {}  # the calls and their results are sent in the history of the turn
             raise CallerError("the request is of a chain whose responses are not stored (store: false), so nothing can "
                               "go on from the last one")
         if last.id is None:
@@ -126,7 +126,7 @@ def _leading_system(turn: Turn) -> tuple[Message, ...]:
 
 
 def _new_messages(turn: Turn, send: Send) -> tuple[Message, ...]:
-    """The messages that the server does not have yet: those that were added after its last answer."""
+    """The messages that the server does not have yet, added after its last answer."""
     if send.method in ON_TOP:
         return tuple(message for message in send.new_messages if message.role is not Role.ASSISTANT)
     history = (*turn.history, *send.new_messages)
@@ -181,7 +181,7 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
 
 
 def _checked(message: Message) -> Message:
-    """The message. Raises `CallerError` if its role or its parts are plain texts, as those of a mapping are."""
+    """The message. Raises `CallerError` if its role or a part is a plain string, as in a mapping."""
     if not isinstance(message.role, Role) or any(isinstance(part, str) for part in message.parts):
         raise CallerError("not a message: a Message has a Role and parts; as plain texts they are written "
                           "{'role': 'user', 'content': '…'}")
@@ -230,14 +230,14 @@ def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
 
 
 def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> LiveRequest:
-    """The HTTP request that an effect of a turn asks for, as it would be sent now. Raises `LoopError` if it cannot be
-    sent in this format."""
+    """The HTTP request for an effect of a turn, as it would be sent now. Raises `LoopError` if it cannot be sent in
+    this format."""
     request = request_for(turn, send)
     if send.method is Method.POLL:
         polled = turn.evaluation.response.id if turn.evaluation else None
         if not polled:
             raise CallerError("a response is to be fetched again, but it has no id")
-        request = replace(request, previous_id=polled, stream=False)  # a look at a response is one JSON body
+        request = replace(request, previous_id=polled, stream=False)  # polling returns one JSON body
     return live_request(server, request, send, number)
 
 
@@ -290,7 +290,7 @@ def _content(request: LiveRequest) -> bytes:
     """The bytes of the body. Raises `EncodeError` if the body holds a value that JSON cannot express."""
     try:
         content = dump(request.body).encode()
-        if b"NaN" in content or b"Infinity" in content:  # in a text, or a number that a provider would refuse
+        if b"NaN" in content or b"Infinity" in content:  # in a string, or as a number that a provider would refuse
             json.loads(content, parse_constant=_refused_constant)
     except (TypeError, ValueError, RecursionError) as why:
         reason = "it is nested too deeply or holds itself" if isinstance(why, RecursionError) else str(why)
@@ -303,7 +303,7 @@ def _refused_constant(word: str) -> None:
 
 
 def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
-    """The HTTP request that an effect of a turn asks for, for the caller's own transport.
+    """Returns the HTTP request for an effect of a turn, for the caller's own transport.
 
     Raises:
         LoopError: it cannot be sent in this format, or a key would leave as plain text.

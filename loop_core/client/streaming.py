@@ -1,7 +1,7 @@
-"""Finds the part of an arriving answer that can no longer change, and so may be shown.
+"""Finds the part of an arriving answer that cannot change any more, so that it may be shown.
 
-Pure. The text of a continuation is kept back until its seam is decided, because it may repeat or replace earlier text
-or be left out. An answer is also kept back while it may still become a word that asks for nothing to be shown.
+Pure. The text of a continuation is held back until its seam is decided, because it may repeat or replace earlier text,
+or be left out. So is an answer that may still become a word by which the model asks to show nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class MaskedText:
-    """Pieces of output, joined. A tail that may begin a secret, or that is half a character, is kept back until more
-    bytes show what it is."""
+    """Joins pieces of output. A tail that may begin a secret, or that is half a surrogate pair, is held back until more
+    arrives."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._mask = Mask(secrets, halves=True)
-        # A half at the very beginning stays: it may end a character of the answer before.
+        # Half a pair at the very beginning stays: the answer before may end with the other half.
         self._decode = getincrementaldecoder("utf-8")("surrogatepass").decode
         self._text, self._taken = "", 0
         self._half, self._begun = "", False
@@ -44,17 +44,18 @@ class MaskedText:
         return self._text
 
     def more(self, pieces: Sequence[object]) -> str:
-        """What the pieces add to the text since the last call, of this method or of `of`."""
+        """The text that the pieces add since the last call of `more` or `of`."""
         if self._taken == len(pieces):
             return ""
         came = "".join([self._half, *(piece for piece in pieces[self._taken :] if isinstance(piece, str))])
         self._taken = len(pieces)
         fresh, self._half = split_half(came)
-        # What stands before and behind the piece makes a half at its edges one in the middle, as it is in the answer.
+        # `mend` treats half a pair at the edge of a text differently, so the piece is put between other characters, as
+        # in the answer.
         before = "." if self._begun else ""
         fresh = mend(f"{before}{fresh}.")[len(before) : -1]
         self._begun = self._begun or bool(fresh)
-        # The mask works on bytes, and may keep a part of a character back: decoded piece by piece.
+        # The mask works on bytes and may hold back a part of a character, so decoding is incremental.
         return self._decode(self._mask.feed(fresh.encode("utf-8", "surrogatepass")))
 
 
@@ -70,28 +71,28 @@ class PendingSeam:
         self._size = 0
 
     def at(self, text: str) -> tuple[JoinedText, str]:
-        """The join of the answer with the segment so far, and what that adds to the text before it."""
+        """The answer joined with the segment so far, and the text that the segment adds."""
         if self._settled is not None:
             joined = JoinedText(self._settled.text + text[self._size :], self._settled.seams)
         else:
             joined = join((*self._before, self._coming._replace(text=text)), self._rule)
             if len(text) > self.threshold and self._is_wrapped(joined):
-                self.threshold = 2 * len(text)  # not checked for each piece: each check takes longer than the last
+                self.threshold = 2 * len(text)  # not checked for each piece, as the time of a check grows with the text
             elif len(text) > self.threshold:
-                self._settled, self._size = joined, len(text)  # no rule looks further than the text before it
+                self._settled, self._size = joined, len(text)  # no rule reads further
         seams = joined.seams
         return joined, joined.text[seams[-1].at :] if self._before and seams else joined.text
 
     def settled_text(self, text: str) -> str | None:
         """The text with which the answer is sure to begin, given the segment so far; None while it can change."""
-        # A seam may still change while the segment is no longer than what a rule compares it with.
+        # A seam may change as long as the segment is not longer than the text that a rule compares.
         if len(text) <= self.threshold:
             return None
         joined, _ = self.at(text)
         return joined.text if not self._before or self._settled is not None else None
 
     def _is_wrapped(self, text: JoinedText) -> bool:
-        """Whether the quotation stands inside a wrapper, whose closing mark may come at the segment's very end."""
+        """Whether the quotation is inside a wrapper whose closing mark may come at the very end of the segment."""
         anchor = self._coming.anchor
         return bool(anchor and text.seams) and text.seams[-1].cut != anchor
 
@@ -118,7 +119,7 @@ class ShownText(Observer):
         self._start_text()
         self._broken = False
         self.last_answer: LiveResponse | None = None
-        """The answer to the request that was begun last, once it is over or was given up."""
+        """The answer to the last request, once it is over or aborted."""
 
     def _start_text(self) -> None:
         self._text = MaskedText(self._secrets)
@@ -140,7 +141,7 @@ class ShownText(Observer):
         self._start_text()
 
     def on_end(self, answer: LiveResponse) -> None:
-        """An answer has ended, or was given up."""
+        """An answer has ended, or was aborted."""
         self.last_answer = answer
 
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
@@ -156,7 +157,7 @@ class ShownText(Observer):
         try:
             self._decoder.feed(data)
         except DecodeError:
-            self._broken = True  # the judge says so when the answer is over
+            self._broken = True  # reported by the judge when the answer is over
             return
         fresh = self._text.more(self._found.text)
         if self._flows:
@@ -164,14 +165,15 @@ class ShownText(Observer):
             return
         self._waits.append(fresh)
         self._size += len(fresh)
-        # Asked before the pieces are joined: each piece would cost as much as all before it.
+        # Checked before the pieces are joined, since joining at each piece would take quadratic time.
         if self._size > self._joining.threshold:
             self._waits = ["".join(self._waits)]
             text = self._joining.settled_text(self._waits[0])
             self._flows = text is not None and self._grow(text)
 
     def finish(self, turn: Turn, silent: str | None) -> None:
-        """Passes on the rest at the end of the turn; `silent` is the word by which the model asked to show nothing."""
+        """Shows the rest at the end of the turn, unless `silent`, the word by which the model asked to show nothing, is
+        given."""
         if silent is None:
             self._settle(turn.joined_answer().text)
 
@@ -180,13 +182,13 @@ class ShownText(Observer):
         return self._shown_parts[0]
 
     def _grow(self, text: str) -> bool:
-        """Shows what is new of this text, since the answer is sure to begin with it; False if it has to wait."""
+        """Shows the new part of this text, with which the answer is sure to begin; returns False if it has to wait."""
         shown_text, text = self._joined_parts(), split_half(text)[0]
         if not text.startswith(shown_text):
             return False  # settled when the answer is over
         start = text.strip()
         if not shown_text and (not start or any(word.startswith(start) for word in self._policy.silent_endings)):
-            return False  # a retry would begin so once more; a silent word asks that nothing be shown
+            return False  # a retry may begin so again, or the text may become a word that asks to show nothing
         self._give(text[len(shown_text) :])
         return True
 

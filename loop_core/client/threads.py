@@ -1,5 +1,5 @@
-"""Waits that can be given up: for a function in a thread of its own, for an answer with a time limit, and for the next
-piece of a stream."""
+"""Waits that can be cancelled: for a function in a thread, for an answer with a time limit, for the next piece of a
+stream."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from loop_core.errors import CallerError
 
 MOMENT = 0.002
-"""A time in seconds that is certainly over when a timer of it has run out, by any clock."""
+"""Seconds added to a timer, so that by any clock the time is over when the timer fires."""
 CATCH_UP = 0.05
-"""The time in seconds in which a loop that stood still reads what came meanwhile; a busy machine takes several ms."""
+"""Seconds in which a loop that was blocked reads what arrived meanwhile; a busy machine takes several ms."""
 
 
 def inside_a_loop() -> bool:
@@ -29,14 +29,14 @@ def inside_a_loop() -> bool:
 
 async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Runs a function in a thread of its own; returns what it returns, or raises what it raises. Not
-    `asyncio.to_thread`: the end of the loop, and of the program, waits for the threads of that function, so a hanging
-    tool would delay the task that has given it up."""
+    `asyncio.to_thread`: at their end the loop and the program wait for its threads, so a hanging tool would delay the
+    task that cancelled it."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = copy_context()
 
     def end(result: Any, why: BaseException | None) -> None:
-        if not ended.done():  # the waiting task has given it up
+        if not ended.done():  # not if the waiting task was cancelled
             ended.set_result((result, why))
 
     def run() -> None:
@@ -45,7 +45,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
             result = context.run(function, *arguments)
         except BaseException as why:  # noqa: BLE001  (raised again where it is waited for)
             raised = why
-        with suppress(RuntimeError):  # the loop is closed, so no task waits
+        with suppress(RuntimeError):  # the loop is closed: no task waits
             loop.call_soon_threadsafe(end, result, raised)
 
     Thread(target=run, name="loop_core", daemon=True).start()
@@ -75,8 +75,8 @@ async def _next_piece(pieces: AsyncGenerator[str, None]) -> str | None:
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any:
-    """The result of the work; None if `stop` is set first, which cancels the work. If it is set already, the work is
-    never begun: a tool would run, and a request would be paid for."""
+    """Returns the result of the work; None if `stop` is set first, which cancels the work. If it is set already, the
+    work is not begun: it could run a tool or a paid request."""
     if stop.is_set():
         work.close()
         return None
@@ -96,14 +96,14 @@ class WholeTimeoutError(Exception):
 
 
 class AfterStopError(Exception):
-    """The longest silence behind a stop word is over."""
+    """The longest silence after a stop word is over."""
 
 
 @asynccontextmanager
 async def at_most(seconds: float) -> AsyncIterator[Callable[[float], None]]:
-    """Ends the block that runs inside after this many seconds, or after as many as the yielded function is called
-    with. Raises `WholeTimeoutError` if the time is over. A `TimeoutError` of an observer, whose disk is slow, is no
-    such error, and a loop that stood still first reads what came meanwhile."""
+    """Ends the block after this many seconds, or after as many as the yielded function is called with. Raises
+    `WholeTimeoutError` if the time is over. A `TimeoutError` of an observer is passed on, and a loop that was blocked
+    first reads what arrived meanwhile."""
     limit, loop = asyncio.timeout(None), asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
 
@@ -127,9 +127,9 @@ async def at_most(seconds: float) -> AsyncIterator[Callable[[float], None]]:
 
 
 class Cutter:
-    """Ends the connection of a client without an event loop, which sends one request at a time. A thread that reads
-    cannot be interrupted, and httpx only limits the time between two pieces of a head. If another thread shuts the
-    connection down, the reading thread comes to its end."""
+    """Ends the connection of a client without an event loop, which sends one request at a time. A reading thread cannot
+    be interrupted, and httpx only limits the time between two pieces of a head. So another thread shuts the connection
+    down, which ends the read."""
 
     def __init__(self) -> None:
         self._stream: Any = None
@@ -144,8 +144,8 @@ class Cutter:
 
     @contextmanager
     def after(self, seconds: float) -> Iterator[Callable[[float], None]]:
-        """Ends the connection that is used inside the block after this many seconds, or after as many as the yielded
-        function is called with."""
+        """Ends the connection used in the block after this many seconds, or after as many as the yielded function is
+        called with."""
         self._over = False
         timers: list[Timer] = []
 
@@ -165,5 +165,5 @@ class Cutter:
     def _cut(self) -> None:
         self._over = True
         if self._stream is not None:
-            with suppress(OSError):  # it has ended by itself
+            with suppress(OSError):  # already ended
                 self._stream.get_extra_info("socket").shutdown(2)  # both directions

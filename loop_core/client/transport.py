@@ -1,8 +1,8 @@
 """Gets live answers over HTTP: the engine's only module with I/O and a clock, and the only one that imports httpx.
 
 `Live` and `AsyncLive` are sources for `run` and `arun`. Both send a request, pass the bytes of its answer to a
-`ResponseReader`, and report how the bytes ended. What is sent, what an answer means and when a request is repeated is
-decided in other modules. The two differ in `await`, and in what ends a wait that is too long.
+`ResponseReader`, and report how the bytes ended. Other modules decide what is sent, what an answer means and when a
+request is repeated. The two differ in `await`, and in what ends a wait that is too long.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ RequestRewrite = Callable[[LiveRequest], LiveRequest]
 
 def _client(line: Connection, kind: type[_Client], transport: type[Any], server: Server,
             client: _Client | None) -> _Client:
-    """The client that the caller passed in, else one of httpx for this server. Raises `CallerError` if the named proxy
-    or file of certificates cannot be used (httpx's message may hold a password, so it is replaced), or the client that
-    was passed in would send credentials of its own, which could neither be masked nor kept from plain http."""
+    """Returns the caller's client, or else an httpx client for this server. Raises `CallerError` if the proxy or the
+    file of certificates cannot be used (httpx's message may hold a password, so it is replaced), or if the caller's
+    client has credentials of its own, which could neither be masked nor kept from plain http."""
     if client is not None and (client.auth is not None or any(SECRET_NAME.search(name) for name in client.headers)):
         raise CallerError("the client holds credentials of its own (auth, headers): expected them with the Server")
     if client is not None:
@@ -63,14 +63,14 @@ def _options(line: Connection, transport: type[Any], base: str) -> dict[str, Any
     options: dict[str, Any] = {"verify": _certificates()}
     if line.proxy is not None:
         options["proxy"] = line.proxy
-    elif loopback(host := urlsplit(base).hostname or ""):  # what names the host goes before what the environment says
+    elif loopback(host := urlsplit(base).hostname or ""):  # a mount for the host overrides the environment's proxy
         options["mounts"] = {f"all://{f'[{host}]' if ':' in host else host}": transport(verify=_certificates())}
     return options
 
 
 @cache
 def _certificates() -> Any:
-    """The trusted certificates, read once: reading them takes longer than a small answer."""
+    """The trusted certificates, read once, as reading them takes longer than a small answer."""
     return httpx.create_ssl_context()
 
 
@@ -117,7 +117,7 @@ class _Source:
     @contextmanager
     def _incoming(self, request: LiveRequest) -> Iterator[IncomingAnswer]:
         """A context for reading the answer to a request: an error of httpx, or a cancellation, ends the answer."""
-        # Numbered here, where nothing waits in between: tasks that share a source never get the same number.
+        # Numbered without an `await` in between, so that tasks that share a source never get the same number.
         numbered = replace(request, number=self.request_count)
         self.request_count += 1
         reader = ResponseReader(numbered, self.server, self.observer, self._redact)
@@ -126,7 +126,7 @@ class _Source:
             yield incoming
         except Exception as why:
             if incoming.telling:
-                raise  # it is the observer's, and tells that nothing is recorded any more
+                raise  # the observer's own: recording has failed
             incoming.fail(why)
         except (KeyboardInterrupt, asyncio.CancelledError):
             incoming.close(TransportEnd.ABORTED, "cancelled")
@@ -135,7 +135,7 @@ class _Source:
     def _http(self, request: LiveRequest) -> dict[str, Any]:
         """The request for httpx, its key or its signature included."""
         leaves, timeouts = with_credentials(self.server, request), self.line.timeouts
-        # Set for each request, also for a client that was passed in: a redirect would take the key along.
+        # Set for each request, since a caller's client might follow a redirect and send the key to another host.
         return {"method": leaves.method, "url": leaves.url, "headers": leaves.headers, "follow_redirects": False,
                 "timeout": httpx.Timeout(timeouts.silence, connect=timeouts.connect), "content": leaves.content}
 
@@ -157,7 +157,7 @@ class _Source:
         return clean
 
     def _exchange_index(self, turn: Turn) -> int:
-        """The number of the exchange whose calls are run, which need not be the last; -1 if it was not sent here."""
+        """The number of the exchange whose calls are run, not always the last; -1 if it was not sent here."""
         index = turn.evaluation.number if turn.evaluation is not None else None
         return index if index is not None and index < self.request_count else -1
 
@@ -187,16 +187,16 @@ FAILURES: Sequence[Failure] = (
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     Failure(AfterStopError, TransportEnd.TIMEOUT,
             "{host} sent nothing of the answer for {times.after_stop:g} s behind its stop word or error"),
-    Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # of a redirect
-    Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # one that was passed in
+    Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # from a redirect
+    Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # the caller's client
 )
-"""The exceptions that end an answer, the particular before the general."""
+"""The exceptions that end an answer, specific ones before general ones."""
 
 
 class Live(_Source):
     """Sends requests to a server and waits for the answers, for one run at a time. Close it, or use it as a context.
 
-    An interrupt from the keyboard is passed on after the observer was informed, which closes the recording.
+    A keyboard interrupt is passed on after the observer was called, which closes the recording.
     """
 
     def __init__(
@@ -240,12 +240,12 @@ class Live(_Source):
                 request, seconds = again
                 time.sleep(seconds)
         except KeyboardInterrupt:
-            # Nothing has left since: the answer before it was read.
+            # Nothing was sent since; the previous answer was read.
             self.observer.on_interrupt(self.request_count - 1, answered=self.request_count == before)
             raise
 
     def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
-        if self._own:  # a client that was handed in may use several connections at a time
+        if self._own:  # a caller's client may use several connections at a time
             http["extensions"] = {"trace": self._cutter.trace}
         with (self._incoming(request) as incoming, self._cutter.after(self.line.timeouts.whole) as within,
               self._client.stream(**http) as response):
@@ -297,7 +297,7 @@ class AsyncLive(_Source):
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
-        """Cancels every turn: answers under way are given up, and the machine receives `Cancel`."""
+        """Cancels every turn: pending answers are aborted, and the machine receives `Cancel`."""
         self._cancelled.set()
 
     async def respond(self, send: Send, turn: Turn, request: LiveRequest | None = None) -> Event:
@@ -313,7 +313,7 @@ class AsyncLive(_Source):
 
     async def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The results of the toolbox, which runs in a thread; `Cancel` after `cancel`, which does not wait for it.
-        Whatever ends the wait, no further call of the batch is begun."""
+        After the wait no further call of the batch is begun."""
         ends: list[bool] = []  # filled by the event loop, read by the tools' thread
         toolbox = until(self.toolbox, lambda: bool(ends))
         try:
@@ -336,7 +336,7 @@ class AsyncLive(_Source):
         answer: LiveResponse | None = None
         while True:
             try:
-                # Who signs may have to fetch new credentials first, and waits for them.
+                # A signer may wait for new credentials.
                 http = await run_in_thread(self._http, request) if self.server.sign else self._http(request)
             except LoopError as why:
                 return self._unsent(why, turn) if answer is None else answer.event
@@ -349,7 +349,7 @@ class AsyncLive(_Source):
 
     async def _exchange(self, request: LiveRequest, http: dict[str, Any]) -> LiveResponse:
         with self._incoming(request) as incoming:
-            # A head that never ends brings no piece after which anybody would look at the time.
+            # While a head never ends, no piece arrives after which the time is checked.
             async with at_most(self.line.timeouts.whole) as within, self._client.stream(**http) as response:
                 incoming.begin(response.status_code, response.headers.multi_items())
                 async for data in response.aiter_raw():
@@ -357,7 +357,7 @@ class AsyncLive(_Source):
                         break
                     if incoming.may_be_over:
                         within(incoming.left + MOMENT)
-        return incoming.close(TransportEnd.EOF)  # `at_most` has ended what came too late
+        return incoming.close(TransportEnd.EOF)  # `at_most` ended a late answer before
 
     async def aclose(self) -> None:
         """Closes the connections, unless the caller passed the HTTP client."""

@@ -20,11 +20,11 @@ from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
 _VERBATIM_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples", "required"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
-"""Keywords whose whole numbers are spelled as strings in the JSON of protocol buffers (Gemini's Schema)."""
+"""Keywords with integers that the JSON of protocol buffers spells as strings (Gemini's Schema)."""
 
 
 class Violation(NamedTuple):
-    """A violation of a schema: the place of the value, the keyword (empty if none was tried), and a line for people."""
+    """A schema violation: the value's path, the keyword (empty if nothing was checked), and a line for people."""
 
     place: tuple[str | int, ...]
     keyword: str
@@ -32,7 +32,7 @@ class Violation(NamedTuple):
 
 
 def violations(tool: Tool | None, value: Mapping[str, Any]) -> tuple[Violation, ...]:
-    """What is wrong with `value` under the tool's schema; empty if it is valid, or if no usable schema is known."""
+    """Returns how `value` violates the tool's schema; empty if it is valid, or if no usable schema is known."""
     if tool is None or (found := _validator(tool)) is None:
         return ()
     validator, root, text, several = found
@@ -48,12 +48,12 @@ def violations(tool: Tool | None, value: Mapping[str, Any]) -> tuple[Violation, 
         return tuple(Violation(tuple(error.instance_path), error.kind.name,
                                f"{'/'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}")
                      for error in validator.iter_errors(value))
-    except ValueError:  # the validator takes fewer levels than the parser
+    except ValueError:  # the validator permits fewer levels than the parser
         return (Violation((), "", schema_cost.TOO_DEEP),)
 
 
 def schema_problems(tool: Tool | None, value: Mapping[str, Any]) -> tuple[str, ...]:
-    """The lines of the violations; `is_usable` tells whether there is a schema to violate."""
+    """Returns the lines of the violations; `is_usable` tells whether there is a schema."""
     return tuple(violation.line for violation in violations(tool, value))
 
 
@@ -66,7 +66,7 @@ COMPOSING_KEYWORDS = frozenset({
     "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas",
     "patternProperties",
 })
-"""Keywords that may bring properties which `properties` does not list."""
+"""Keywords that may add properties which `properties` does not list."""
 PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
 """The members of a declaration in which the formats describe the parameters of a function."""
 
@@ -85,7 +85,7 @@ def takes_no_arguments(tool: Tool | None) -> bool:
 
 
 def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
-    """The required members that complete arguments lack, as a phrase; empty if none is missing."""
+    """Returns what complete arguments lack, as a predicate: `are empty` or `lack NAME, …`; empty if nothing."""
     if value is None:
         return ""
     if not value:
@@ -138,14 +138,14 @@ class _Validator(NamedTuple):
     patterned: str
     """The text of the schema if it has patterns, which may take long to match; else empty."""
     several: bool
-    """Whether it has several references, by which checking a value may take long."""
+    """Whether it has several references, so that a check may take long."""
 
 
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
-"""Identity of a schema -> the schema, its dialect and its validator. Storing the schema keeps the identity from being
-used again."""
+"""Identity of a schema -> the schema, its dialect and its validator. Because the schema is stored, no other object can
+get its identity."""
 _MOST_BACKTRACKING = 1_000
-"""The number of steps back after which a pattern is given up, where no character of it was counted."""
+"""The number of backtracking steps after which a pattern is given up, if no characters to match were counted."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
@@ -179,14 +179,14 @@ def _compile_schema(text: str) -> _Validator | None:
         validator = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
-    # A single reference applies nothing twice, so that most schemas need no count.
+    # A single reference applies nothing twice, so most schemas need no count.
     several = sum(text.count(f'"{name}"') for name in schema_cost.REFERENCES) > 1
     return _Validator(validator, root, text if '"pattern' in text else "", several)
 
 
 @lru_cache(maxsize=512)
 def _compile_bounded(text: str, row: int) -> Any:
-    """The validator of a schema under a row of `PATTERN_BOUNDS`; None if its patterns are beyond it."""
+    """The validator of a schema under a row of `PATTERN_BOUNDS`; None if a pattern exceeds the row."""
     import jsonschema_rs
 
     _, size, steps = schema_cost.PATTERN_BOUNDS[row]
@@ -194,7 +194,7 @@ def _compile_bounded(text: str, row: int) -> Any:
                else jsonschema_rs.RegexOptions(size_limit=size))
     try:
         return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse, pattern_options=options)
-    except ValueError:  # the schema itself can be compiled
+    except ValueError:  # a pattern exceeds the bound; the rest was compiled before
         return None
 
 
@@ -248,15 +248,15 @@ def parse(raw: str | None) -> Arguments:
         return Arguments(ArgumentShape.EMPTY, problem="the arguments are empty")
     try:
         value = _STRICT.decode(raw)
-        raw.encode()  # a lone surrogate as it is
-        # Escapes may spell half of a pair too; `raw` shows only that there is one, the value whether it is alone.
+        raw.encode()  # raises for a literal lone surrogate
+        # An escape may spell half of a pair too: `raw` shows that there is one, the value whether it is alone.
         if "\\u" in raw and _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as why:
         shape = ArgumentShape.CUT if _is_beginning(raw, why) else ArgumentShape.INVALID
         if why.msg.startswith("Unterminated string"):
             return Arguments(shape, None, len(raw), f"the string that begins at character {why.pos} is not closed")
-        problem = (why.msg[:1].lower() + why.msg[1:]).removesuffix(" at")  # the place is told in our words
+        problem = (why.msg[:1].lower() + why.msg[1:]).removesuffix(" at")  # the position is reported separately
         return Arguments(shape, stopped_at=why.pos, problem=problem)
     except UnicodeEncodeError:
         return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, not a character")
@@ -281,20 +281,21 @@ WRAPPINGS: Mapping[str, str] = {
     "arguments": "EricLBuehler/mistral.rs@9e92262 mistralrs-server-core/src/anthropic.rs",
     "raw_arguments": "lmdeploy 0.18.0 serve/anthropic/adapter.py",
 }
-"""The only member of an object with arguments that a translator could not parse -> the translators that write it."""
+"""Name -> the translators that put arguments which they could not parse under this name alone, as a string."""
 ONLY_WRAPPINGS = frozenset({"raw_arguments"})
-"""The names in `WRAPPINGS` that no tool has as a parameter, unless its schema lists it."""
+"""The names in `WRAPPINGS` that are no parameter of a tool unless its schema lists them."""
 _BRACE = re.compile(r'\s*\{\s*"')
 
 
 def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
-    """Parses as `parse_call` does, but an object that a translator wrapped around unparsable arguments counts as cut or
-    invalid, as they are.
+    """Parses like `parse_call`, except that a translator's wrapper (`WRAPPINGS`) around unparsable arguments counts as
+    cut or invalid, as its content is.
 
-    Cut arguments show that by themselves. Invalid ones count if the tool has no parameter of that name. If the
-    parameters of the tool are not known, they count only if they begin like an object, or if the name is in
-    `ONLY_WRAPPINGS`. Arguments that came as a text are mostly the model's own: there the name has to be in
-    `ONLY_WRAPPINGS`, or the tool must be known to have no such parameter and the text must begin like an object.
+    In arguments sent as an object, cut content that begins like an object is always a wrapper. Invalid content is one
+    if the tool has no parameter of that name; if its parameters are unknown, only if the content begins like an object
+    or the name is in `ONLY_WRAPPINGS`. Arguments sent as a string are mostly the model's own. They are a wrapper only
+    if the tool is not known to have such a parameter and the name is in `ONLY_WRAPPINGS`, or if the tool is known to
+    have no such parameter and the content begins like an object.
     """
     reading = parse_call(call)
     if not reading.value or len(reading.value) != 1:
@@ -345,7 +346,7 @@ def name_of(call: ToolCall) -> str:
 
 
 def parse_leniently(raw: str | None) -> Any:
-    """What a lenient parser would read from cut arguments, for display only; None if nothing can be read."""
+    """Returns what a lenient parser reads from cut arguments, for display only; None if it can read nothing."""
     if not raw or not raw.strip():
         return {}
     try:
@@ -356,7 +357,7 @@ def parse_leniently(raw: str | None) -> Any:
 
 _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_JSON_BLANKS = " \t\r\n"  # `strip` alone also takes those of Unicode, with which no JSON goes on
+_JSON_BLANKS = " \t\r\n"  # `strip()` would also remove Unicode white space, which JSON does not permit
 _LITERAL_TAIL = r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-|\.|[eE][+-]?)\Z"  # compiled when a call is cut there
 _ESCAPE_TAIL = r"\\?u?[0-9a-fA-F]{0,4}\Z"
 
@@ -394,6 +395,6 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-# The standard library's parser, not the fast one: it can refuse a key that occurs twice and `NaN`, which other parsers
-# read in different ways, so that the agent would run another call than the one that was checked.
+# The standard library's parser can refuse a repeated key and `NaN`. Other parsers read these in different ways, so the
+# agent could run another call than the one that was checked.
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)

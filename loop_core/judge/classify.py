@@ -1,4 +1,4 @@
-"""Finds why a response really stopped: `judge` turns the mapped stop reason into the effective one, by ordered rules.
+"""Decides why a response really stopped: `judge` turns the mapped stop reason into the effective one, by ordered rules.
 
 Each rule may only make the reason stricter, and leaves evidence; the one exception, a complete call under `stop`, needs
 the gate's full conditions. This module depends on no wire format: the word of a provider behind a router arrives
@@ -60,10 +60,10 @@ class Judgement(NamedTuple):
     mapped: StopReason
     stop: StopReason
     cap_reached: bool = False
-    """Whether the answer ended without a reason after it used the whole output cap: most likely a cut (as MiMo)."""
+    """Whether the answer ended without a reason after it used the whole output cap: most likely a cut (MiMo)."""
     promoted: bool = False
     ending: Ending | None = None
-    """The reason why the answer only looks finished; None if it does not. The stop reason keeps its word."""
+    """Why the answer looks finished and is not; None otherwise. The stop reason stays."""
     ending_sure: bool = True
     """Whether the ending is certain. False if a stop string of the request may have been hit."""
     findings: tuple[Finding, ...] = ()
@@ -106,9 +106,9 @@ FAILING = frozenset({
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED, Stop.INTERRUPTED, Stop.PAUSED,
 })
-"""The reasons that a native word needs to replace the mapped one; an end, a call or an unknown word replaces none."""
+"""The native reasons that replace a mapped one. An end, a call or an unknown word replaces none."""
 OVER_A_CUT = FAILING - {Stop.MAX_TOKENS, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED}
-"""The reasons with which a native word replaces a cut: LiteLLM writes `length` for a pause too (1.110.2)."""
+"""The native reasons that replace a cut too, because LiteLLM writes `length` for a pause too (1.110.2)."""
 
 
 def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -129,7 +129,7 @@ NO_WORD = "no_stop_reason"
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The native word that a router passed on says that the answer was cut, filtered, failed or unfinished."""
+    """The native word that a router passed on means that the answer was cut, filtered, failed or unfinished."""
     native, cut = case.native, stop.normalized is Stop.MAX_TOKENS
     if native is None or not (native.normalized in OVER_A_CUT if cut else stop.normalized in WORDLESS):
         return None
@@ -137,7 +137,7 @@ def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
     claim = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
-    # A pause of the format behind the router cannot be resumed in this one.
+    # A pause in the format behind the router cannot be resumed in this format.
     word, detail = (Stop.INTERRUPTED, None) if native.normalized is Stop.PAUSED else (native.normalized, native.detail)
     return Correction(word, detail, at, f"{claim}, the provider behind it {native.raw!r}", Severity.ERROR)
 
@@ -156,13 +156,12 @@ def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:
 MISPLACED_EVENTS = (
     ".repeated_index", ".delta_without_start", ".orphan_delta", ".event_missing", ".event_repeated", ".name_differs",
 )
-"""The ends of the rules of findings that say that an event of a part of an answer came twice or is missing, or does not
-belong to the part."""
+"""Suffixes of the rules of findings about an event that came twice, is missing, or does not belong to its part."""
 
 
 def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """An event of a part of the answer came twice or not at all, or belongs to another part, as through a faulty proxy,
-    and a call is not whole: no limit cut it."""
+    """A call is not whole, and an event came twice, is missing or belongs to another part, as through a faulty proxy.
+    No limit cut the call."""
     if stop.normalized not in FINISHED:
         return None
     finding = next((found for found in case.response.findings if found.rule.endswith(MISPLACED_EVENTS)), None)
@@ -188,7 +187,8 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A call never closed, though the response says it ended; or a stop string ended it and the format hides cuts."""
+    """A call was never closed, though the response says that it ended; or a stop string ended it in a form that hides
+    cuts."""
     if stop.normalized not in FINISHED:
         return None
     calls, stopped = case.every_call, endings.hit_stop_string(case.response)
@@ -202,7 +202,7 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 LOST_FRAME_RULES = endings.UNREAD_RULES | endings.REPEATED_MEMBER_RULES
-"""The rules of findings that say that a frame or body was not read, or only in part: of two values one is lost."""
+"""The rules of findings about a frame or body that was not read, or only in part: of two values one is lost."""
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -244,8 +244,9 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The response used all allowed tokens, which is a sign of a cut. It counts as a cut with a second sign: the text
-    stops in the middle, the last call lacks required members, or the server is known to send this when cut."""
+    """The response used all allowed tokens, which is a sign of a cut. It counts as a cut only with a second sign: the
+    text stops in the middle, the server is known to send this word over a cut, the answer has calls and the server
+    counts reasoning under the cap, or the last call lacks required members."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -268,14 +269,14 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         note = f"{usage_text}, and this server says {stop.raw!r} for a cut answer too"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if endings.has_calls(case.response) and speaker is not None and speaker.reasoning_under_cap:
-        # Nothing of a call shows that its batch was cut, or that an empty object stands for a lost one (vLLM #46303).
+        # A call does not show whether its batch was cut, or whether `{}` stands for lost arguments (vLLM #46303).
         note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
     for call, reading in case.calls[-1:]:
         lacks = arguments.shortcoming(case.tool(call.name), reading.value)
-        if lacks:  # what a server makes of a call that it could not parse (vLLM PR#46303)
+        if lacks:  # a server sends this for a call that it could not parse (vLLM PR#46303)
             of_call = f"the arguments of {arguments.name_of(call)} {lacks}"
             note = f"{usage_text}, and {of_call}, though the reason is {stop.raw!r}"
             return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
@@ -299,7 +300,7 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 
 def mended_call(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The word asks for no tools, and the server sends a cut call as a whole object, so that no byte shows the cut."""
+    """The word asks for no tools, and the server sends a cut call as a whole object, so no byte shows the cut."""
     speaker = case.speaker
     if stop.normalized is not Stop.END_TURN or speaker is None or case.response.api not in speaker.mends_calls:
         return None
@@ -333,7 +334,7 @@ def judge(
     speaker: Speaker | None = None,
     native: StopReason | None = None,
 ) -> Judgement:
-    """Judges a response: its effective stop reason, with the evidence of every correction."""
+    """Returns the effective stop reason of a response, with the evidence of every correction."""
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached = False

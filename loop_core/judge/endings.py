@@ -1,8 +1,8 @@
 """Detects answers that look finished and are not: nothing visible, only reasoning, a call left in the text, no call at
 all, or a text that stops in the middle.
 
-It is a table of rows that are tried in order over a response whose effective reason says that it ended normally. It
-depends on no wire format: a decoder reports what it could not read as findings, and keeps unknown blocks as opaque
+The rows of a table are tried in order on a response whose effective reason says that it ended normally. This module
+depends on no wire format: a decoder reports as findings what it could not read, and keeps unknown blocks as opaque
 parts.
 """
 
@@ -51,23 +51,24 @@ class Ending(StrEnum):
 
 
 SILENT = frozenset({Ending.EMPTY_ANSWER, Ending.REASONING_ONLY})
-"""The endings that an agent may have asked for, by a prompt that orders an answer without content."""
+"""The endings that a prompt may have asked for, by ordering an answer without content."""
 
 INVISIBLE = frozenset({
     "message.annotations", "mcp_list_tools", "additional_tools", "fallback", "cachePoint", "citationsContent",
 })
 """The types of opaque parts that show nothing by themselves. All others, also unknown ones, count as visible."""
 _FIELDS = ".fields"
-"""The end of the type of a part that only extends the part before it."""
+"""Suffix of the type of a part that only extends the part before it."""
 TEXTS = frozenset({"text", "output_text", "content.text"})
-"""The types of opaque parts that hold a text of a form that is not read. One that is null or absent shows nothing."""
+"""The types of opaque parts that hold text in a form that is not read. If that text is null or absent, the part shows
+nothing."""
 OUTPUTS = ("result", "results", "outputs", "output")
 """The members of a provider-run call's JSON that hold its output."""
 
 REPEATED_MEMBER_RULES = frozenset({"frame.repeated_member", "body.repeated_member"})
-"""The rules of findings that say that an object names a member twice, with two values."""
+"""The rules of findings about an object that names a member twice, with two values."""
 UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape"})
-"""The rules of findings that say that something was sent which was not read. It may have been the answer."""
+"""The rules of findings about something that was sent and not read. It may have been the answer."""
 
 
 class EndingCase(NamedTuple):
@@ -84,7 +85,7 @@ class EndingCase(NamedTuple):
 
 
 class EndingSign(NamedTuple):
-    """The sign of an ending, in words, and its place: a place of the body, or characters of a fact."""
+    """The sign of an ending, in words, and its place: bytes of the body, or characters of a fact."""
 
     text: str
     at: At | None = None
@@ -107,7 +108,7 @@ def _markup_call(case: EndingCase) -> EndingSign | None:
 
 
 def _word(stop: StopReason) -> str:
-    """The provider's word; if the recording holds only the recorder's word, its mapped meaning."""
+    """The provider's word, or the mapped reason if the recording holds only the recorder's word."""
     return stop.raw or str(stop.normalized)
 
 
@@ -147,7 +148,7 @@ ENDINGS: tuple[EndingRow, ...] = (
     EndingRow(Ending.REASONING_ONLY, _reasoning),
     EndingRow(Ending.EMPTY_ANSWER, _empty),
 )
-"""The rows in the order in which they are tried. The first whose function finds a sign names the ending."""
+"""The rows in the order in which they are tried. The first that finds a sign names the ending."""
 
 
 class EndingMatch(NamedTuple):
@@ -282,7 +283,7 @@ def stop_strings(request: Request | None) -> tuple[str, ...]:
 
 
 def hit_stop_string(response: ChatResponse) -> bool:
-    """Whether the response says that a stop string ended it; an empty answer is then what was asked for."""
+    """Whether the response says that a stop string ended it; then an empty answer is intended."""
     raw = (response.stop_reason.raw or "").casefold()
     native = (response.native.get("native_finish_reason") or "").casefold()
     detail = response.stop_reason.detail
@@ -321,8 +322,8 @@ def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
 
 
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
-    """The sign that a text which used all allowed tokens stops in the middle; None if there is none. A stop string ends
-    a text anywhere, so if one may have been hit, no sign is searched."""
+    """The sign that a text which used all allowed tokens stops in the middle; None if there is none. A stop string may
+    end a text anywhere, so if one may have been hit, the result is None."""
     if spent_cap(response, request) is None or has_reasoning(response) or has_calls(response):
         return None
     if hit_stop_string(response) or stop_string_unknown(response, request):
@@ -338,16 +339,16 @@ UNFINISHED_TEXT = "ending.unfinished_text"
 
 
 def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Finding | None:
-    """The finding that an answer whose word says that it ended stops in the middle of its text; None if no sign shows
-    it, if no word was recorded, or if anything else may have ended the text there: a stop string, a call, a part behind
-    the text, or a text that the request holds for what comes next (`suffix`)."""
+    """Returns the finding that the text of an answer stops in the middle although its word says that it ended. None
+    without a sign, without a recorded word, or if something else may have ended the text: a stop string, a call, a part
+    behind the text, or the text that the request wants to follow (`suffix`)."""
     if stop.normalized is not Stop.END_TURN or not _has_word(response.stop_reason) or has_calls(response):
         return None
-    # Without the request, a word that also stands for a stop string does not say what ended the text.
+    # If the request is unknown, a word that also stands for a stop string does not tell what ended the text.
     unseen = request is None and not format_entry(response.api).names_stop_strings
     if unseen or hit_stop_string(response) or stop_string_unknown(response, request):
         return None
-    if request is not None and request.extra.get("suffix"):  # the middle of a text, made to end where the suffix begins
+    if request is not None and request.extra.get("suffix"):  # the answer is meant to end where the suffix begins
         return None
     parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
     sign = stops_short(response.text or "") if type(next(parts, None)) is TextPart else None
@@ -357,11 +358,11 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
 
 
 WORD_RULES = (".stop_reasons", ".finish_reasons", ".finish_details", ".extra")
-"""The ends of the names of the rules that map a word, the provider's or a recorder's, for the end of an answer."""
+"""Suffixes of the rules that map a stop word of the provider or of a recorder."""
 
 
 def _has_word(stop: StopReason) -> bool:
-    """Whether the provider or a recorder wrote a word for the end, which else was inferred."""
+    """Whether the provider or a recorder wrote a stop word. If not, the reason was inferred."""
     return bool(stop.raw) or any(evidence.rule.endswith(WORD_RULES) for evidence in stop.evidence)
 
 

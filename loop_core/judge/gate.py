@@ -44,8 +44,8 @@ class Verdict(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
-        """The parsed object, or the text of a free-form call; None unless ready. They are parsed on access, because a
-        recording has thousands of calls that are never run."""
+        """The parsed object, or the text of a free-form call; None unless ready. Parsed on access, because a recording
+        has thousands of calls that are never run."""
         if self.admission is not Admission.READY:
             return None
         if self.call.kind is CallKind.CUSTOM:
@@ -79,10 +79,10 @@ def admit(
     if call.other_arguments is not None:
         return Verdict(call, Admission.HELD, "gate.contradiction",
                        "the provider sent two different texts of its arguments, and nothing shows which is meant")
-    # Zoo Code's analysis: a cut without a word.
+    # A cut without a stop word (Zoo Code's analysis).
     reason = Stop.MAX_TOKENS if judgement.cap_reached else judgement.stop.normalized
     reading = arguments.parse_input(call, tool)
-    # Before the reason: where the call itself is cut, the verdict says where, which helps more than the word.
+    # Checked before the reason, because the place of a cut helps more than the stop word.
     shape_problem = _incomplete(call, reading, tool, judgement.stop)
     if shape_problem is not None:
         why = f"{shape_problem}; {REMEDY}" if reason is Stop.MAX_TOKENS else shape_problem
@@ -103,23 +103,24 @@ def admit(
 
 SCHEMA = "gate.schema"
 """The rule under which a call is rejected by the schema of its tool."""
-# Why nearly every call is ready: two texts, not one for each call of a recording.
+# The reasons of nearly all verdicts: two strings that all calls share.
 CHECKED, _UNCHECKED = (f"closed and complete; {why}" for why in ("its schema accepts it", "no usable schema is known"))
 
 
 def _refusal(
     call: ToolCall, declared: Collection[str], choice: str | None, tool: Tool | None
 ) -> tuple[str, str] | None:
-    """Why nobody may run a complete call: it names no tool, or one that was not declared, or the request forbade it."""
+    """Returns the rule and the reason by which a complete call may not run; None if it may. It has no name, an
+    undeclared tool, or the request forbids it."""
     if not call.name:
         return NAMELESS, "the call has no name"
     if choice == "none":
         return "gate.forbidden", "the request forbids tool calls (tool_choice none)"
     if call.kind is CallKind.CUSTOM and call.form is ArgsForm.OBJECT:
-        return None  # a tool of the provider's own that the client runs: its calls have a name of ours
+        return None  # a provider's tool that the client runs; the engine names its calls
     if declared and call.name not in declared:
         return "gate.unknown_tool", f"no tool {call.name!r} is declared; there are {', '.join(sorted(declared))}"
-    # Only a tool that the client runs: the choice may name one of the provider's, by its kind or its server.
+    # Only for tools that the client runs: the choice may name a provider's tool by its kind or server.
     only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
     if only and only in declared and call.name != only:
         return "gate.forbidden", f"the request allows only calls of {only!r} (tool_choice)"
@@ -129,9 +130,10 @@ def _refusal(
 
 
 LOADING_TOOLS = frozenset({"tool_search"})
-"""The tools by which a model finds further tools, whose declarations come later (Responses)."""
+"""The tools with which a model finds further tools, which are declared later (Responses)."""
 NAMELESS = "gate.nameless"
-"""The rule under which a call without a name is rejected. A history has no place for it, so a message reports it."""
+"""The rule under which a call without a name is rejected. A history cannot hold such a call, so a message reports
+it."""
 
 
 def declared_names(tools: Sequence[Tool]) -> frozenset[str]:
@@ -168,7 +170,7 @@ def admit_response(response: ChatResponse, judgement: Judgement, request: Reques
 
 
 def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: StopReason) -> str | None:
-    # Where no word came, formats that close a call by the word cannot tell: then the reason holds it.
+    # Without a stop word, formats that close calls by it leave them open: then the reason holds the call.
     untold = stop.normalized is Stop.UNKNOWN and reading.shape is ArgumentShape.COMPLETE
     if not call.closed and not untold:
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
@@ -200,11 +202,11 @@ def _describe_parsing(reading: Arguments) -> str:
 
 # -- Telling held calls apart: how they are named to the model, and which of them came again -------------------------
 # A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they differ.
-# Only arguments that had arrived whole count: what follows the last comma of cut ones may have been longer.
+# Only arguments that had arrived whole count: the member behind the last comma of cut ones may be incomplete.
 
 
 LONGEST_MARK = 200
-"""The largest number of characters of an argument that tells a call from others. A longer text is no name, and may be
+"""The largest length in characters of an argument that distinguishes a call. A longer text is no name, and may be
 worded differently when the call is sent again."""
 SHOWN_CHARS = 80
 """The number of characters of an argument in the name of a held call, which the model reads."""
@@ -225,7 +227,7 @@ def held_calls(verdicts: Sequence[Verdict]) -> tuple[ToolCall, ...]:
 
 def held_names(verdicts: Sequence[Verdict], siblings: Sequence[Verdict] = ()) -> tuple[str, ...]:
     """The name of each held call for the model: its tool, and the arguments that distinguish it from the other calls.
-    `siblings` are calls of the same batch that have arrived complete since."""
+    `siblings` are calls of the same batch that were received again since."""
     calls = held_calls(verdicts)
     marks = _marks(calls, held_calls(siblings))
     return tuple(dict.fromkeys(_name(call, own) for call, own in zip(calls, marks, strict=True)))
@@ -236,7 +238,7 @@ def missing_calls(
 ) -> tuple[Verdict, ...]:
     """The held calls that were not sent again. Calls without a name are left out, because they cannot be matched."""
     calls = held_calls(verdicts)
-    # The most precisely named first: a call without marks fits any call of its tool, and would take another's.
+    # The most precisely named first: a call without marks matches any call of its tool, and could take another's.
     marked = sorted(zip(calls, _marks(calls, held_calls(siblings)), strict=True), key=lambda each: -len(each[1]))
     answers = [(other.name, arguments.parse(other.arguments).value or {}) for other in received]
     alike: dict[tuple[str, ...], dict[tuple[str, ...], Iterator[int]]] = {}
@@ -267,7 +269,7 @@ def _marks(calls: Sequence[ToolCall], siblings: Sequence[ToolCall]) -> list[Dist
 def _places_by_values(
     answers: Sequence[tuple[str, Mapping[str, Any]]], named: tuple[str, ...]
 ) -> dict[tuple[str, ...], Iterator[int]]:
-    """The places of the calls of a tool that have these arguments, in order, by the values of them."""
+    """Values of the named arguments -> the indices of the tool's calls with these values, in order."""
     tool, *names = named
     found: dict[tuple[str, ...], list[int]] = {}
     for place, (name, value) in enumerate(answers):

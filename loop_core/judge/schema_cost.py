@@ -26,8 +26,8 @@ class PatternBound(NamedTuple):
     size: int
     """The largest size of a compiled pattern in bytes; repetitions with a bound make it large."""
     steps: int = 0
-    """The number of steps back after which a pattern is given up, and the arguments with it; 0 for patterns without
-    lookaround and references, which need none."""
+    """The number of backtracking steps after which a pattern, and the arguments with it, is given up; 0 for a bound of
+    patterns without lookaround and references, which need none."""
 
 
 # Each row takes a few seconds at most, with patterns and texts built to take long (jsonschema-rs 0.61.0).
@@ -84,7 +84,7 @@ class _Document:
             self._read(inner, resource, address)
 
     def follow(self, reference: Any, part: dict[str, Any]) -> Any:
-        """The schema that a reference in a part leads to; None if it is not in this document."""
+        """The schema that a reference in a part points to; None if it is not in this document."""
         base, _, fragment = str(reference).partition("#")
         found, address = self._resources[id(part)]
         if base:
@@ -126,8 +126,8 @@ class _Application(NamedTuple):
     schema: dict[str, Any]
     value: Any
     place: tuple[int, Any]
-    """What tells the part of the value from others: the identity of its holder, and its name or number there. Equal
-    numbers and short texts are one object in Python."""
+    """The identity of the part of the value: that of its container, and its name or index there. Its own does not do,
+    because equal numbers and short strings are one object in Python."""
 
 
 def is_costly(root: Any, value: Any) -> bool:
@@ -140,8 +140,8 @@ def is_costly(root: Any, value: Any) -> bool:
 
 
 def pattern_characters(root: Any, value: Any) -> float:
-    """The number of characters that a validator would match with the patterns of the schema, each as often as it
-    would; infinite if the schema or the value is nested too deeply to count."""
+    """The number of characters that a validator would match with the patterns of the schema, repetitions included;
+    infinite if the schema or the value is nested too deeply to count."""
     try:
         return _sum(root, value, _pattern_characters)[0]
     except RecursionError:

@@ -1,5 +1,5 @@
-"""Finds two signs in a text: a tool call that a server's parser left there as markup, and an end in the middle of a
-sentence.
+"""Finds signs in a text: a tool call that a server's parser left there as markup, an end in the middle, reasoning
+without an answer.
 
 Such markup is only reported, never read as a call. It counts only outside code blocks, because texts explain these
 formats; and if the tools of the request are known, it must name one of them.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from loop_core.judge.arguments import ArgumentShape, parse
 
 _NAME_RANGE = 4_000
-"""The number of characters behind a mark in which the tool's name is searched. Arguments may come before it."""
+"""The number of characters after a mark in which the tool's name is searched. Arguments may precede it."""
 _MOST_OPENINGS = 100
 """The largest number of openings of one markup that are examined. A hostile text may hold many."""
 _JSON_NAME = r'"(?:name|tool_name|recipient_name|function)"\s*:\s*"([^"\\]{1,200})"'
@@ -29,7 +29,7 @@ class CallMark(NamedTuple):
     opening: str
     """A pattern of the text that opens a call, compiled when first used. A group `name` in it is the tool's name."""
     name_pattern: str | None = None
-    """A pattern that is searched behind the opening if that does not hold the name. Its group 1 is the tool's name."""
+    """A pattern that is searched after the opening if that does not hold the name. Its group 1 is the tool's name."""
     until: str = ""
     """The mark at which the search for the name ends; empty if only the range limits it."""
 
@@ -140,15 +140,16 @@ def _code(text: str) -> list[tuple[int, int]]:
 
 
 # -- Text that visibly stops in the middle: what its last characters show --------------------------------------------
-# A sign is a character or a word after which a text goes on: a comma, an open bracket, an open fence of code, a word
-# that only joins others. A missing full stop is none: a quarter of all clean answers end without one. Words that may
-# end a sentence as well (`not`, German `an`, a German auxiliary) are in no table.
+# A sign is a character or a word after which a text goes on: a comma, an open bracket, an open code fence, a word that
+# only joins others. A missing full stop is no sign: a quarter of all clean answers end without one. Words that may end
+# a sentence as well (`not`, German `an`, a German auxiliary) are in no table.
 
 
 _TAIL_CHARS = 2_000
 """The number of characters at the end of a text that show its language and its last line."""
 _FEWEST_WORDS = 3
-"""The least number of words of a text whose last word can be a sign: `a` alone answers a question with choices."""
+"""The least number of words of a text in which the last word can be a sign: `a` alone may answer a question with
+choices."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
@@ -241,8 +242,8 @@ def _comma(text: str, end: int) -> Sign | None:
 
 
 def _fence(text: str, end: int) -> Sign | None:
-    # Blocks within blocks, and fences behind other words of a line, are paired by their number; a line of tildes may
-    # part two scenes.
+    # Nested blocks, and fences behind other words of a line, are paired by counting. Tildes are not counted: a line of
+    # them may separate two scenes.
     if text.count("```") % 2 == 0:
         return None
     opened = next((fence for fence in fences(text) if not fence.closed), None)
@@ -255,7 +256,7 @@ def _bracket(text: str, end: int) -> Sign | None:
     """A bracket that is never closed: one of the last line, or one of the whole text if that is JSON."""
     begun = len(text) - len(text.lstrip())
     if text[begun : begun + 1] in ("{", "["):
-        shape = parse(f'{{"":{text[begun:end]}').shape  # the beginning of an object whatever it is the beginning of
+        shape = parse(f'{{"":{text[begun:end]}').shape  # as a member, since `parse` reads only objects
         whole = parse(f'{{"":{text[begun:end]}}}').shape
         if ArgumentShape.COMPLETE is whole:
             return None
@@ -282,7 +283,7 @@ def _function_word(text: str, end: int) -> Sign | None:
         return None
     last, start = words[-1][0], words[-1].start()
     if text[start - 1].isalnum() or text[start - 1] in "/._-@\\":
-        return None  # of a path or a name
+        return None  # part of a path or a name
     if not (last.islower() or (len(last) > 2 and last.istitle())):
         return None  # `Option A`, `IT`
     occurrences = Counter(word[0].lower() for word in words[:-1])
@@ -328,16 +329,16 @@ ENDS_NO_CLAUSE: Mapping[str, frozenset[str]] = {
     "ja": _words("そして または および"),
     "ko": _words("그리고 또는 하지만 그러나"),
 }
-"""Language -> those of the words above with which not even a question, a title or a short answer ends, as `what is it
-used for`, `I can help with that` and `danke sehr` do."""
+"""Language -> those of the words above that do not even end a question, a title or a short answer. Others do: `what is
+it used for`, `I can help with that`, `danke sehr`."""
 _NO_LAST_WORDS = frozenset().union(*ENDS_NO_CLAUSE.values())
 _SIGN_OFF_CHARS = 36
 """The largest length of a last line whose comma may end a letter: `Looking forward to hearing from you,`."""
 
 
 def stops_short(text: str) -> Sign | None:
-    """The sign that a text stops in the middle, where nothing but the text speaks of a cut; None if a whole text may
-    end so too: the closing line of a letter, or a word such as `for` or `that`."""
+    """The sign that a text stops in the middle, for a text that alone indicates a cut; None if a whole text may end so
+    too: with the closing line of a letter, or a word such as `for` or `that`."""
     sign = stops_in_the_middle(text)
     if sign is None:
         return None

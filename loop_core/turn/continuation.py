@@ -1,8 +1,8 @@
-"""The data of a continuation: the prompts that ask a model to go on with a cut answer, the openings with which a model
-may begin instead, and segments and seams as values.
+"""The data of a continuation: prompts that ask a model to continue a cut answer, openings with which a model may begin
+instead, and segments and seams as values.
 
-`seam` imports this module: it needs every prompt of ours to keep prompts out of the merged text, because a model may
-repeat a prompt in its answer.
+`seam` needs every prompt of the engine to keep prompts out of the merged text, because a model may repeat a prompt in
+its answer.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -34,7 +34,7 @@ _BETWEEN = "Begin by repeating exactly the characters between "
 
 
 def mark_for(text: str, history: Sequence[Message]) -> str:
-    """A name for tags that occurs neither in a text nor in these messages; the last candidate if all of them occur."""
+    """Returns a name for tags that occurs neither in a text nor in these messages; the last candidate if all occur."""
     # Both names may occur in a text about this engine. The last one is used then: asking under an ambiguous name still
     # works, since `find_quotation` removes no tags that the answer itself contains.
     # The messages are read only up to the first that has the tags: earlier hints of a long turn have them.
@@ -53,14 +53,14 @@ def quote_request(mark: str) -> str:
 
 
 def repeats_request(text: str) -> bool:
-    """Whether a message is a hint of ours that asks for the quotation a second time."""
+    """Whether a message is the engine's hint that asks for the quotation a second time."""
     # AGAIN must be a line of its own: a user may quote the sentence within a message.
     return text.startswith(HINT_POINTS[0]) and f"\n{AGAIN}\n" in text
 
 
 def prompt_end(text: str, mark: str) -> int:
-    """The index at which the list items of our own prompt end, if a text begins with them; 0 if it does not."""
-    # A model that repeats our prompt may leave out or reorder points, so each is removed wherever it comes next. The
+    """The index at which the list items of the engine's prompt end, if a text begins with them; 0 if it does not."""
+    # A model that repeats the prompt may leave out or reorder points, so each is removed wherever it comes next. The
     # last point ends before its tag: the words after it are the quotation, which `find_quotation` looks for.
     points = (EMPTY, *HINT_POINTS, AGAIN, quote_request(mark).removesuffix(f"<{mark}>").rstrip())
     end = 0
@@ -73,12 +73,12 @@ def prompt_end(text: str, mark: str) -> int:
 
 
 # -- Beginnings of segments that do not continue the text: chatter, refusals and announced restarts, as a table ------
-# The patterns are our own. A row decides nothing by itself: it is consulted only if the words that were to be quoted
-# first are missing, or for the text that stands before them. So a wrong match costs one more request and no text.
+# A row decides nothing by itself: it is consulted only if the words that were to be quoted first are missing, or for
+# the text before them. So a wrong match costs one more request and no text.
 
 
 class OpeningKind(StrEnum):
-    """The kind of text with which a segment begins in place of the continued text."""
+    """The kind of text with which a segment begins instead of the continued text."""
 
     CHATTER = "chatter"
     """The text talks about the answer before it gives the answer."""
@@ -245,8 +245,8 @@ FOLDS: Mapping[str, str] = {
     "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u02bc": "'", "\u2032": "'",
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"', "\u2033": '"',
 }
-"""Typographic quotation mark -> the plain one. Models replace one by the other when they quote, in both directions, so
-both sides of a comparison are folded; the answer itself keeps its marks."""
+"""Typographic quotation mark -> the plain one. Models that quote replace either by the other, so both sides of a
+comparison are folded; the answer itself keeps its marks."""
 
 _MARKUP = "*_#>~`\"'([{- \t\r\n"
 
@@ -264,7 +264,7 @@ def find_opening(text: str) -> Opening | None:
 
 
 class Method(StrEnum):
-    """The way in which a segment was asked for."""
+    """The way in which a segment was requested."""
 
     FIRST = "first"
     """The request with which the answer began."""
@@ -317,8 +317,8 @@ class SeamDecision(StrEnum):
     RESTART = "restart"
     """The answer began again, or was fetched again, so the repeated or replaced text was left out."""
     UNVERIFIED = "unverified"
-    """The requested quotation did not come, a new message was begun, rows that the answer repeats came again, or
-    quotation marks may be around the continuation. The texts are joined as sent, and nothing shows that they fit."""
+    """The requested quotation is missing, a new message was begun, rows that the answer repeats occur again, or the
+    continuation may be in quotation marks. The texts are joined as sent, and nothing shows that they fit."""
     LEFT_OUT = "left_out"
     """The segment did not begin with the requested quotation, and the answer to the repeated request, or the segment
     before it, was kept instead."""
@@ -327,7 +327,8 @@ class SeamDecision(StrEnum):
 
 
 def split_half(text: str) -> tuple[str, str]:
-    """A text without the first half of a surrogate pair at its end, and that half; the other half may follow."""
+    """Returns a text without the first half of a surrogate pair at its end, and that half; the next text may begin with
+    the other."""
     size = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
     return text[:size], text[size:]
 
@@ -361,7 +362,7 @@ class Seam(NamedTuple):
     sure: bool = True
     """Whether the segment is known to continue the text before it. False if nothing shows that."""
     removals: tuple[tuple[int, str], ...] = ()
-    """Offset and text of each further part left out of the segment: the end of a wrapper, marks of our prompt."""
+    """Offset and text of each further part left out of the segment: the end of a wrapper, marks of the prompt."""
 
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""

@@ -1,4 +1,5 @@
-"""Output caps, refusals and counters: how many tokens the next request may ask for, and what each event costs a turn.
+"""Computes output caps, refused fields and counters: how many tokens the next request may use, and what each event adds
+to the spend of a turn.
 
 A larger cap, a forced call and a prefill are tried, since they save requests. If a server refuses one of them with a
 400 or 422, the request is sent once more without the refused field. The functions are pure; the moves of the machine
@@ -41,14 +42,14 @@ def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
     """The output cap of a turn's first request: the request's own, within the token bound."""
     bound = limits.continuation_max_total_completion_tokens
     if bound is None or not policy.lacks.isdisjoint(("tokens", "room")):
-        return request.max_tokens  # a bound that is derived is no smaller
-    # The format's least cap wins over the bound: Responses refuses less than 16 tokens, and Messages a cap within the
-    # thinking budget. Such a request would fail and show nothing.
+        return request.max_tokens  # a derived bound is no smaller
+    # The format's least cap outranks the bound: Responses refuses less than 16 tokens, and Messages a cap within the
+    # thinking budget. Such a request would only fail.
     return max(least_cap(request), bound if request.max_tokens is None else min(bound, request.max_tokens))
 
 
 def cap_within_bound(turn: Turn, cap: int | None) -> int | None:
-    """An output cap that fits into the rest of the token bound; guards ensure that a request fits at all."""
+    """Limits an output cap to the rest of the token bound; guards ensure that a request fits at all."""
     room = turn.room
     return room if cap is None else cap if room is None else min(cap, room)
 
@@ -66,7 +67,7 @@ REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("choice",
             lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
             re.compile("tool|function|thinking", re.IGNORECASE)),
-    # Any 400 counts: servers refuse a prefill in many different words, and the anchor is requested instead.
+    # Any message counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )
 """The fields that a server may refuse: a larger cap, a forced call and a prefill. A refused field is left out of the
@@ -75,18 +76,18 @@ REFUSED_STATUS = frozenset({400, 422})
 
 
 def current_refusal(turn: Turn) -> RefusalRow | None:
-    """The field of our request that the server has just refused; None if its answer is not such a refusal."""
+    """The field, added by the engine, that the server has just refused; None if its answer is not such a refusal."""
     # Providers refuse a field with 400, servers built on FastAPI by default with 422. Policies of other loops
-    # (`settles` is False) add no fields of ours.
+    # (`settles` is False) use no such fields.
     evaluation, send = turn.evaluation, turn.last_send
     if (evaluation is None or send is None or evaluation.response.http_status not in REFUSED_STATUS
             or not turn.policy.settles):
         return None
     error = evaluation.response.error
-    # The first request is the caller's own: if that is refused, no field of ours can be the reason.
+    # The first request is the caller's own: if it is refused, no added field can be the reason.
     if error is None or send.place not in (RequestPlace.CONTINUATION, RequestPlace.REPAIR):
         return None
-    # Servers name the field in different members: OpenAI in `code`, Anthropic in `message` alone.
+    # The member that names the field differs: OpenAI uses `code`, Anthropic only `message`.
     message = " ".join(word for word in (error.code, error.type, error.message) if word)
     return next((row for row in REFUSALS
                  if row.name not in turn.refusals and row.applies(turn, send) and row.words.search(message)), None)
@@ -98,11 +99,11 @@ def next_cap(turn: Turn, raise_cap: bool) -> tuple[int | None, int | None]:
     if send is None or send.max_tokens is None:
         return cap_within_bound(turn, None), None
     if is_refused(turn):
-        # The cap returns to what the server took before; the same cap is sent with another field left out.
+        # After a refused cap, the cap that the server accepted before; after another refused field, the same cap.
         if "cap" in turn.refusals and send.lower_cap is not None:
             return cap_within_bound(turn, send.lower_cap), None
         return cap_within_bound(turn, send.max_tokens), send.lower_cap
-    # Never less than was sent: a budget that shrinks cuts the rest as well (hermes-agent #26427).
+    # Never less than before: a smaller budget would cut the rest too (hermes-agent #26427).
     if not raise_cap or "cap" in turn.refusals:
         return cap_within_bound(turn, send.max_tokens), None
     # Under the same cap the same oversized call would be cut at the same place again (pi#8227).
@@ -120,7 +121,7 @@ def is_refused(turn: Turn) -> bool:
 
 
 Change = dict[str, Any]
-"""Name of a turn's field -> its new value. A move makes one new turn, not one for each field that it changes."""
+"""Name of a turn's field -> its new value. A move makes one new turn, not one for each changed field."""
 
 
 def cost(turn: Turn, event: Event, signal: Signal) -> Change:
@@ -155,7 +156,7 @@ def _unsent_change(turn: Turn) -> Change:
 def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     """The changes for a received answer: its calls are gated, the policy reads it, and its text joins the segments."""
     response, judged = event.response, event.judgement
-    # A replay gates each answer once and hands the verdicts to every policy and limit that it tries.
+    # A replay gates each answer once and passes the verdicts to every policy and limit that it tries.
     verdicts = event.verdicts
     if verdicts is None:
         choice = turn.last_send.tool_choice if turn.last_send else turn.request.tool_choice
@@ -164,8 +165,8 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     send = turn.last_send
     method = event.method or (send.method if send else Method.FIRST)
     recorded = event.method is not None
-    # A recorded answer was given to the recorded agent's prompt, not to ours: its own anchor and white space decide the
-    # seam. Only an answer to our request has been asked for in our way.
+    # A recorded answer responds to the recorded agent's prompt, so its own anchor and white space decide the seam.
+    # `send` describes only an answer to the engine's request.
     source = event if recorded or send is None else send
     segment = Segment(response.text or "", method, source.anchor, source.stripped,
                       event.echoes if recorded else turn.ability.echoes, event.number, source.mark)
@@ -173,7 +174,7 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
     messages = turn.history
     # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
     if send is not None and method is not Method.PREFILL:
-        messages = (*messages, *send.new_messages)  # what was sent stays sent: the history only grows
+        messages = (*messages, *send.new_messages)  # the history only grows
     evaluation = Evaluation(response, judged, verdicts, event.number, word)
     return {"evaluation": evaluation, "answers": answers, "history": messages, "spend": spend_after(turn, evaluation)}
 
@@ -185,7 +186,7 @@ def spend_after(turn: Turn, evaluation: Evaluation) -> Spend:
     tokens, assumed = _tokens(evaluation, send, truncated)
     chars = len(evaluation.response.text or "")
     counts: Change = {"output_tokens": spent.output_tokens + (tokens or 0), "output_chars": spent.output_chars + chars}
-    # An answer without any part may have cost nothing; one with parts did cost tokens, whose number is unknown.
+    # An answer without parts may have cost nothing; one with parts cost an unknown number of tokens.
     if tokens is None and evaluation.response.parts:
         counts["uncounted"] = spent.uncounted + 1
     # The truncated answer counts as well as its continuations: ZeroClaw RFI 2309 bounds their total. An answer that is
@@ -209,7 +210,7 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         if signal is Signal.REPAIR_REFUSED:
             counts["repairs_refused"] = spent.repairs_refused + 1
         else:
-            counts["attempts"] = spent.attempts - 1  # the server made no continuation, so the attempt is given back
+            counts["attempts"] = spent.attempts - 1  # the server made no continuation, so the attempt does not count
         names = turn.refusals | ({refusal.name} if refusal else frozenset())
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
@@ -229,7 +230,7 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         # Compared by raw text, without ids: each call has a new id, and parsing could call two texts equal.
         calls = tuple([(v.call.name, v.call.arguments) for v in evaluation.verdicts])
         identical = spent.identical + 1 if calls == turn.last_calls else 1
-        if identical != spent.identical:  # mostly it stays 1, and the counters are those of before
+        if identical != spent.identical:  # mostly it stays 1, and no counter changes
             counts["identical"] = identical
         change["last_calls"] = calls
     return {**change, "spend": spent._replace(**counts)} if counts else change
@@ -251,7 +252,7 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
     """Whether a budget cut a response, as a policy reads it."""
     if evaluation.word is Stop.MAX_TOKENS or not policy.cap_evidence:
         return evaluation.word is Stop.MAX_TOKENS
-    # A stream of MiMo's proxy ends without a finish reason (Zoo Code's analysis); usage at the cap shows why it ended.
+    # A stream of MiMo's proxy ends without a finish reason (Zoo Code's analysis); usage at the cap shows the reason.
     if evaluation.word in (Stop.INTERRUPTED, Stop.UNKNOWN) and evaluation.judgement.cap_reached:
         return True
     # Only UNKNOWN, not INTERRUPTED: after a lost connection half a call is expected, and asking again with a larger cap
@@ -262,10 +263,10 @@ def is_budget_cut(evaluation: Evaluation, policy: Policy) -> bool:
 
 
 def is_text_whole(turn: Turn) -> bool:
-    """Whether an empty response shows that the text before it was complete, because the model was asked to go on and
-    added nothing. It shows nothing if the model was asked to quote the last words first, since the quotation did not
-    come either; nor if the text visibly stops in the middle."""
-    # BOOST and NUDGE repeat the request: emptiness after them says nothing about the text before.
+    """Whether an empty response shows that the text before it was complete: the model was asked to continue and added
+    nothing. It shows nothing if the model was asked to quote the last words first, since the quotation is missing too;
+    nor if the text visibly stops in the middle."""
+    # BOOST and NUDGE repeat the request: an empty response to them says nothing about the text before.
     segments = turn.answers[-1]
     if len(segments) < 2 or segments[-1].method not in ASKS_FOR_THE_REST:
         return False
@@ -274,14 +275,14 @@ def is_text_whole(turn: Turn) -> bool:
 
 
 def brought_nothing(turn: Turn) -> bool:
-    """Whether the current response was to go on with a text that stops in the middle, and ended without adding to it:
-    it repeated words alone."""
+    """Whether the current response should have continued a text that stops in the middle, and only repeated words of
+    it."""
     segments, policy = turn.answers[-1], turn.policy
     if (len(segments) < 2 or segments[-1].method not in _GOES_ON or policy.reads is not ReasonSource.EFFECTIVE
             or "progress" in policy.lacks or not turn.limits.min_progress_chars):
         return False
     text, before = join(segments, policy.seam), join(segments[:-1], policy.seam).text
-    # A doubtful seam says already that something may be missing.
+    # A doubtful seam already shows that something may be missing.
     return (text.text.strip() == before.strip() and not text.doubtful_seams
             and stops_in_the_middle(before) is not None)
 
@@ -299,7 +300,7 @@ def nothing_was_read(turn: Turn) -> bool:
 
 
 def misses_anchor(turn: Turn) -> bool:
-    """Whether the current response did not begin with the requested quotation, and the quotation is asked for again."""
+    """Whether the current response did not begin with the requested quotation, so that it is requested again."""
     return bool(turn.policy.methods) and should_ask_again(turn.answers[-1], turn.policy.seam)
 
 
@@ -308,8 +309,8 @@ def _tokens(evaluation: Evaluation, send: Send | None, truncated: bool) -> tuple
     without usage counts as the whole cap that was sent: a stream that is cut loses its usage chunk, and a budget that
     did not count it would never be spent."""
     usage = evaluation.response.usage
-    # A negative count, as a counter that overflowed sends it, would give the budget back, and 0 beside cut output, as
-    # servers send it that do not count, would never spend it: both count as none.
+    # A negative count (an overflowed counter) would give budget back, and 0 beside cut output (a server that does not
+    # count) would never spend it: both count as unknown.
     least = 1 if truncated and evaluation.response.parts else 0
     if usage is not None and usage.output_tokens is not None and usage.output_tokens >= least:
         return usage.output_tokens, 0
@@ -323,10 +324,10 @@ def _tools_change(turn: Turn, event: ToolResults) -> Change:
         raise TransitionError("tool results without a response")
     results = event.results
     if any(verdict.admission is not Admission.READY for verdict in evaluation.verdicts):
-        results = batch_of(turn).all_results(results)  # of a batch that is released whole they are all there
+        results = batch_of(turn).all_results(results)  # complete if the whole batch was released
     chars = sum(each.size for each in results)
-    # Another loop's history is built as that loop builds it, held calls included, since a what-if has to show what its
-    # model would have received. Ours leaves every held call out.
+    # The history under another loop's policy includes held calls as that loop does, since a what-if has to show the
+    # input of its model. The engine's own history leaves out every held call.
     reply: Message | None
     nameless: Message | None = None
     if turn.policy.dispatch is Dispatch.READY:
@@ -339,7 +340,7 @@ def _tools_change(turn: Turn, event: ToolResults) -> Change:
     messages = (*((reply,) if reply else ()), *((history.tool_message(results),) if results else ()),
                 *((nameless,) if nameless else ()))
     if turn.unrepaired and turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR:
-        # The model is told about a call that was requested again and never arrived.
+        # A note to the model names a call that was requested again and never arrived.
         note = history.not_run_note(turn.unrepaired, turn.ability.system_hint, turn.repaired_siblings)
         messages = (*messages, *((note,) if note else ()))
     spent = turn.spend._replace(
@@ -362,7 +363,7 @@ def batch_of(turn: Turn) -> RunTools:
     """The calls that the policy runs from this response, and the answers to the other calls."""
     released: list[Verdict] = []
     answers: list[CallAnswer] = []
-    # A rejected call is answered, not run: its error goes back so that the model can correct it. The place is kept
+    # A rejected call is answered with its error, so that the model can correct it, and not run. The place is kept
     # because formats without call ids (Gemini, Ollama) match results to calls by order.
     for place, verdict in enumerate(turn.would_run):
         if verdict.admission is Admission.READY:

@@ -1,9 +1,9 @@
-"""The message history of the next request: how a response is added to it, and the messages that ask a model to go on.
+"""Builds the message history of the next request: adds responses, and writes the messages that ask a model to continue.
 
 The history is append-only, so that a provider's prompt cache stays valid. A held call never enters the history, neither
 as a call nor inside an opaque block. Strict backends refuse invalid arguments, calls without results and empty
-assistant messages, so the text and the thinking of the response remain, or nothing at all. BotNexus PR 1676 asks for
-this second guard: the module checks the stop reason itself and does not rely on another module to have removed a call.
+assistant messages, so only the text and the thinking of the response remain, or nothing. This module checks the stop
+reason itself and does not rely on another module to have removed a call (the second guard of BotNexus PR 1676).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def assistant_message(
     stay = [v for v in verdicts if v.admission is not Admission.HELD and v.call.name] if word is Stop.TOOL_CALL else []
     kept_ids = {id(v.call) for v in stay}
     real = [call for call in response.tool_calls if not is_phantom(call)]
-    # An opaque block (encrypted reasoning, a server's tool run) may contain or sign a call that was cut, and nobody can
-    # look into it. It goes back only if nothing of the response was left out.
+    # An opaque block (encrypted reasoning, a server's tool run) may contain or sign a cut call, which nobody can check.
+    # It goes back only if nothing of the response was left out.
     whole = word in FINISHED and all(id(call) in kept_ids for call in real)
     parts: list[MessagePart] = []
     for part in response.parts:
@@ -80,28 +80,29 @@ def assistant_message(
 
 
 def echo_message(response: ChatResponse, text: str | None = None) -> tuple[Message | None, str]:
-    """A paused response, to be sent back unchanged but for white space at its very end, and that white space; None if
-    there is nothing to send. Calls that the client would have to answer are left out: a pause authorises none of them,
-    and a provider refuses a call without its result. Calls that the provider runs itself stay."""
+    """Returns a paused response to be sent back, without the white space at its end, and that white space; None if
+    there is nothing to send. Calls for the client are left out, since a pause authorises none of them and a provider
+    refuses a call without its result. Calls that the provider runs stay."""
     parts: list[MessagePart] = [p for p in response.parts if type(p) is not ToolCall or p.kind is CallKind.SERVER]
     if text is not None and text != (response.text or ""):
         parts = _with_text(parts, text)
     message = _message(parts, response.api)
     if message is None or type(last := message.parts[-1]) is not TextPart:
         return message, ""
-    # The request ends as one with a prefill does, and nothing in it tells the two apart: see `prefill_message`.
+    # Such a request cannot be distinguished from one with a prefill: see `prefill_message`.
     message = message._replace(parts=(*message.parts[:-1], last._replace(text=last.text.rstrip())))
     return message, _unsent_end(response.text or "" if text is None else text)
 
 
 def _message(parts: Sequence[MessagePart], api: str) -> Message | None:
     """The parts of an answer as a message that strict backends accept: a blank text block joins the text before it, or
-    is left out, and so is half a character at the end of a text that a token cut."""
+    is left out, and so is half a surrogate pair at the end of a cut text."""
     kept_parts: list[MessagePart] = []
     for part in parts:
         if isinstance(part, (TextPart, ReasoningPart)) and (text := whole_characters(part.text)) != part.text:
             part = part._replace(text=text)
-        # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, it is not lost.
+        # Anthropic refuses a text block that is empty or all white space. Joined to the text before it, nothing is
+        # lost.
         if type(part) is not TextPart or part.text.strip():
             kept_parts.append(part)
         elif kept_parts and type(before := kept_parts[-1]) is TextPart:
@@ -131,8 +132,7 @@ def _with_arguments(call: ToolCall) -> ToolCall:
 def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[0], again: bool = False) -> Message:
     """The message that asks the model to go on; with an anchor its last point asks for the quoted words first. `mark`
     names the tags around them; `again` says that the last message did not begin with them."""
-    # The four points of ZeroClaw RFI 2309; the anchor replaces the last one, which forbids to repeat text that is asked
-    # back here.
+    # The four points of ZeroClaw RFI 2309; the anchor replaces the last one, which forbids repeating text.
     points = list(HINT_POINTS)
     if anchor:
         points[-1:] = [*((AGAIN,) if again else ()), f"{quote_request(mark)}{anchor}</{mark}>"]
@@ -140,14 +140,15 @@ def hint_message(anchor: str = "", system: bool = True, mark: str = QUOTE_MARKS[
 
 
 def anchor_of_hint(message: Message) -> str:
-    """The words that our hint asks the model to quote first; empty if it asks for none, or is not a hint of ours."""
+    """The words that a hint of the engine asks the model to quote first; empty if it asks for none, or if this is no
+    such hint."""
     mark = mark_of_hint(message)
     return message.text.rpartition(quote_request(mark))[2].removesuffix(f"</{mark}>") if mark else ""
 
 
 def mark_of_hint(message: Message) -> str:
-    """The name of the tags around the words that our hint asks for; empty if it asks for none."""
-    # A user may quote our hint: only a message that begins with it is ours.
+    """The name of the tags around these words; empty if the hint asks for none."""
+    # A user may quote a hint, so only a message that begins with it counts.
     content = message.text
     if not content.startswith((HINT_POINTS[0], EMPTY)):
         return ""
@@ -155,13 +156,13 @@ def mark_of_hint(message: Message) -> str:
 
 
 def is_hint(message: Message) -> bool:
-    """Whether a message is our hint to continue."""
+    """Whether a message is the engine's hint to continue."""
     return message.text.startswith(HINT_POINTS[0])
 
 
 def anchor_of(text: str) -> str:
-    """The last characters of a text, as an anchor to quote; empty if there is no text. Half of a character that was cut
-    in two cannot be quoted."""
+    """The last characters of a text, as an anchor to quote; empty if there is no text. Half a surrogate pair cannot be
+    quoted."""
     return whole_characters(text)[-ANCHOR_CHARS:]
 
 
@@ -179,7 +180,7 @@ def prefill_message(text: str) -> tuple[Message, str]:
 
 
 def _unsent_end(text: str) -> str:
-    """The white space at the end of a text, with the half of a character behind it."""
+    """The white space at the end of a text, with half a surrogate pair behind it."""
     return text[len(split_half(text)[0].rstrip()) :]
 
 
@@ -205,7 +206,7 @@ _CUT_BEFORE = "Your previous response was cut before "
 
 
 def is_repair(message: Message) -> bool:
-    """Whether a message is one of ours that asks for held calls."""
+    """Whether a message is the engine's request for held calls."""
     return message.text.startswith(_CUT_BEFORE)
 
 
@@ -227,7 +228,7 @@ def nudge_message(anchor: str, system: bool, mark: str) -> Message:
 
 
 def is_nudge(message: Message) -> bool:
-    """Whether a message is one of ours that asks again after an empty answer."""
+    """Whether a message is the engine's request after an empty answer."""
     return message.text.startswith(EMPTY)
 
 
@@ -235,7 +236,8 @@ def not_run_note(
     verdicts: Sequence[Verdict], system: bool = True, siblings: Sequence[Verdict] = (), broken_off: bool = False
 ) -> Message | None:
     """The note to the model about calls without a result, because they were held or the turn ended; None if there are
-    none. If the turn was broken off, a call that was not held may have begun, so nothing says that it did not run."""
+    none. If the turn was aborted, a call that was not held may have begun, so the note does not claim that it did not
+    run."""
     real = [v for v in verdicts if not is_phantom(v.call)]
     if not real:
         return None
@@ -270,13 +272,13 @@ def tool_result(call: ToolCall, text: str, is_error: bool = False) -> ToolResult
 
 
 def results_for(calls: Sequence[ToolCall], results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
-    """One result for every call, in order: the result with its id, else the next with its name, else an error. A result
-    whose id no call has answers by its name: ids that came twice are not sent as they came."""
+    """Returns one result for every call, in order: the result with its id, else the next with its name, else an error.
+    A result whose id no call has is matched by name, because repeated ids were changed when they were sent."""
     remaining = list(results)  # each result answers one call
     ids = {call.id for call in calls}
     ordered: list[ToolResultPart] = []
-    # Ids first, names second: some servers give every call an empty or a repeated id (LM Studio #830, TGI), and then
-    # only the name and the order are left.
+    # Ids first, names second: some servers give every call an empty or a repeated id (LM Studio #830, TGI), which
+    # leaves only name and order.
     for call in calls:
         match = next((r for r in remaining if call.id is not None and r.call_id == call.id), None)
         match = match or next((r for r in remaining if (call.id is None or r.call_id not in ids or r.call_id is None)
@@ -300,7 +302,7 @@ def method_for(methods: Sequence[Method], text: str, ability: Ability) -> Method
     for method in methods:
         if method is Method.PREFILL and not (ability.prefill and text.strip()):
             continue
-        # There are no words to quote, but the hint itself is still right.
+        # There are no words to quote, but a plain hint is possible.
         if method is Method.ANCHOR and not text.strip():
             return Method.HINT
         return method

@@ -1,8 +1,8 @@
-"""The hard limits of a turn, what it has spent, and the guards that compare the two.
+"""The hard limits of a turn, its spend, and the guards that compare the two.
 
 `Limits` are values that an operator may set; the first four have the names that ZeroClaw RFI 2309 gives them under
-`[agent]` of a configuration. `Spend` counts up, with the exceptions that its docstring names. A guard is a row that
-says at which place of the machine it is checked, when it stops the turn, and with which terminal reason.
+`[agent]` of a configuration. A guard is a row: the place in the machine where it is checked, the condition under which
+it stops the turn, and the terminal reason.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -117,18 +117,18 @@ SHORT_NAMES: Mapping[str, str] = {
 
 
 class Spend(NamedTuple):
-    """What a turn has used so far. Counts only grow, with three exceptions: `attempts` is reset under the scope
-    `response`; it is reduced by one if the server refused a continuation; and the counts of a request are taken back if
-    the recording shows that it was never sent."""
+    """What a turn has used so far. Counts only grow, except that `attempts` is reset under the scope `response` and
+    reduced by one if the server refused a continuation, `identical` restarts at 1 with another batch, and the counts of
+    a request that was never recorded are taken back."""
 
     requests: int = 0
     attempts: int = 0
     continuations: int = 0
-    """The number of continuations of the turn, whatever the scope of `attempts`, also those that the server refused."""
+    """The number of continuations of the turn under any scope of `attempts`, refused ones included."""
     continuation_tokens: int = 0
     """Output tokens of truncated responses and their continuations, to which the token bound applies."""
     tokens_assumed: int = 0
-    """Those of `continuation_tokens` that were not reported, and are assumed from the cap that was sent."""
+    """The part of `continuation_tokens` that was not reported but assumed from the cap that was sent."""
     continuation_chars: int = 0
     """Visible characters of truncated responses and their continuations."""
     repairs: int = 0
@@ -152,24 +152,23 @@ class Spend(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A row that compares what was spent with one limit (`exceeded`); `limit` names the field of `Limits`."""
+    """A row that compares the spend with one limit (`exceeded`); `limit` names the field of `Limits`."""
 
     name: str
     place: str
     limit: str
     exceeded: Callable[[Limits, Spend, int | None], bool]
-    """Whether limits and spend stop the turn. The third argument is the spend from which on no request fits under the
-    token bound (`token_stop`)."""
+    """Whether limits and spend stop the turn. The third argument is `token_stop`."""
     terminal: str
     source: str
 
 
 def least_cap(request: Request) -> int:
     """The smallest output cap with which a request can be sent: the format's minimum, and more than the request's
-    thinking budget. A request whose own cap is smaller is sent unchanged."""
+    thinking budget. A request with a smaller cap is sent unchanged."""
     least = format_entry(request.api).least_cap
     thinking = request.extra.get("thinking") if request.extra else None
-    # The `thinking` of a Messages request is a member that the engine does not model, so it is in `extra`.
+    # The engine does not model `thinking` of Messages, so it is in `extra`.
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     # Messages refuses a max_tokens that is not larger than thinking.budget_tokens.
     least = max(least, budget + 1) if isinstance(budget, int) else least
@@ -177,12 +176,12 @@ def least_cap(request: Request) -> int:
 
 
 def token_stop(cap: int | None, request: Request, lacks: Container[str]) -> int | None:
-    """The number of spent tokens from which on no further request fits under the token bound; None without a bound."""
+    """The spent tokens at which no further request fits under the token bound; None without a bound."""
     return cap if cap is None or "room" in lacks else cap - least_cap(request) + 1
 
 
-# The same comparison as the guard `tokens`, but at places where no answer was cut. `stop` already leaves room for the
-# least request, so that a turn ends before its tools run and not after.
+# The comparison of the guard `tokens`, at places where no answer was cut. `stop` leaves room for the least request, so
+# a turn ends before its tools run and not after.
 def _no_room(limits: Limits, spend: Spend, cap: int | None) -> bool:
     return cap is not None and spend.continuation_tokens >= cap
 
@@ -235,7 +234,7 @@ _GUARDS_AT: Mapping[str, tuple[Guard, ...]] = {
 def exceeded_guard(
     place: str, limits: Limits, spend: Spend, stop: int | None, lacks: Container[str]
 ) -> Guard | None:
-    """The first guard of `place` that stops the turn; guards that the loop lacks are skipped. None if all hold."""
+    """The first guard of `place` that stops the turn; None if none does. Guards that the loop lacks are skipped."""
     for guard in _GUARDS_AT[place]:
         if guard.name not in lacks and guard.exceeded(limits, spend, stop):
             return guard
@@ -243,13 +242,13 @@ def exceeded_guard(
 
 
 _DIGITS = 600
-"""The digits of a number that are read. `int` may be set to refuse more than 640
+"""The largest number of digits that are read of a number. `int` may be set to refuse more than 640
 (https://docs.python.org/3/library/stdtypes.html#int-max-str-digits)."""
 
 
 def whole_number(text: str) -> int | None:
     """The whole number that an operator typed, such as `1000`, `1,000` or `-1_000`; None if the text is no whole
-    number. Of a very long one only the first digits are read, which are more than any limit allows."""
+    number. Only the first digits of a very long number are read; they exceed any limit."""
     digits = text.strip().replace(",", "").replace("_", "")
     return int(digits[:_DIGITS]) if re.fullmatch("-?[0-9]+", digits) else None
 
@@ -270,12 +269,12 @@ def _number(name: str, value: str | int | None) -> int | str | None:
 
 def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResultPart:
     """The result, cut to `max_tool_result_chars` and to what is left of `context_guard_chars`, with a note about the
-    cut. `amount` is the number of characters that the turn's results hold so far."""
+    cut. `amount` is the number of characters of the turn's results so far."""
     room = limits.context_guard_chars - amount
     if room <= 0:
         text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."
         return ToolResultPart(part.call_id, part.name, text, part.is_error)
-    # The note about the cut is not counted: a result of exactly the limit must pass unchanged, and the note is short.
+    # The short note is not counted, so a result of exactly the limit passes unchanged.
     most = min(limits.max_tool_result_chars, room)
     if part.size <= most:
         return part

@@ -3,7 +3,7 @@
 This module has two sources, a recording and a list made by hand; the live one is in `loop_core.client.transport`.
 
 `RecordedSource` finds an answer by its place in the turn (first request, k-th continuation, repair, tool result,
-resumption), never by comparing texts, because our hint differs from the recorded agent's.
+resumption), never by comparing texts, because the engine's hint differs from the recorded agent's.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -61,14 +61,14 @@ class AsyncTurnSource(Protocol):
 
 @runtime_checkable
 class ServerAware(Protocol):
-    """A source that knows its server."""
+    """A source that knows the abilities of its server."""
 
     def knows(self, request: Request) -> tuple[Ability, str]:
         """The methods of continuation that the server is known to support, and its profile."""
 
 
 NO_RECORDED_ANSWER = "The recorded agent went another way here: what this loop asks for next was never recorded."
-"""The reason why a recording that goes on has no answer at the place where a loop asks."""
+"""The message if a recording has further answers, but none for the requested place."""
 
 
 class RecordedSource(NamedTuple):
@@ -76,7 +76,7 @@ class RecordedSource(NamedTuple):
 
     answers: Sequence[tuple[RequestPlace, int, ProviderResponse]]
     results: Mapping[int, tuple[ToolResultPart, ...]] | Sequence[tuple[ToolResultPart, ...]] = ()
-    """Round of tools, counted from 0 -> the tool results of this round."""
+    """Round of tools, from 0 -> the tool results of this round."""
     after: Event = NotRecorded()
     """The event for every place where the recording has no further answer."""
     cancelled: bool = False
@@ -84,18 +84,18 @@ class RecordedSource(NamedTuple):
 
     def respond(self, send: Send, turn: Turn) -> Event:
         """The next answer, if it was recorded at the requested place."""
-        # `requests` counts the request that is under way, so the first answer is that of request 1.
+        # `requests` includes the pending request, so the first answer is that of request 1.
         position = turn.spend.requests - 1
         try:
             place, ordinal, answer = self.answers[position]
         except IndexError:
             return self._end(position)
-        # By place, not by text: a request at another place was never answered, however similar its text is.
+        # By place, not by text: a request at another place was never answered, even with a similar text.
         return answer if (place, ordinal) == (send.place, send.ordinal) else NotRecorded(NO_RECORDED_ANSWER)
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
         """The recorded results of this round; without them the recording ends here."""
-        # The round under way is not counted yet: `tool_steps` grows when its results arrive.
+        # `tool_steps` counts this round only when its results arrive.
         try:
             return ToolResults(self.results[turn.spend.tool_steps])
         except LookupError:
@@ -111,7 +111,7 @@ class RecordedSource(NamedTuple):
 
 
 class ScriptedSource:
-    """Answers in order from lists; a fake for tests and demonstrations."""
+    """Answers in order from lists, for tests and demonstrations."""
 
     def __init__(
         self,
@@ -141,8 +141,7 @@ class ScriptedSource:
 
 
 # -- `run` and `arun`: thin drivers that carry out the effects of `step` through a source, and return the trace ------
-# The two differ only in `await`. They have no policy of their own: whatever decides is in the machine, and whatever
-# answers is in the source.
+# The two differ only in `await`. They decide nothing: the machine decides, and the source answers.
 
 
 _TICK = Tick()
@@ -154,7 +153,7 @@ class Plan(NamedTuple):
     limits: Limits = Limits()
     policy: Policy = STRICT
     ability: Ability | None = None
-    """The server's abilities; None for those that the source knows, else for those of every server of the format."""
+    """The server's abilities; None for those that the source knows, or else those of every server of the format."""
     provider: str = ""
     """The name of the server's profile; empty for the one that the source knows."""
     fidelity: Fidelity = Fidelity.LIVE
@@ -184,7 +183,7 @@ def steps(turn_id: str, request: Request, source: TurnSource, plan: Plan) -> Ite
         messages = source.follow_up(step_.turn)
         if not messages:
             return
-        # From the first request: its cap and its tools hold for follow-ups too.
+        # Made from the first request: its cap and its tools apply to follow-ups too.
         current = next_turn_request(request, step_.turn, messages)
 
 
@@ -258,7 +257,7 @@ def complete_plan(plan: Plan, request: Request, source: TurnSource | AsyncTurnSo
 
 
 def opening_step(turn_id: str, request: Request, plan: Plan) -> Step:
-    """The first step of a turn, its first request under way."""
+    """Returns the first step of a turn, whose first request is pending."""
     turn, effects = begin(turn_id, request, plan.limits, plan.policy, plan.ability, plan.provider, plan.bound_by)
     return first_step(turn, effects, plan.fidelity, plan.run)
 

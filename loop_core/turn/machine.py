@@ -1,9 +1,9 @@
 """The continuation state machine: `step(turn, event) -> (turn, effects)`.
 
-Everything that moves a turn is in this module, and every move is a row of `TRANSITIONS`; a missing row is an illegal
-move. One call of `step` makes one transition, so a debugger can stop at each. The machine has no clock, no randomness
-and no I/O: responses are judged before they arrive as events, and a driver carries out the effects that are returned.
-The machine knows no wire format; it sees responses only as `ChatResponse`.
+Every move of a turn is a row of `TRANSITIONS`; a missing row is an illegal move. One call of `step` makes one
+transition, so a debugger can stop at each. The machine has no clock, no randomness and no I/O: responses are judged
+before they arrive as events, and a driver carries out the returned effects. The machine knows no wire format; it reads
+responses only as `ChatResponse`.
 
     Request ─▶ EvaluateStop ─▶ ExecuteTools ─▶ Request …
                    ├─▶ ContinuePending ─▶ RequestContinuation ─▶ EvaluateStop …
@@ -50,7 +50,7 @@ class Transition(NamedTuple):
     terminal: str | None = None
 
 
-# Short names for the table below, which would otherwise need two lines for each row.
+# Short names, so that each row of the table below fits on one line.
 _R, _E, _X = State.REQUEST, State.EVALUATE_STOP, State.EXECUTE_TOOLS
 _CP, _RC, _RP, _RR = State.CONTINUE_PENDING, State.REQUEST_CONTINUATION, State.REPAIR_PENDING, State.REQUEST_TOOL_REPAIR
 _NP, _RN = State.NUDGE_PENDING, State.REQUEST_NUDGE
@@ -85,7 +85,7 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_X, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_X, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
     (_CP, Signal.UNDER_LIMITS): Transition(_RC),
-    # Only after ANCHOR_MISSING: the answer had ended by itself, and no budget is left to ask for its words again.
+    # Only after ANCHOR_MISSING: the answer ended by itself, and no budget is left to request the quotation again.
     (_CP, Signal.END_TURN): Transition(_C, "completed"),
     (_CP, Signal.RETRY_LIMIT): Transition(_AP, "retry_limit"),
     (_CP, Signal.BUDGET_EXHAUSTED): Transition(_AP, "budget_exhausted"),
@@ -110,7 +110,8 @@ TRANSITIONS: Mapping[tuple[State, Signal], Transition] = {
     (_RN, Signal.PROVIDER_RESPONSE): Transition(_E),
     (_RN, Signal.CANCELLED): Transition(_A, "cancelled"),
     (_RN, Signal.NOT_RECORDED): Transition(_U, "unrecorded"),
-    # As ZeroClaw RFI 2309 draws it: an aborted turn returns its partial answer; `Turn.outcome` keeps what was decided.
+    # As in the diagram of ZeroClaw RFI 2309: an aborted turn returns its partial answer; `Turn.outcome` keeps the
+    # decision.
     (_AP, Signal.RETURN_PARTIAL): Transition(_C),
 }
 """State and signal -> the state that they lead to. The last states (Abort, Complete, Unrecorded) have no rows, so the
@@ -143,7 +144,7 @@ def begin(
 def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     """Makes one transition and returns the turn after it and the next effects, if any.
 
-    Without an event the turn goes on, which is possible if its last effects requested nothing.
+    Without an event the turn makes the next transition, which is possible if its last effects requested nothing.
 
     Raises:
         TransitionError: the event cannot happen in this state.
@@ -152,7 +153,7 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     row = TRANSITIONS.get((turn.state, signal))
     if row is None:
         raise TransitionError(f"no transition from {turn.state} on {signal}")
-    # Costs come before the move: the guards of the state that is entered compare the new counts.
+    # Costs are added before the move, because the guards of the entered state compare the new counts.
     change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
     if row.terminal is not None:
@@ -178,7 +179,7 @@ _ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
 def _signal(turn: Turn, event: Event) -> Signal:
     signal = _EVENT_SIGNALS.get(type(event))
     if signal is not None:
-        # A driver that sends an answer twice must fail here: the second would be counted and appended to the history.
+        # A driver that sends an answer twice must fail here, or it would be counted and appended to the history twice.
         if signal in _ANSWERS and not _waits(turn):
             raise TransitionError(f"nothing was asked for in {turn.state}")
         return signal
@@ -188,12 +189,13 @@ def _signal(turn: Turn, event: Event) -> Signal:
         return Signal.RETURN_PARTIAL
     guard_signal = moves.guard_signal(turn)
     if guard_signal is not None and turn.signal is Signal.ANCHOR_MISSING:
-        return Signal.END_TURN  # no budget to ask once more: the answer had ended, and stays as it was sent
+        return Signal.END_TURN  # no budget to ask again: the answer ended, and stays as sent
     return guard_signal or Signal.UNDER_LIMITS
 
 
 def _waits(turn: Turn) -> bool:
-    """Whether the turn waits for the answer to an effect. It does not if a guard stopped it on entering its state."""
+    """Whether the turn waits for the answer to an effect. It does not if a guard stopped it when it entered its
+    state."""
     if turn.state is State.EXECUTE_TOOLS:
         return moves.guard_signal(turn) is None
     return turn.state is not State.RESUME or turn.last_send is not None
@@ -205,34 +207,34 @@ def signal_of(turn: Turn) -> Signal:
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
-    # First: a refusal of a field that we added is no answer of the model, so no word of it counts.
+    # First, because the refusal of a field that the engine added is no answer of the model.
     if costs.current_refusal(turn) is not None:
         repair = turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR
         return Signal.REPAIR_REFUSED if repair else Signal.CONTINUATION_REFUSED
-    # A cut overrides the provider's word here, before any column is chosen: routers say `tool_calls` over a call that
-    # the budget cut (vLLM #58228).
+    # A cut overrides the provider's word before a column is chosen: routers say `tool_calls` over a call that the
+    # budget cut (vLLM #58228).
     plain, held, released = policy.signals[Stop.MAX_TOKENS if costs.is_cut(turn) else evaluation.word]
     if not _has_real_calls(turn):
         signal = plain
     else:
-        # Many words lead to the same place whether or not the calls may run: then that is not computed.
+        # Whether the calls may run is computed only if it changes the signal.
         signal = held if held is released or not is_runnable(policy, evaluation.verdicts) else released
-    # Only an ordinary end is examined. A cut or blocked answer may be empty as well, and is already no success.
+    # Only an ordinary end is examined: a cut or blocked answer is no success anyway.
     ending = policy_ending(policy, evaluation.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]
         if signal is Signal.EMPTY and not evaluation.judgement.ending_sure:
-            signal = Signal.NO_ANSWER  # it may be intended, so nothing is requested again
-        # Asked to go on, the model had nothing to add: the text before it was whole.
+            signal = Signal.NO_ANSWER  # the emptiness may be intended, so nothing is requested again
+        # The model was asked to continue and had nothing to add, so the text before was whole.
         elif signal is Signal.EMPTY and costs.is_text_whole(turn):
             signal = Signal.END_TURN
     elif signal is Signal.END_TURN and costs.nothing_was_read(turn):
-        signal = Signal.NO_ANSWER  # it was no empty answer, so the model is not told that it was
-    # MAX_TOKENS counts only while a repair is under way: the answer to it was cut again, so the call is still missing.
-    # Elsewhere a cut text is continued first.
+        signal = Signal.NO_ANSWER  # the answer was not empty, so no message may tell the model that it was
+    # MAX_TOKENS counts only during a repair, whose answer was cut again, so the call is still missing. Otherwise a cut
+    # text is continued first.
     owed = signal in _PEACEFUL_ENDS or (turn.repairing and signal is Signal.MAX_TOKENS)
     if owed and (turn.repairing or (policy.settles and turn.unrepaired)):
-        return Signal.PARTIAL_CALL  # a call that was asked for again has not come
+        return Signal.PARTIAL_CALL  # a call that was requested again did not arrive
     if signal is Signal.END_TURN and costs.misses_anchor(turn):
         return Signal.ANCHOR_MISSING
     return Signal.NO_PROGRESS if signal is Signal.END_TURN and costs.brought_nothing(turn) else signal

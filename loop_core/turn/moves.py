@@ -1,6 +1,6 @@
-"""What the state machine does when it enters a state, and the notices that it gives at the end of a turn.
+"""Computes the effects of entering a state, and the notice at the end of a turn.
 
-These are pure functions from a turn to a turn. The table in `machine` decides which state is entered.
+The functions are pure. The table in `machine` decides which state is entered.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def guard_signal(turn: Turn) -> Signal | None:
     """The signal of the first guard that stops this state; None if the limits hold or none applies."""
     place = GUARD_PLACES.get(turn.state)
     if place is None or (turn.state is State.RESUME and turn.last_send is not None):
-        return None  # a request is under way
+        return None  # a request is pending
     guard = _guard(place, turn)
     if guard is not None:
         return TERMINAL_SIGNALS[guard.terminal]
-    # A policy without continuation ends under the same signal; its notice differs (`not_continued`).
+    # A policy without continuation ends with the same signal; its notice differs (`not_continued`).
     return Signal.RETRY_LIMIT if turn.state is State.CONTINUE_PENDING and not can_continue(turn) else None
 
 
@@ -78,7 +78,7 @@ def _ability(turn: Turn) -> history.Ability:
 
 
 def enter(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """Enters a state: the effects to carry out, and the turn that has them as its pending effects."""
+    """Enters a state; returns the turn after it, and the effects to carry out."""
     move = _ENTER.get(turn.state)
     return (turn, ()) if move is None else move(turn)
 
@@ -107,8 +107,8 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     effect = batch_of(turn)
     if turn.repairing or turn.unrepaired:
         received = (verdict.call for verdict in effect.batch if verdict.admission is not Admission.HELD)
-        # A repair may bring some calls of the batch only. They run; the others stay owed, so that the turn cannot end
-        # as if nothing were missing.
+        # A repair may bring only some calls of the batch. These run; the others stay in `unrepaired`, so that the turn
+        # cannot end as if nothing were missing.
         missing = gate.missing_calls(turn.unrepaired, received, turn.repaired_siblings) if turn.policy.settles else ()
         siblings = (*turn.repaired_siblings,
                   *(verdict for verdict in turn.unrepaired if verdict not in missing)) if missing else ()
@@ -122,18 +122,18 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         attempts=turn.spend.attempts + 1,
         continuations=turn.spend.continuations + 1,
     )
-    # A token may end inside a surrogate pair, and JSON with half of one is refused by servers.
+    # A token may end inside a surrogate pair, and servers refuse JSON with half a pair.
     text, previous = history.whole_characters(turn.tail), turn.last_send
-    # A retry after nothing visible needs more room (hermes-agent #96973).
+    # A retry after an answer without visible text needs a larger cap (hermes-agent #96973).
     cap, lower = costs.next_cap(turn, costs.nothing_visible_came(turn))
-    # The quotation is requested once more before more text is added to an unverified seam.
+    # The quotation is requested again before more text is added to an unverified seam.
     again = misses_anchor(turn)
     method = Method.AGAIN if again else history.method_for(turn.policy.methods, text, _ability(turn))
     messages: tuple[Message, ...] = ()
     anchor, mark, stripped = "", QUOTE_MARKS[0], ""
     if not text.strip() or method is None:
         method = Method.BOOST
-        # The same request again, its anchor still asked for: an empty message is refused (hermes-agent #99622).
+        # The same request with the same anchor, since an empty message is refused (hermes-agent #99622).
         if previous:
             anchor, mark = previous.anchor, previous.mark
     elif method is Method.PREFILL:
@@ -156,7 +156,7 @@ def _enter_continuation(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
-    """The calls that began and neither ran nor were rejected, in the current response and in earlier ones."""
+    """The calls of the current response, and the held calls of earlier responses that it does not repeat."""
     verdicts = turn.evaluation.verdicts if turn.evaluation else ()
     return (*verdicts,
             *gate.missing_calls(turn.unrepaired, (verdict.call for verdict in verdicts), turn.repaired_siblings))
@@ -164,8 +164,8 @@ def unsettled_calls(turn: Turn) -> tuple[Verdict, ...]:
 
 def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     evaluation = turn.evaluation
-    # `unsettled_calls` gives up calls without a name, which no answer can match. If only such calls are owed, the
-    # message still asks for "the tool call".
+    # `unsettled_calls` drops earlier calls without a name, which no answer can match. If only such calls are missing,
+    # the message still asks for "the tool call".
     verdicts = unsettled_calls(turn) or turn.unrepaired
     spent = turn.spend._replace(requests=turn.spend.requests + 1, repairs=turn.spend.repairs + 1)
     reply = history.assistant_message(evaluation.response, (), turn.tail) if evaluation else None
@@ -173,7 +173,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
              history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
     if costs.is_refused(turn):
         messages = ()  # the refused request held the message, so the history has it already
-    # Doubled only if the budget cut the call. A malformed call would be as malformed with more room.
+    # Doubled only if the budget cut the call. A larger cap does not help a malformed call.
     cap, lower = costs.next_cap(turn, turn.policy.settles and is_cut(turn))
     choice = turn.request.tool_choice if "choice" in turn.refusals else _choice(turn, verdicts)
     send = Send(RequestPlace.REPAIR, spent.repairs, Method.REPAIR, messages, cap, tool_choice=choice, lower_cap=lower)
@@ -181,18 +181,19 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
 
 
 def _choice(turn: Turn, verdicts: Sequence[Verdict]) -> str | None:
-    """The tool choice of a repair: a single held call is forced; of several none, as that would forbid the others."""
+    """The tool choice of a repair: a single held call is forced; for several, any tool, since forcing one would forbid
+    the others."""
     calls = gate.held_calls(verdicts)
     declared = {tool.name for tool in turn.request.tools}
     if not declared:
         return None  # a choice among tools that are not declared would be refused
     if turn.request.tool_choice == "none" or not format_entry(turn.request.api).forces_tool:
-        return turn.request.tool_choice  # no repair allows what the caller forbade, or forbids what no request says
+        return turn.request.tool_choice  # calls are forbidden, or the format cannot force one
     return f"tool:{calls[0].name}" if len(calls) == 1 and calls[0].name in declared else "any"
 
 
 def _enter_nudge(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
-    """Sends the same request once more, with a message that its answer was empty; one that had begun is continued."""
+    """Sends the same request again with a message that its answer was empty; an answer that had begun is continued."""
     spent = turn.spend._replace(requests=turn.spend.requests + 1, empty_retries=turn.spend.empty_retries + 1)
     begun, previous, system = turn.joined_answer().text, turn.last_send, turn.ability.system_hint
     anchor = history.anchor_of(begun) if begun.strip() else ""
@@ -213,9 +214,9 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     lacks = turn.policy.lacks & {"room"}
     if evaluation is None or exceeded_guard("resume", turn.limits, turn.spend, turn.token_stop, lacks):
         return turn._replace(last_send=None), ()  # the next tick leaves by the guard
-    # `server`: the provider makes the successor itself, so there is nothing to send but the question for it. The
-    # format's table says in the detail how a pause is resumed: `token` for Gemini's CONTINUATION, `poll` for a
-    # background response, `echo` for Anthropic's pause_turn.
+    # The detail in the format's table says how a pause is resumed: `token` for Gemini's CONTINUATION, `poll` for a
+    # background response, `echo` for Anthropic's pause_turn, `server` if the provider continues by itself, so that only
+    # polling is needed.
     methods = {"token": Method.TOKEN, "poll": Method.POLL, "server": Method.POLL}
     method = methods.get(evaluation.judgement.stop.detail or "", Method.ECHO)
     echo, stripped = history.echo_message(evaluation.response, turn.tail) if method is Method.ECHO else (None, "")
@@ -225,7 +226,7 @@ def _enter_resume(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
                 choice, stripped=stripped)
     turn = turn._replace(spend=spent, last_send=send)
     if turn.policy.settles and method is not Method.POLL and gate.held_calls(evaluation.verdicts):
-        turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # it does not go back with the pause
+        turn = turn._replace(repairing=True, unrepaired=unsettled_calls(turn))  # the held call is not sent back
     return turn, (send,)
 
 
@@ -246,7 +247,7 @@ def final_history(turn: Turn) -> tuple[Message, ...]:
     evaluation = turn.evaluation
     if evaluation is None or not turn.answers[-1]:
         return turn.history  # the last response is in it, with its results
-    # Loops that keep such calls send a call without a result next time; the what-if shows that they do.
+    # Loops that keep such calls send a call without a result next time, which the what-if shows.
     if not turn.policy.strips and evaluation.response.tool_calls:
         return (*turn.history, Message(Role.ASSISTANT, evaluation.response.parts))
     reply = history.assistant_message(evaluation.response, (), turn.tail, evaluation.judgement.stop.normalized)
@@ -281,7 +282,7 @@ NOTICES: Mapping[str, str] = {
     "stuck": "This loop never finishes a tool call that it began: it waits forever, or shows an invalid call.",
     "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
 }
-"""Terminal reason, or a more exact case of one -> the notice for the operator. Notices are events, never assistant
+"""Terminal reason, or a special case of one -> the notice for the operator. Notices are events, never assistant
 text."""
 
 
@@ -309,8 +310,8 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    """A notice as one line. The words of an error and the name of a call are not ours: they may hold escapes that a
-    terminal would obey."""
+    """Returns a notice as one line without control characters: an error's words and a call's name come from outside,
+    and may hold terminal escapes."""
     return text if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -319,7 +320,7 @@ def _times_more(continuations: int) -> str:
 
 
 def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
-    # No guard stopped it, so the policy had no way to continue: the notice must not blame a limit.
+    # No guard stopped the turn, so the policy had no way to continue: the notice must not name a limit.
     if signal is Signal.RETRY_LIMIT and _guard("continuation", turn) is None:
         terminal = "not_continued"
     evaluation = turn.evaluation
@@ -354,12 +355,12 @@ def _ending(evaluation: Evaluation | None) -> str:
 
 
 def with_status(response: ChatResponse, words: str) -> str:
-    """A failure in words, preceded by the HTTP status if that is an error; empty if neither is known."""
+    """Describes a failure: the HTTP status, if that is an error, and the words; empty if neither is known."""
     return failure_words(response.http_status if (response.http_status or 0) >= 400 else None, words)
 
 
 def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
-    """A description for the operator of the error that ended the last answer or prevented it."""
+    """Describes, for the operator, the error that ended or prevented the last answer."""
     if evaluation is None:
         return "the provider reported an error"
     response = evaluation.response
@@ -381,6 +382,6 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
     judgement = evaluation.judgement
     if Stop.ERROR in (judgement.mapped.normalized, judgement.stop.normalized):
         return "the provider reported an error"
-    # Another loop may fail where the provider reported nothing of the kind.
+    # Another loop may fail where the provider reported no failure.
     raw = judgement.mapped.raw
     return f"the policy treats {'a missing stop reason' if raw is None else f'the stop reason {raw!r}'} as an error"

@@ -1,8 +1,8 @@
-"""Policies describe, as data, what an agent loop does with each stop reason and tool call.
+"""Describes policies: data that say what an agent loop does with each stop reason and tool call.
 
 A policy says which word of a response is read, what each word leads to, which calls run, how an answer is continued and
-how its seams are decided. `STRICT` is ours; other systems are described in `presets`. A policy contains no code: the
-functions at the end of this module and the machine interpret it.
+how its seams are decided. `STRICT` is the engine's own; `presets` describes other systems. The functions at the end of
+this module and the machine interpret a policy, which contains no code.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Signal(StrEnum):
     TOOL_CALL = "ToolCall"
     MAX_TOKENS = "MaxTokens"
     PARTIAL_CALL = "PartialToolCall"
-    """A call has begun and is held, so the model must be asked for it again."""
+    """A call has begun and is held, so it must be requested again."""
     ANCHOR_MISSING = "AnchorMissing"
-    """A continuation ended that began with chatter, a refusal or a restart instead of the words to quote."""
+    """A continuation that began with chatter, a refusal or a restart instead of the words to quote has ended."""
     PAUSED = "Paused"
     SAFETY_BLOCKED = "SafetyBlocked"
     CONTEXT_WINDOW_EXCEEDED = "ContextWindowExceeded"
@@ -42,7 +42,7 @@ class Signal(StrEnum):
     UNKNOWN = "Unknown"
     ERROR = "Error"
     STUCK = "NeverFinalized"
-    """A call has begun, and the described loop never ends it: it waits for ever, or shows a call that it cannot run."""
+    """A call has begun, and the described loop never ends it: it waits forever, or shows a call that it cannot run."""
     UNDER_LIMITS = "under_limits"
     RETRY_LIMIT = "retry_limit"
     BUDGET_EXHAUSTED = "budget_exhausted"
@@ -69,9 +69,9 @@ class Dispatch(StrEnum):
     COMPLETE = "complete"
     """Calls whose arguments parse, whatever the stop reason says."""
     READABLE = "readable"
-    """Calls that the gate does not hold, and calls of whose arguments a forgiving parser reads at least one."""
+    """Calls that the gate does not hold, and calls with at least one argument that a lenient parser reads."""
     PRESENT = "present"
-    """All calls of the response, read with a forgiving parser."""
+    """All calls of the response, read with a lenient parser."""
 
 
 class BatchRule(StrEnum):
@@ -88,7 +88,7 @@ class ReasonSource(StrEnum):
 
     EFFECTIVE = "effective"
     MAPPED = "mapped"
-    """The provider's own word, by the loop's own table if that has the word, else by the format's table."""
+    """The provider's own word, mapped by the loop's own table if that has the word, else by the format's."""
 
 
 class Promotion(NamedTuple):
@@ -124,8 +124,8 @@ STRICT_SIGNALS: Signals = MappingProxyType({
     **same_signals(Stop.PAUSED, Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CANCELLED, Stop.INTERRUPTED,
                    Stop.UNKNOWN, Stop.ERROR),
 })
-"""The signals of our own loop. `tool_call` without a call ends the turn, which would otherwise loop for ever (mastra PR
-#14187)."""
+"""The signals of the engine's own loop. `tool_call` without a call ends the turn, which would otherwise loop forever
+(mastra PR #14187)."""
 
 ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
     Ending.EMPTY_ANSWER: Signal.EMPTY,
@@ -134,7 +134,7 @@ ENDING_SIGNALS: Mapping[Ending, Signal] = MappingProxyType({
     Ending.NO_CALL: Signal.NO_ANSWER,
     Ending.COMMENTARY_ONLY: Signal.NO_ANSWER,
 })
-"""Ending -> the signal for an answer that looks finished by its word and is not."""
+"""Ending -> the signal for an answer that only looks finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Policy:
     promotions: tuple[Promotion, ...] = ()
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
     settles: bool = True
-    """Whether a turn is finished only after every held call was received again."""
+    """Whether a turn is finished only when every held call was received again."""
     cap_evidence: bool = True
     """Whether an answer without a known reason counts as a budget cut if its usage reached the cap, or if a call's
     arguments end in the middle of their JSON."""
@@ -176,10 +176,10 @@ class Policy:
     """Whole answers by which a model asks that nothing be shown (pi's agent loop). They end a turn like any other."""
 
     def __repr__(self) -> str:
-        return f"<Policy {self.name}>"  # shown in signatures, where all its tables would only be noise
+        return f"<Policy {self.name}>"  # shown in signatures, where the tables would be too long
 
     def __reduce__(self) -> tuple[Callable[..., Policy], tuple[Any, ...]]:
-        """How a policy is pickled and copied, and with it a turn: a locked table cannot be stored, but its rows can."""
+        """Pickles and copies a policy, and thus a turn: a read-only table cannot be pickled, but its rows can."""
         values = (getattr(self, each.name) for each in fields(self))
         return _restore, tuple(dict(value) if isinstance(value, MappingProxyType) else value for value in values)
 
@@ -214,7 +214,7 @@ def word_of(policy: Policy, response: ChatResponse, judgement: Judgement, provid
 
 def policy_ending(policy: Policy, judgement: Judgement) -> Ending | None:
     """The ending of an answer that only looks finished, as a policy reads it; None if there is none. A policy that
-    follows the provider's words never finds one, and an empty answer may be intended (stop strings)."""
+    follows the provider's words finds none, and an empty answer may be intended (stop strings)."""
     if policy.reads is not ReasonSource.EFFECTIVE or (policy.allow_silence and judgement.ending in SILENT):
         return None
     return judgement.ending
@@ -222,18 +222,18 @@ def policy_ending(policy: Policy, judgement: Judgement) -> Ending | None:
 
 def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> Stop:
     mapped, raw = judgement.mapped.normalized, judgement.mapped.raw
-    # A failed request has no word that a table could list. That its message names a full context or a filter is our
-    # reading: a client only raises an error, so no loop takes it for the end of an answer.
+    # A failed request has no word that a table could list. A client only raises an error, so no loop reads a full
+    # context or a filter in its message as the end of an answer.
     if response.error is not None:
         without_word = raw is None and mapped in (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED)
         return Stop.ERROR if without_word else policy.reason_map.get(mapped, mapped)
-    # Listed words first: a loop may read a word in another way than its format means it.
-    if raw is not None and not raw.isdecimal():  # an enum sent as its number is read as we read it
+    # Listed words first: a loop may give a word another meaning than its format.
+    if raw is not None and not raw.isdecimal():  # an enum sent as a number has the engine's meaning
         listed = policy.words.get((response.api, raw))
         if listed is not None:
             return listed
-        # A word that reports a failure or a cancellation stays one: no loop takes it for an ordinary end because its
-        # table lacks the word.
+        # A word for a failure or a cancellation keeps its meaning: no loop reads it as an ordinary end because its
+        # table lacks it.
         if mapped not in (Stop.ERROR, Stop.CANCELLED) and response.api in policy.unlisted:
             return policy.unlisted[response.api]
     return policy.reason_map.get(mapped, mapped)
@@ -255,7 +255,7 @@ def _is_readable(call: ToolCall) -> bool:
     if call.kind is CallKind.CUSTOM:
         return bool(call.arguments)
     value = parse_leniently(call.arguments)
-    # An empty object is what a lenient parser makes of arguments that never came (Zoo Code's analysis: no nativeArgs).
+    # A lenient parser makes an empty object of missing arguments (Zoo Code's analysis: no nativeArgs).
     return isinstance(value, dict) and bool(value)
 
 

@@ -1,8 +1,8 @@
-"""The policies of known agents, as data, so that one transcript can be run under all of them.
+"""Describes known agents as policies, so that one transcript can be run under all of them.
 
 Each preset has the reason map and the promotions of its source, and cites the lines that it follows. Where the source
 says nothing (about a format that it never uses, or a word that it does not name), the engine's own table is used. The
-limits are the operator's under every policy, and so are the bounds that make every turn end.
+operator's limits, and the bounds that make every turn end, apply under every policy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END, _RUN, _STUCK = Signal.END_TURN, Signal.TOOL_CALL, Signal.STUCK
 
 _WITHOUT_A_WORD = "the format has no word for calls: their presence is the word"
 # Gemini says STOP, Responses `completed` and Ollama `stop` over calls. A loop that followed the word alone would never
-# run a tool there, so no source can have meant it.
+# run a tool there, so no source can intend that.
 WORDLESS_FORMATS: tuple[Promotion, ...] = tuple(
     Promotion(api, Stop.END_TURN, True, _WITHOUT_A_WORD)
     for api in ("gemini_generate", "openai_responses", "ollama_chat")
@@ -72,7 +72,7 @@ ZEROCLAW_REASONS: Mapping[Stop, Stop] = MappingProxyType({
     Stop.INTERRUPTED: Stop.UNKNOWN,
     Stop.MALFORMED_TOOL_CALL: Stop.UNKNOWN,
 })
-"""Stop reason -> Unknown, for our reasons that are not among the seven of the document."""
+"""Stop reason -> Unknown, for the engine's reasons that are not among the document's seven."""
 
 _RFI_SOURCE = "ZeroClaw RFI 2309: loop_.rs finalizes a response if it holds no parsed tool calls"
 ZEROCLAW_PROMOTIONS: tuple[Promotion, ...] = (Promotion("*", Stop.END_TURN, True, _RFI_SOURCE),)
@@ -104,7 +104,7 @@ ZEROCLAW_RFI = Policy(
     cap_evidence=False,
     dispatch=Dispatch.COMPLETE,
     methods=(Method.HINT,),
-    lacks=frozenset({"thinking", "progress", "room"}),  # guards of ours alone
+    lacks=frozenset({"thinking", "progress", "room"}),  # guards that only the engine has
     silent_endings=(),
     settles=False,
 )
@@ -300,7 +300,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({
     policy.name: policy
     for policy in (STRICT, ZEROCLAW_RFI, ZEROCLAW_MERGED, ZOO_BEFORE, ZOO_AFTER, PI_PRESENCE, BOTNEXUS)
 })
-"""Name -> preset: ours first, then in the order of their sources in docs/design.md."""
+"""Name -> preset: the engine's own first, then those of the sources above, in order."""
 
 
 def preset(name: str) -> Policy:

@@ -1,8 +1,8 @@
 """Finds the quoted anchor at the beginning of a continuation, even if the model wrote more around the quotation.
 
-Models put chatter before the quotation, or tags, quotation marks or a code fence around it; they fold its white space,
-or quote only its last line. The caller cuts everything up to the end of the quotation, and the closing mark of a
-wrapper around it. If it is uncertain that a text is the quotation, none is found and nothing is cut.
+Models put chatter before the quotation, or tags, quotation marks or a code fence around it; they change its white
+space, or quote only its last line. The caller cuts everything up to the end of the quotation, and the closing mark of a
+wrapper. If it is uncertain whether a text is the quotation, none is found and nothing is cut.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ SHORT_QUOTATION = 8
 """A shorter quotation is accepted only at the very beginning, or inside a wrapper that closes after it."""
 
 LEAST_EQUAL = 4
-"""The least number of equal characters, without white space, beside two runs of the same words. Fewer may be chance."""
+"""The least number of equal characters, without white space, beside two occurrences of the words. Fewer may be
+chance."""
 COMPARED_CHARS = 200
 """The number of characters beside the words that are compared."""
 ALIKE_CHARS = 10
-"""The least length of a run of characters that is in two rows. Rows of JSON may share no more than `, "name": "`."""
+"""The least length of a substring that two rows share. Rows of JSON may share no more than `, "name": "`."""
 ROW_CHARS = 2000
-"""The number of last characters of a text in which its rows are looked for."""
+"""The number of characters at the end of a text in which rows are searched."""
 
 
 class Quotation(NamedTuple):
-    """Where the quoted words are, or which part of our prompt has to be removed if they are absent."""
+    """Where the quoted words are, or which part of the prompt has to be removed if they are absent."""
 
     cut: int
     """The number of characters at the beginning of the segment that are left out."""
     removals: tuple[tuple[int, int], ...] = ()
-    """Further ranges of the segment that are left out: the end of a wrapper around it, marks of our prompt."""
+    """Further ranges of the segment that are left out: the end of a wrapper, marks of the prompt."""
     present: bool = True
     doubt: str = ""
     """The reason why the segment may not continue the text at the cut; empty if it does."""
@@ -54,9 +55,9 @@ _SPACES = re.compile(r"\s+")
 
 
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
-    """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags that asked for it."""
+    """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags in the prompt."""
     start, own = prompt_end(segment, mark), text[: len(text) - len(anchor)]
-    # From the surest form to the least sure, so that a plain quotation never depends on the rules about wrappers.
+    # The surest form first, so that a plain quotation never depends on the rules about wrappers.
     at = (_at_beginning(segment, start, anchor) or _behind_other_text(text, own, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
     if at is None:
@@ -88,7 +89,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
 
 
 def _at_beginning(segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """Finds the anchor unchanged, at the very beginning or directly after our own prompt."""
+    """Finds the anchor unchanged, at the very beginning or directly after the engine's prompt."""
     blank = _SPACE.match(segment, start) if start else None
     for begin in (start, blank.end()) if blank is not None else (start,):
         if segment.startswith(anchor, begin):
@@ -101,9 +102,9 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
     core = anchor.strip()
     if not core:
         return None
-    # The search is bounded by OPENING_CHARS: further inside, the same words are the text going on.
+    # The search is bounded by OPENING_CHARS: the same words further on belong to the continued text.
     pattern = folded_pattern(core)
-    # Computed at the first need alone: it searches the whole answer.
+    # Computed only when needed, since it searches the whole answer.
     once: bool | None = None
     for place in pattern.finditer(segment, start, start + OPENING_CHARS):
         begin, end = place.span()
@@ -114,7 +115,7 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
         if len(core) < SHORT_QUOTATION:
             if shut and is_opening and segment[begin:end] == core:
                 return begin, end
-        # Behind other words the words may as well be those of the next row, if the text repeats its rows.
+        # If the text repeats its rows, words behind other words may be those of the next row.
         elif not shut and _is_next_row(own.rstrip(), segment, (start, begin, end), is_opening):
             continue
         elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
@@ -122,7 +123,7 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
         elif len(core) >= LONG_QUOTATION:
             more = _folded_end(own, segment[start:begin])
             if not more and any(map(str.isalnum, before)) and pattern.search(segment, begin + 1) is not None:
-                return None  # the segment repeats them, as the rows of a list do, and what is before them may be new
+                return None  # the segment repeats the words, as rows of a list do, and the text before them may be new
             if once is None:
                 once = _is_at_end_only(pattern, text)
             if once or more:
@@ -131,15 +132,15 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
 
 
 def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: bool) -> bool:
-    """Whether the segment and the end of the text are alike beyond the words. Then a row of the text comes again, and
+    """Whether the segment and the end of the text are equal beyond the words. Then a row of the text is repeated, and
     nothing was quoted."""
     start, begin, end = at
     before = _behind_chatter(segment[start:begin]).rstrip()
     first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
     if len(after) >= LONG_QUOTATION and after[:LONG_QUOTATION] in before:
-        return True  # what follows the words came before them too
+        return True  # the text behind the words is also before them
     if _folded_end(own, before) or (is_opening and own and before.endswith(own)):
-        return False  # more of the text was quoted than was asked for
+        return False  # more of the text was quoted than requested
     last = own[len(own) - shared_length(own[: -COMPARED_CHARS - 1 : -1], before[::-1]) :]
     same = last + first[: shared_length(first, after)]
     return len("".join(same.split())) >= LEAST_EQUAL
@@ -147,8 +148,8 @@ def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: b
 
 def _may_come_again(text: str, words: str, more: bool) -> bool:
     """Whether a text that ends with the quoted words may also continue with them: they are a single character, consist
-    of equal parts, end with the text that comes before them, or come in it twice with nothing between. If more than
-    the asked words was quoted, also if they begin with a shorter end of the text, which may be all that was quoted."""
+    of equal parts, end with the text before them, or occur twice in a row. If more was quoted than requested, also if
+    they begin with a shorter end of the text, which may be all that was quoted."""
     blank = text[len(text.rstrip()) :]
     words = _SPACES.sub(" ", words.rstrip() + blank)
     size = len(words)
@@ -162,22 +163,22 @@ def _may_come_again(text: str, words: str, more: bool) -> bool:
 
 
 def _is_quoted_again(rest: str, anchor: str) -> bool:
-    """Whether the words come once more right behind themselves, as far as the segment goes."""
+    """Whether the words occur again directly after the quotation, as far as the segment goes."""
     again = rest[: len(anchor)]
     return len(again) >= min(SHORT_QUOTATION, len(anchor)) and anchor.startswith(again)
 
 
 def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
-    """Whether a segment has other text before the words, and begins again as it began right behind them: then both may
-    be the next rows of a list."""
+    """Whether a segment has other text before the words, and the same text directly behind them: then both may be the
+    next rows of a list."""
     begin, end = at
     first = segment[start : start + COMPARED_CHARS].lstrip()[:LONG_QUOTATION]  # the indent of code proves nothing
     return begin > start and bool(first) and segment[end : end + COMPARED_CHARS].lstrip().startswith(first)
 
 
 def _shares_row(own: str, before: str) -> bool:
-    """Whether the segment before the words holds a run of characters of the answer, and quotes no more than was asked
-    for: then it may be the next row of the answer, up to the same words."""
+    """Whether the segment before the words shares a substring with the answer, and quotes no more than requested: then
+    it may be the next row of the answer, up to the same words."""
     before = _behind_chatter(before)
     if _folded_end(own, before) or (own and before.rstrip().endswith(own)):
         return False
@@ -187,7 +188,8 @@ def _shares_row(own: str, before: str) -> bool:
 
 
 def _behind_chatter(before: str) -> str:
-    """The text before the words, without a line of chatter: it is no row, and answers begin with the same words."""
+    """The text before the words without a line of chatter, which is no row, although answers begin with the same
+    words."""
     return before if find_opening(before) is None else before.split("\n", 1)[-1]
 
 
@@ -197,8 +199,8 @@ def _has_more_behind_chatter(before: str) -> bool:
 
 
 def shared_length(one: str, other: str) -> int:
-    """The number of characters that two texts share at their beginning."""
-    low, high = 0, min(len(one), len(other))  # by halves: slices are compared in C, characters in Python
+    """The length of the common beginning of two texts."""
+    low, high = 0, min(len(one), len(other))  # binary search, because slices are compared in C and characters in Python
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
@@ -217,7 +219,7 @@ def _last_line(text: str, segment: str, start: int, anchor: str) -> tuple[int, i
     if len(places) != 1 or not _is_at_end_only(pattern, text):
         return None
     before = around(segment[start : places[0].start()])[1]
-    # Unknown words before a part of the anchor may be new text: the row of a list has such a line too.
+    # Unknown words before a part of the anchor may be new text, such as a row of a list with the same line.
     own = not any(map(str.isalnum, before)) or find_opening(before) is not None
     return places[0].span() if own or _folded_end(text[: text.rindex(line)], before) else None
 
@@ -240,7 +242,7 @@ def _is_at_end_only(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _folded_end(text: str, words: str) -> bool:
-    """Whether a text ends with these words, regardless of white space: then more was quoted than was asked for."""
+    """Whether a text ends with these words, regardless of white space: then more was quoted than requested."""
     core = words.split()
     return bool(core) and " ".join(text[-2 * len(words) - LONG_QUOTATION :].split()).endswith(" ".join(core))
 
@@ -257,8 +259,9 @@ def _wrappers(own: str, before: str, anchor: str) -> list[Wrapper]:
 
 
 def _marks(text: str, segment: str, start: int, mark: str, found: bool = True) -> tuple[tuple[int, int], ...]:
-    """The tags of our prompt from `start` on: closing ones without an opening one and, unless the quotation was found,
-    opening ones at the beginning of the segment. Tags of that name that belong to the answer are balanced, and stay."""
+    """The tags of the engine's prompt from `start` on: closing ones without an opening one and, unless the quotation
+    was found, opening ones at the beginning of the segment. The answer's own tags of that name are balanced, and
+    stay."""
     if has_tags(text, mark) or f"{mark}>" not in segment:
         return ()
     spans: list[tuple[int, int]] = []

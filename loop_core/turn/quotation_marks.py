@@ -1,6 +1,7 @@
-"""The marks that a model puts around a quotation: tags, a code fence, quotation marks; and the marks that close them.
+"""Finds the marks that a model puts around a quotation (tags, a code fence, quotation marks), and the marks that close
+them.
 
-A mark may belong to the answer itself, if that was cut inside a tag or a fence. Then it stays.
+A mark of the answer itself, which was cut inside a tag or a fence, stays.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def around(before: str, lead: str = "") -> tuple[list[Wrapper], str]:
             at = tag.start()
         else:
             pair = next((pair for pair in PAIRS if bare.endswith(pair[0])), None)
-            # An opener is right before the words; with a blank between, the sign closes earlier text.
+            # An opener is directly before the words; with white space between, the sign closes earlier text.
             blank = before[len(bare) :].removesuffix(lead)
-            # The bound is for hostile text, such as a line of asterisks, each of which would be a wrapper.
+            # The bound is for hostile text, such as a line of asterisks.
             if pair is None or len(wrappers) > 8 or (blank and pair[1]):
                 return wrappers, bare.strip()
             wrapper, at = Wrapper("pair", pair[0], re.escape(pair[1])), len(bare) - len(pair[0])
@@ -74,9 +75,9 @@ def closing_marks(
     closed = False
     for wrapper in wrappers:
         own = wrapper.kind == "tag" and _is_own_mark(text, wrapper)
-        # Innermost first: once one stays open, what follows cannot close those around it.
+        # Innermost first: if one stays open, those around it cannot be closed.
         shut = None if left or own else re.compile(wrapper.closer).match(segment, end)
-        # Fences come in pairs: if all that follow have one, this one ends the fence in which the text was cut.
+        # If all fences that follow are paired, this one ends the fence in which the text was cut.
         if shut is not None and is_own_fence(text, wrapper) and not _has_odd_fence(segment, shut.end()):
             shut = None
         if shut is None:
@@ -102,10 +103,10 @@ the sentence."""
 
 
 def trailing(segment: str, end: int, blank: str) -> int:
-    """The end of the quotation's white space, so far as it repeats the white space at the end of the text."""
+    """The end of the quotation's white space, as far as it repeats the white space at the end of the text."""
     if not blank or segment.endswith(blank, 0, end):
         return end
-    # Models write a line break in either style, whichever the text has.
+    # Models write line breaks in either style.
     again = re.compile(r"\r?\n".join(map(re.escape, re.split(r"\r?\n", blank)))).match(segment, end)
     if again is not None:
         return again.end()
@@ -114,7 +115,7 @@ def trailing(segment: str, end: int, blank: str) -> int:
 
 
 def _is_own_mark(text: str, wrapper: Wrapper) -> bool:
-    """Whether the answer itself has an open mark of this kind: then the mark was quoted with the words, and stays."""
+    """Whether the answer itself has an open mark of this kind: then the mark belongs to the quotation, and stays."""
     if wrapper.kind == "tag":
         name = re.escape(wrapper.opener)
         return len(re.findall(rf"<{name}[\s>]", text)) > len(re.findall(rf"</{name}\s*>", text))
@@ -144,11 +145,11 @@ def late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[i
         return (shut.start(), shut.end()) if shut is not None else None
     if wrapper.kind == "fence":
         shut = re.compile(rf"(?:\r?\n|(?<=\n)|\A)[^\S\r\n]*{wrapper.opener}\Z").search(stripped, end)
-        # Fences come in pairs: one too many at the very end closes the wrapper.
+        # An unpaired fence at the very end closes the wrapper.
         odd = _has_odd_fence(segment, end) != own
         return (shut.start(), len(segment)) if shut is not None and odd else (end, end) if own else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
-    if wrapper.opener == closer:  # apostrophes, backticks and stars occur alone in prose and code, a " hardly does
+    if wrapper.opener == closer:  # apostrophes, backticks and stars occur alone, a " seldom does
         odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
     else:
         whole = text + segment[end:]

@@ -1,9 +1,9 @@
 """Joins the segments of one answer without corrupting its text.
 
 An overlap is never dropped merely because two ends match: `10` + `000` is `10000`, `book` + `keeper` has both its k's.
-What is cut is a quoted anchor that was asked for, a prefill that the server echoed, or an overlap too long to be
-chance. Segments and decisions are kept; the text is derived, so another rule can be tried. A seam is verified if the
-requested quotation came, if the provider itself goes on at the right place, or if no quotation was requested.
+Only a quoted anchor that was requested, a prefill that the server echoed, or an overlap too long to be chance is cut.
+Segments and decisions are kept and the text is derived, so another rule can be tried. A seam is verified if the
+requested quotation was found, if the provider itself continues at the right place, or if no quotation was requested.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
 """A segment that begins with this many of the answer's first characters has begun the answer anew."""
 ECHO_LEAST = 8
-"""If it is unknown whether a server echoes, a repetition of so many characters of it makes the seam doubtful."""
+"""If it is unknown whether a server echoes, a repeated prefill of this many characters makes the seam doubtful."""
 ECHO_CHARS = 24
-"""If it is unknown whether a server echoes, a repetition of this many characters of the prefill counts as an echo. A
-shorter one may be genuine text."""
+"""If it is unknown whether a server echoes, a repeated prefill of this many characters counts as an echo. A shorter one
+may be genuine text."""
 
 
 def join(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> JoinedText:
@@ -51,15 +51,14 @@ class _JoinedSegments(NamedTuple):
 
 
 _recent: list[_JoinedSegments] = []
-"""The joins that were asked for last, the last one first: a turn asks for each several times, and then with one segment
-more."""
+"""The most recent joins, newest first: a turn requests each several times, and then the one with a further segment."""
 _MOST_RECENT = 16
 
 
 def _join(segments: tuple[Segment, ...], rule: SeamRule) -> _JoinedSegments:
     """Joins segments by adding the last ones to the longest recent join with which they begin. The join of all but the
-    last stays too: while a stream arrives, its text is another last segment with each event."""
-    # Compared, not hashed: a turn's segments are the same objects each time, and another turn's differ in the first.
+    last is stored too, because the last segment changes with each event while a stream arrives."""
+    # Compared, not hashed: a turn's segments stay the same objects, and another turn's differ in the first.
     recent = tuple(_recent)
     fits = (each for each in sorted(recent, key=lambda each: -len(each.segments))
             if each.rule is rule and segments[: len(each.segments)] == each.segments)
@@ -76,7 +75,7 @@ def _add(before: _JoinedSegments, segment: Segment) -> _JoinedSegments:
     segments, rule, text, seams, base = before
     if segment.method is Method.AGAIN and rule is SeamRule.CAREFUL and seams and not seams[-1].sure:
         join_cut, stands = _repeated_cut(base, text, segments[-1], seams[-1], segment)
-        # The repeated request won: it takes the place of the doubted segment, whose seam becomes LEFT_OUT.
+        # The answer to the repeated request replaces the doubted segment, whose seam becomes LEFT_OUT.
         if join_cut.decision is not SeamDecision.LEFT_OUT:
             text, seams = base, (*seams[:-1], stands)
     else:
@@ -86,7 +85,7 @@ def _add(before: _JoinedSegments, segment: Segment) -> _JoinedSegments:
 
 
 def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, Seam, str]:
-    """The text up to a seam, the seam, and what the segment adds; the halves of a character that was cut are joined."""
+    """Returns the text up to a seam, the seam, and the text that the segment adds; joins surrogate pairs."""
     text, cut = text[: join_cut.keep], join_cut.cut
     if join_cut.decision is SeamDecision.APART:
         text += APART
@@ -95,7 +94,7 @@ def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, 
         first = following[cut]
         if "\udc00" <= first <= "\udfff":
             text, cut = text[:-1] + _join_halves(text[-1], first), cut + 1
-        elif first > "\uffff" and _first_half(first) == text[-1]:  # it came again, whole
+        elif first > "\uffff" and _first_half(first) == text[-1]:  # the whole character came again
             text = text[:-1]
     gone = tuple((begin, following[begin:end]) for begin, end in join_cut.removals)
     seam = Seam(index, len(text), join_cut.decision, following[:cut], join_cut.why, join_cut.sure, gone)
@@ -117,11 +116,11 @@ def added_chars(segments: Sequence[Segment], rule: SeamRule) -> int:
     if replaced and segments[-1].method is Method.AGAIN:
         return len(whole.text) - whole.seams[-2].at  # it replaces the segment before
     before = join(segments[:-1], rule).text
-    return len(whole.text) - len(before if before.strip() else "")  # white space alone is nothing yet
+    return len(whole.text) - len(before if before.strip() else "")  # white space alone does not count
 
 
 def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CAREFUL) -> bool:
-    """Whether to ask for the quotation again: chatter, a refusal or a restart came in its place."""
+    """Whether to request the quotation again: chatter, a refusal or a restart took its place."""
     if len(segments) < 2 or not segments[-1].anchor or segments[-1].method in (Method.AGAIN, Method.REPAIR):
         return False
     if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():
@@ -170,7 +169,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _Cut(SeamDecision.RESTART, 0, 0, "the same request was answered, and nothing visible was before")
     if segment.method is Method.PREFILL:
         return _prefill_cut(text, segment)
-    # Claude's pause_turn and Gemini's continuation token: nothing of the text is sent twice.
+    # Claude's pause_turn and Gemini's continuation token repeat no text.
     if segment.method in (Method.ECHO, Method.TOKEN):
         as_sent = _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
         return _whitespace_cut(text, segment) if segment.stripped else as_sent
@@ -181,7 +180,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
     repetition = _restart_cut(text, segment.text) or _overlap_cut(text, segment.text)
     if repetition is not None:
         return repetition
-    if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself, else it would be a restart
+    if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself; otherwise it would be a restart
         why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if _is_quoted_whole(text, segment.text):
@@ -193,11 +192,11 @@ def _careful(text: str, segment: Segment) -> _Cut:
 
 
 _QUOTATION = r'"[^"]+"|\u201c[^\u201c\u201d]+\u201d|\u201e[^\u201e\u201c]+\u201c|\u00ab[^\u00ab\u00bb]+\u00bb'
-_WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, behind which a text of Python begins
+_WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, which may prefix a Python string
 
 
 def _is_quoted_whole(text: str, following: str) -> bool:
-    """Whether a segment that begins right behind a word is one quotation, and the text holds none of its kind."""
+    """Whether a segment that begins directly behind a word is one quotation, and the text holds no such mark."""
     quotation = re.fullmatch(_QUOTATION, following.rstrip())
     return quotation is not None and quotation[0][0] not in text and re.search(_WORD_END, text[-40:]) is not None
 
@@ -215,7 +214,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     if repetition is not None:
         return repetition._replace(removals=tuple(each for each in quotation.removals if each[0] >= repetition.cut))
     begun, words = following.strip(), segment.anchor.lstrip()
-    # A row of zeros may as well be the next ones.
+    # A row of zeros may be the next ones.
     if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not _repeats(words, len(begun)):
         why = "it ended inside the words that were to be repeated"
         return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
@@ -232,7 +231,7 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     join_cut = _careful(base, segment._replace(method=Method.ANCHOR))
     if join_cut.sure and segment.text:
         return join_cut, out
-    # Neither begins with the words: one without chatter is kept rather than one with it, else the longer one is.
+    # Neither begins with the words: the one without chatter is kept, else the longer one.
     bare = continuation.find_opening(segment.text) is None and bool(segment.text.strip())
     clean = continuation.find_opening(doubted.text) is None
     if bare is clean:
@@ -250,20 +249,20 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
     # llama.cpp's server repeats the prefill in a whole answer and, depending on its build, in a stream.
     repeated = bool(sent) and segment.text.startswith(sent)
     if repeated and _is_echo(sent, segment.echoes):
-        # What follows the echo goes on from the stripped prefill, so the white space comes from there if at all.
+        # The text behind the echo continues the stripped prefill, so it may repeat the white space.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
         doubt = segment.echoes is None and (_repeats(sent, len(sent)) or _repeats(segment.text, len(sent)))
         why = f"echoed prefill, {len(sent)} characters cut{_REPETITION if doubt else ''}"
         return _Cut(SeamDecision.ECHO, keep, len(sent), why, not doubt)
-    # A server without prefill support starts a new message, which may begin as the old one did.
+    # A server without prefill support starts a new message, which may begin like the old one.
     if (restarted := _restart_cut(sent, segment.text)) is not None:
         return restarted if restarted.keep < len(sent) else restarted._replace(keep=len(text))
-    # Nothing is cut here, but what comes twice may have been meant to come once.
+    # Nothing is cut, but the repeated text may be an echo.
     if segment.echoes is None and (_overlap(sent, segment.text) or (repeated and len(sent) >= ECHO_LEAST)):
         why = "the prefill's end comes again, and it is not known whether this server repeats it"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    like = _new_message(text.rstrip(" "), segment.text)  # a blank that was stripped comes with a word that goes on
+    like = _new_message(text.rstrip(" "), segment.text)  # a stripped blank may precede the next word
     if like is not None:
         why = f"the prefill was not continued; it begins like a {like.kind.value}"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
@@ -285,13 +284,14 @@ def _whitespace_cut(text: str, segment: Segment) -> _Cut:
 
 
 def _new_message(text: str, following: str) -> Opening | None:
-    """The opening of a new message with which a segment begins, as no continuation in a word or behind a full stop."""
+    """The opening of a new message, in upper case directly behind a word or a full stop; None if the segment begins
+    otherwise."""
     return continuation.find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
 
 
 def _joins_closely(text: str) -> bool:
-    """Whether a text ends with a letter, a digit or the end of a sentence, behind which a sentence needs a blank. Dots
-    that trail off need none."""
+    """Whether a text ends with a letter, a digit or the end of a sentence, after which a sentence needs a blank. An
+    ellipsis needs none."""
     return text[-1:].isalnum() or (text.endswith((".", "!", "?")) and text[-2:-1].isalnum())
 
 
@@ -325,7 +325,7 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
     if same == len(following):
         why = "the answer began again and ended earlier; the text so far stays"
         return _Cut(SeamDecision.RESTART, size, same, why, False)
-    # The newer text is kept only if it is no shorter: nothing that the user could have read is lost.
+    # The newer text is kept only if it is no shorter, so that nothing that the user may have read is lost.
     if len(following) >= size:
         return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
     why = "the answer began again, went another way and is shorter; the text so far stays"
@@ -333,16 +333,16 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
 
 
 def _repeats(text: str, size: int) -> bool:
-    """Whether the first `size` characters of a text come again in it, or are periodic, and so may come next."""
+    """Whether the first `size` characters of a text occur again in it, or are periodic, so that they may come next."""
     head = text[:size]
-    # A table or a list repeats its rows, so a continuation may begin exactly as the answer did.
+    # A table or a list repeats its rows, so a continuation may begin exactly like the answer.
     period = head.find(head[: size - size // 2], 1)
     return text.find(head, 1) >= 0 or (period > 0 and head.startswith(head[period:]))
 
 
 def _overlap_cut(text: str, following: str) -> _Cut | None:
     size = _overlap(text, following)
-    # A shorter overlap inside it is as good: then the rest of it may be new text.
+    # A shorter overlap inside it fits too: then the rest may be new text.
     doubt = size > 0 and _border(following[1:size], following[:size]) >= OVERLAP_CHARS
     why = f"overlap, {size} characters cut{_REPETITION if doubt else ''}"
     return _Cut(SeamDecision.OVERLAP, len(text), size, why, not doubt) if size else None
@@ -364,10 +364,10 @@ def _overlap(text: str, following: str) -> int:
 def _meaningful(text: str, following: str, overlap: str) -> bool:
     size = len(overlap)
     again = text.find(overlap) < len(text) - size or (overlap + overlap).find(overlap, 1) < size
-    # So does a text that is alike on both sides of an edge, in more than the white space before lines of code.
+    # The text also repeats itself if both sides of an edge are equal, not only in the white space before lines of code.
     first, last = (OVERLAP_CHARS + size - len(core) for core in (overlap.lstrip(), overlap.rstrip()))
     if again or following.startswith(overlap[:first], size) or text.endswith(overlap[-last:], 0, -size):
-        return False  # the text repeats this line, row or refrain, so it may come again
+        return False  # the text repeats this line or row, so it may come again
     if len(overlap.split()) >= OVERLAP_WORDS and len(set(overlap)) >= OVERLAP_WORDS * 2:
         return True
     full_line = overlap.endswith("\n") and text[-size - 1 : -size] in ("", "\n")
@@ -375,9 +375,9 @@ def _meaningful(text: str, following: str, overlap: str) -> bool:
 
 
 def _border(text: str, following: str) -> int:
-    """The length of the longest end of `text` that `following` begins with, in time linear in the two."""
-    # Knuth, Morris and Pratt's search: what was compared is never compared again.
-    shorter: list[int] = [0]  # for every beginning of `following`, the longest of its ends that it begins with too
+    """The length of the longest end of `text` with which `following` begins, in linear time."""
+    # The search of Knuth, Morris and Pratt.
+    shorter: list[int] = [0]  # for each prefix of `following`, the length of its longest border
     size = 0
     for char in following[1:]:
         while size and following[size] != char:

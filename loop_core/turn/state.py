@@ -1,4 +1,4 @@
-"""The values of the state machine: its states, its events (input), its effects (output), and the turn itself.
+"""Defines the values of the state machine: its states, its events (input), its effects (output), and the turn.
 
 `machine` makes the transitions; `moves` and `costs` compute what a transition does and costs; drivers and screens read
 the values.
@@ -44,7 +44,7 @@ ENDED = frozenset({State.ABORT, State.COMPLETE, State.UNRECORDED})
 
 
 class RequestPlace(StrEnum):
-    """The place of a request within a turn: a recording answers by place, not by text."""
+    """The place of a request within a turn, by which a recording answers."""
 
     __hash__ = str.__hash__  # these are keys of hot tables, and Enum's own hash is a Python function
 
@@ -98,19 +98,19 @@ class RunTools(NamedTuple):
         """Every call of the batch in order, for display. The calls in `answers` must not run."""
         verdicts = list(self.released)
         for answer in self.answers:
-            # Answers are in ascending order of their place, so each insertion finds those before it in position.
+            # Answers are in ascending order of place, so each insertion position is final.
             verdicts.insert(answer.place, answer.verdict)
         return tuple(verdicts)
 
     def chars_before(self, spend: Spend) -> int:
-        """The characters of all results of the turn before the first call of the batch runs. The ready-made answers
-        count, since they are sent like any other result."""
+        """The characters of all results of the turn before the first call of the batch runs, including the ready-made
+        answers, which are sent like other results."""
         return spend.result_chars + sum(answer.result.size for answer in self.answers)
 
     def all_results(self, results: Sequence[ToolResultPart]) -> tuple[ToolResultPart, ...]:
         """The results of the whole batch: the results of the released calls, with the ready-made answers to the others
         between them. If `results` has one for every call, as a recording does, it is returned unchanged."""
-        # A recorded agent answered every call, also those that this policy would not run.
+        # A recorded agent answered every call, including those that this policy would not run.
         if len(results) > len(self.released):
             return tuple(results)
         merged = list(results)
@@ -125,8 +125,8 @@ class Finish(NamedTuple):
     terminal: str
     notice: str | None = None
     silent: str | None = None
-    """The word by which the model asked that nothing be shown (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`); None if
-    it did not ask."""
+    """The word by which the model asked to show nothing (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`); None if it did
+    not."""
 
 
 Effect = Send | RunTools | Finish
@@ -148,7 +148,8 @@ class Recut(NamedTuple):
     lost: str = ""
     """What the wire format could not carry and was left out; empty if it carried all."""
     apart: tuple[int, int] | None = None
-    """The least and the most characters that the budget may leave (an ESTIMATED cut); None if the cut is exact."""
+    """The least and the largest number of characters that the budget may leave (an ESTIMATED cut); None if the cut is
+    exact."""
     cut: bool = False
     """Whether the budget cut the answer, whatever its stop word is."""
 
@@ -182,16 +183,17 @@ class ProviderResponse(NamedTuple):
     anchor: str = ""
     """The words that a recorded request asked the model to quote first."""
     live: bool = False
-    """Whether a server answered a request of ours, in this or an earlier run. False for another agent's recording."""
+    """Whether a server answered a request of the engine, in this or an earlier run. False for another agent's
+    recording."""
     synthetic: bool = False
-    """Whether the answer was made from a table for demonstration, so that no provider was ever asked."""
+    """Whether the answer was made from a table for demonstration, without a provider."""
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around the words to quote."""
 
     @property
     def cut_unseen(self) -> bool:
-        """Whether a simulated budget cut the answer and nothing in it shows that, because its server reports cut
-        answers as finished."""
+        """Whether a simulated budget cut the answer without a sign in it, because its server reports cut answers as
+        finished."""
         cut = self.recut is not None and self.recut.cut
         return cut and self.judgement.stop.normalized is not Stop.MAX_TOKENS and not self.judgement.cap_reached
 
@@ -259,7 +261,7 @@ class Turn(NamedTuple):
     spend: Spend = Spend()
     evaluation: Evaluation | None = None
     last_send: Send | None = None
-    """The request that is under way, or else the last one; None if a limit stopped a resumption."""
+    """The pending request, or else the last one; None if a limit stopped a resumption."""
     repairing: bool = False
     """Whether a held call was requested again and has not arrived yet."""
     unrepaired: tuple[Verdict, ...] = ()
@@ -267,7 +269,7 @@ class Turn(NamedTuple):
     repaired_siblings: tuple[Verdict, ...] = ()
     """The calls of the same batch that were received again. They help to name those that were not."""
     refusals: frozenset[str] = frozenset()
-    """The names of fields that the server refused in our requests (`costs.REFUSALS`). They are not tried again."""
+    """The names of added fields that the server refused (`costs.REFUSALS`). They are not tried again."""
     last_calls: tuple[tuple[str, str | None], ...] = ()
     signal: Signal | None = None
     """The signal that led into `state`; None at the beginning."""
@@ -276,8 +278,8 @@ class Turn(NamedTuple):
     terminal: str | None = None
     notice: str | None = None
     bound_by: int | None = None
-    """The max_tokens from which the token bound is derived, if it is not the request's: a what-if that changes only
-    max_tokens leaves the bound as it was. None for the request's; 0 if there is no bound."""
+    """The max_tokens from which the token bound is derived: None for the request's own; 0 if there is no bound. A
+    what-if that changes only max_tokens sets it to keep the bound."""
 
     @property
     def ended(self) -> bool:
@@ -302,12 +304,12 @@ class Turn(NamedTuple):
 
     @property
     def token_stop(self) -> int | None:
-        """The spent tokens from which on no further request fits under the token bound; None if there is no bound."""
+        """The spent tokens at which no further request fits under the token bound; None if there is no bound."""
         return token_stop(self.token_cap, self.request, self.policy.lacks)
 
     @property
     def room(self) -> int | None:
-        """The output tokens that the next request may ask for; None if they are not bounded."""
+        """The largest output cap of the next request in tokens; None if there is no bound."""
         cap = None if "room" in self.policy.lacks else self.token_cap
         return None if cap is None else max(0, cap - self.spend.continuation_tokens)
 
@@ -323,7 +325,7 @@ class Turn(NamedTuple):
 
     @property
     def tail(self) -> str:
-        """The text that the history does not hold yet: the last segment, with the earlier ones that it continues."""
+        """The text that the history does not hold yet: the last segment and the earlier ones that it continues."""
         segments = self.answers[-1]
         # A hint appends the text before it to the history; a prefill, a token and a poll do not: their texts add up.
         if not segments or segments[-1].method not in GOES_ON:

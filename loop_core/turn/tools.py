@@ -1,8 +1,8 @@
 """Runs a batch of calls: in order, with bounded results, and stopped when the user writes.
 
-Only the released calls of the effect are run; the other calls have ready-made answers. If a tool fails, its result is
-an error; a call that is skipped gets a result that says so; a result that would fill the context is cut, with a note
-(pi's agent loop, appendix: order, steering, result truncation, context guard).
+Only the released calls of the effect are run; the other calls have ready-made answers. A failed tool gives an error
+result, a skipped call gives a result that says so, and a result that would fill the context is cut, with a note (pi's
+agent loop, appendix: order, steering, result truncation, context guard).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from loop_core.values import Message, Tool, ToolResultPart
 
 
 class ToolError(LoopError):
-    """The error that a tool raises to report a failure in its own words: the model reads them, and the turn goes on.
+    """The error that a tool raises to report a failure in its own words, which the model reads; the turn continues.
 
     Any other exception becomes an error result as well, with its type before its message.
     """
@@ -46,13 +46,13 @@ class ToolRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """A runner of Python functions, with a function that returns messages of the user."""
+    """A runner of Python functions that also collects messages of the user."""
 
     tools: Mapping[str, ToolFunction] = field(default_factory=dict)
     steering: Callable[[], Sequence[Message]] = tuple
     """Returns the messages that the user wrote since its last call. It is called after each tool call."""
     stopped: Callable[[], bool] = bool
-    """Returns whether the turn was given up. It is called before each tool call: then no further call is begun."""
+    """Returns whether the turn was aborted; called before each tool call. Then no further call is begun."""
 
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
@@ -60,8 +60,8 @@ class Toolbox:
         steering: tuple[Message, ...] = ()
         used = effect.chars_before(turn.spend)
         for verdict in effect.released:
-            # Later calls were planned before the user spoke, and may be the very thing that the user objects to. Each
-            # still needs a result: a provider refuses a history with a call that has none.
+            # The user may object to later calls, which were planned before the message. Each still needs a result: a
+            # provider refuses a history with a call without one.
             skipped = "the user said something first" if steering else "the turn was ended" if self.stopped() else ""
             if skipped:
                 results.append(tool_result(verdict.call, f"Skipped: {skipped}.", is_error=True))
@@ -82,27 +82,27 @@ class Toolbox:
             return tool_result(call, f"Not run: there is no tool {call.name!r}", is_error=True)
         try:
             return tool_result(call, _whole(_text(tool(verdict.arguments))))
-        # The only broad `except` of the engine that ends an error: a tool is the caller's code and may raise anything,
-        # and the model receives the error as a result.
+        # A tool is the caller's code and may raise anything; the model receives the error as a result. No other broad
+        # `except` of the engine swallows an error.
         except BaseException as why:
-            # `asyncio.CancelledError` is no `Exception`, but raised by a plain function it cancels nothing: the task of
-            # the caller would seem to be cancelled, and a task group would hide it.
+            # A plain function that raises `asyncio.CancelledError` (no `Exception`) cancels nothing, but the caller's
+            # task would seem to be cancelled, and a task group would hide that.
             if not isinstance(why, Exception) and type(why).__name__ != "CancelledError":
                 raise
             return tool_result(call, _whole(f"Failed: {words_of(why)}"), is_error=True)
 
 
 def until(runner: ToolRunner, stopped: Callable[[], bool]) -> ToolRunner:
-    """The same runner, which begins no further call once `stopped` says so; a runner of another kind is returned
-    unchanged. So is one of a derived class, which may have a state that a copy would not share."""
+    """Returns a copy of a `Toolbox` that begins no further call once `stopped` returns true. Another runner is returned
+    unchanged, also one of a derived class, whose state a copy might not share."""
     if type(runner) is not Toolbox:
         return runner
     return replace(runner, stopped=lambda: stopped() or runner.stopped())
 
 
 def _whole(text: str) -> str:
-    """The text with U+FFFD in place of each lone surrogate (a file name that is not UTF-8 has some). A provider refuses
-    JSON with a lone surrogate, and so would refuse every later request with this history."""
+    """The text with U+FFFD in place of each lone surrogate (a file name that is not UTF-8 has some). A provider would
+    refuse every later request with a lone surrogate in its history."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -113,9 +113,8 @@ def _text(result: Any) -> str:
 
 
 def _spell(value: Any) -> Any:
-    """What stands in JSON for a value that is none: the members of an object, or its text, as of a date or a path.
-    Raises `TypeError` if the value is work that was never done, such as a coroutine, which a decorated function may
-    return."""
+    """Returns the JSON form of a value that JSON lacks: the members of an object, or a text, as for a date or a path.
+    Raises `TypeError` for work that was never done, such as a coroutine that a decorated function returned."""
     if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
         if inspect.iscoroutine(value):
             value.close()
@@ -129,7 +128,7 @@ _FORMS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((set, frozenset), list),
     (Enum, lambda value: value.value),
 )
-"""Kind of value -> what stands for it in JSON."""
+"""Kind of value -> the function that makes its JSON form."""
 
 
 def _members(value: Any) -> Any:
@@ -165,7 +164,7 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
     runs: dict[str, ToolFunction] = {}
     for function in functions:
         name = getattr(function, "__name__", None)
-        # A lambda is called `<lambda>`, and a partial has no name.
+        # The name of a lambda is `<lambda>`, and a partial has none.
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise CallerError(f"{function!r}: a tool is a function with a name of letters, digits, - and _: write one "
                               "with def that calls this")
@@ -177,13 +176,13 @@ def declare(functions: Iterable[Function]) -> tuple[tuple[Tool, ...], dict[str, 
 
 
 def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]:
-    """The declaration of one function under a name, and the callable that runs it. The callable converts arguments to
-    the annotated types: a date for a date, a dataclass for an object. Raises `CallerError` if the function cannot be a
-    tool."""
+    """Returns the declaration of one function under a name, and the callable that runs it. The callable converts
+    arguments to the annotated types: a date for a date, a dataclass for an object. Raises `CallerError` if the function
+    cannot be a tool."""
     from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError
 
-    # Its call returns a coroutine that is never awaited: the tool would seem to succeed and do nothing.
+    # Its coroutine would never be awaited: the tool would seem to succeed and do nothing.
     if inspect.iscoroutinefunction(function):
         raise CallerError(f"{name}: a tool is a plain function, and this is a coroutine function: write one with "
                           "def that runs it with asyncio.run")
@@ -194,10 +193,10 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     written = inspect.unwrap(_inner(function))
     if not (inspect.isfunction(written) or inspect.ismethod(written)):
         raise CallerError(f"{name}: a tool is a plain function, and this is none: write one with def that calls this")
-    # A member that a class lacks would be dropped in silence: of `dryrun=true` for `dry_run` the tool would never hear.
+    # Otherwise unknown members would be dropped silently, such as `dryrun=true` for `dry_run`.
     config = ConfigDict(extra="forbid")
     try:
-        # A function is a type to pydantic.
+        # pydantic accepts a function as a type.
         adapter: TypeAdapter[Any] = TypeAdapter(_arguments_of(function), config=config)  # type: ignore[arg-type]
         schema: dict[str, Any] = adapter.json_schema(schema_generator=_schema_generator())
     except (PydanticUserError, TypeError, ValueError, NameError) as why:
@@ -205,20 +204,20 @@ def declare_function(function: Function, name: str) -> tuple[Tool, ToolFunction]
     # pydantic gives a list schema to positional-only parameters, and providers accept an object alone.
     if schema.get("type") != "object":
         raise CallerError(f"{name}: its parameters have to be named")
-    # pydantic says nothing of `**arguments` without a type, and then empty arguments would mean that there are none.
+    # pydantic's schema omits `**arguments` without a type; then missing arguments would count as `{}`.
     schema.setdefault("additionalProperties", True)
     tool = Tool(name, schema, inspect.getdoc(function) or "")
     return tool, _run(_inner(function), adapter, tool)
 
 
 def _inner(function: Function) -> Function:
-    """The function that takes all arguments: of a partial the one that it calls."""
+    """The function that takes all arguments; for a partial the one that it calls."""
     return function.func if isinstance(function, partial) else function
 
 
 def _arguments_of(function: Function) -> Function:
-    """A function with the same signature that returns its arguments. pydantic calls this one: were the tool called from
-    inside pydantic's compiled code, a program that ends while an abandoned tool runs would be aborted."""
+    """Returns a function with the same signature that returns its arguments. pydantic calls it instead of the tool: a
+    program that ends while a tool runs inside pydantic's compiled code would be aborted."""
 
     if isinstance(function, partial):
         return partial(_arguments_of(function.func), *function.args, **function.keywords)
@@ -233,8 +232,8 @@ def _arguments_of(function: Function) -> Function:
 @cache
 def _schema_generator() -> Any:
     """The class that makes schemas. It leaves out defaults that JSON cannot hold, such as an object or an infinite
-    number, and refuses parameters that pydantic describes wrongly. Its schemas refuse what pydantic would take in
-    silence: a member that a class lacks, and a number of seconds for a date."""
+    number, and refuses parameters that pydantic describes wrongly. Its schemas refuse what pydantic would silently
+    accept: a member that a class lacks, and a number of seconds for a date."""
     from pydantic.errors import PydanticInvalidForJsonSchema
     from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import PydanticSerializationError
@@ -243,7 +242,7 @@ def _schema_generator() -> Any:
         ignored_warning_kinds = frozenset(("skipped-choice", "non-serializable-default"))  # type: ignore[assignment]
 
         def arguments_schema(self, schema: Any) -> Any:
-            # pydantic describes each of them as such an object, so that no call could fit.
+            # pydantic would require such an object for each of them, so no call could be valid.
             if schema.get("var_kwargs_mode") == "unpacked-typed-dict":
                 raise PydanticInvalidForJsonSchema("the members of an unpacked TypedDict have to be parameters")
             return super().arguments_schema(schema)
@@ -258,7 +257,7 @@ def _schema_generator() -> Any:
             return _closed(super().typed_dict_schema(schema))
 
         def dict_schema(self, schema: Any) -> Any:
-            # llama.cpp and Gemini know no patterns of names, and would allow an object without members alone.
+            # llama.cpp and Gemini ignore patterns of names, and would only allow an object without members.
             written = super().dict_schema(schema)
             for pattern, values in written.pop("patternProperties", {}).items():
                 written |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
@@ -283,20 +282,21 @@ def _schema_generator() -> Any:
 
 _DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt_ ][-+.,:0-9Zz]+)?$"
 """Matches a day, with or without a time. llama.cpp refuses a pattern that does not cover the whole text, and servers
-with a grammar write nothing behind it."""
+with a grammar write nothing after it."""
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that names members. It allows these members alone, unless it says otherwise (pydantic's `extra`)."""
+    """A schema that allows only the members it names, unless it says otherwise (pydantic's `extra`)."""
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
 def _run(function: Function, adapter: Any, declared: Tool) -> ToolFunction:
-    """A callable that runs a function with a call's arguments; wrong ones become an error of one line for the model."""
+    """Returns a callable that runs a function with a call's arguments; invalid ones become a one-line error for the
+    model."""
     from pydantic_core import ArgsKwargs, ValidationError
 
     def run(arguments: Any) -> Any:
-        wrong = schema_problems(declared, arguments)  # pydantic would make an int of "3", and a bool of "yes"
+        wrong = schema_problems(declared, arguments)  # pydantic would convert "3" to an int, and "yes" to a bool
         if wrong:
             raise ToolError("; ".join(wrong))
         try:

@@ -1,7 +1,7 @@
 """The trace of a run: its steps, the structured records of each step, and metrics over many turns.
 
-A record is a flat dict of plain values, which any logger takes. Records are derived from the machine's moves. This
-module has no clock: if the caller passes no times, latency is reported as not recorded.
+A record is a flat dict of plain values for any logger, derived from a move of the machine. This module has no clock: if
+the caller passes no times, latency is reported as not recorded.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -38,11 +38,11 @@ NOT_RECORDED = "not recorded"
 def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:
     """The structured records of one move."""
     if type(event) is Tick and not effects and before.state is not State.REPAIR_PENDING and not before.repairing:
-        return ()  # most moves: nothing was received, asked for or ended
+        return ()  # most moves: nothing was received, sent or ended
     records: list[Record] = []
     if isinstance(event, ProviderResponse):
         records.append(_stop_reason_observed(after, event))
-    # `repairing` is also set by a pause that held a call back; no repair was requested then, so none is recorded.
+    # A pause that held a call also sets `repairing`, but requests no repair, so none is recorded.
     repair_requested = before.repairing and before.spend.repairs > 0
     if before.state is State.EVALUATE_STOP and repair_requested and after.state is not State.RESUME:
         records.append(_repair(before, attempted=True, success=after.state is State.EXECUTE_TOOLS))
@@ -112,12 +112,12 @@ Labels = tuple[str, str]
 
 
 class Metrics(NamedTuple):
-    """Counters and histograms over many turns. Histograms keep their values, so any buckets can be made from them."""
+    """Counters and histograms over many turns. Histograms keep single values, for any buckets."""
 
     continuations: Mapping[Labels, int] = {}
     """Provider and model -> the number of continuations."""
     truncation_exits: Mapping[Labels, int] = {}
-    """Provider and model -> the number of turns that a guard or a budget ended while they were truncated."""
+    """Provider and model -> the number of truncated turns that a guard or a budget ended."""
     attempts_per_turn: Mapping[Labels, tuple[int, ...]] = {}
     """Provider and model -> the number of continuations of each turn that was truncated."""
     latency_ms: Mapping[Labels, tuple[float, ...]] = {}
@@ -127,7 +127,7 @@ class Metrics(NamedTuple):
 
 
 _CUT_EXITS = frozenset({"retry_limit", "budget_exhausted", "repair_failed", "context_window_exceeded"})
-"""The terminal reasons that only a truncated turn has, even if none of its tokens or characters was counted."""
+"""The terminal reasons that only a truncated turn can have, even if none of its tokens or characters was counted."""
 
 GUARDED_EXITS = _CUT_EXITS | {"no_progress"}
 """The terminal reasons with which a truncated turn stays truncated."""
@@ -141,12 +141,12 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
     latency: dict[Labels, list[float]] = {}
     missing = 0
     for record in records:
-        # Without the turn id, which would make a time series for each turn.
+        # No turn id, which would make one time series per turn.
         labels = (record["provider"], record["model"])
         if record["event"] == "continuation_attempt":
             continuations[labels] += 1
         elif record["event"] == "continuation_terminated":
-            # The record is written for every turn that was cut; one that recovered and completed is no exit.
+            # Every cut turn has this record; one that recovered and completed is no exit.
             exits[labels] += record["terminal_reason"] in GUARDED_EXITS
             attempts.setdefault(labels, []).append(record["attempts"])
             took = (latencies or {}).get(record["turn_id"])
@@ -197,8 +197,8 @@ class Step(NamedTuple):
     event: Event | None = None
     """The event that caused the move; None for the first step of a turn."""
     run: int = 0
-    """The number of the run of this turn, from 0. A next run begins where this loop has ended and the recorded agent
-    went on."""
+    """The number of the run of this turn, from 0. The next run begins where this loop ended and the recorded agent went
+    on."""
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -219,7 +219,7 @@ class Step(NamedTuple):
 
     @property
     def estimated_cut(self) -> Recut | None:
-        """The answer of this step, if a simulated budget cut it at a place that is not exactly known."""
+        """The simulated answer of this step, if the place of its cut is not exactly known."""
         event = self.event
         if type(event) is not ProviderResponse or event.recut is None or event.recut.apart is None:
             return None
@@ -281,8 +281,8 @@ class StepIdentity(NamedTuple):
     live_answer: tuple[Any, ...] | None
     """The parts and the raw stop word of a live answer; None for any other step."""
     model_input: tuple[Any, ...] | None
-    """What this step adds to the input of the model: the history at the beginning of a turn, or the results of tools;
-    None if nothing."""
+    """The input for the model that this step adds: the history at the beginning of a turn, or tool results; None if
+    nothing."""
 
 
 def step_key(step_: Step) -> StepIdentity:
@@ -303,7 +303,7 @@ def step_key(step_: Step) -> StepIdentity:
 def first_difference(left: Trace, right: Trace) -> int | None:
     """The index of the first step at which two runs differ; None if they are the same to the end."""
     for index, (one, other) in enumerate(zip(left.steps, right.steps, strict=False)):
-        # A what-if shares the steps before its first change, so most pairs are the same object.
+        # A what-if shares the steps before its first change, so most pairs are identical objects.
         if one is not other and step_key(one) != step_key(other):
             return index
     if len(left.steps) == len(right.steps):

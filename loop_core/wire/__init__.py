@@ -75,12 +75,12 @@ def decode_response(
 
 
 decode = decode_response
-"""The old name of `decode_response`. It stays for one release."""
+"""Deprecated name of `decode_response`, kept for one release."""
 
 
 def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
-    """The bytes that a provider of this format would send for a response. The result has one element, or with `stream`
-    one for each event, with `chunk` characters of text in each. The response may have been read in another format.
+    """Yields the bytes that a provider of this format would send for a response: one element, or with `stream` one for
+    each event, with `chunk` characters of text in each. The response may have been read in another format.
 
     Raises:
         CallerError: there is no such API.
@@ -120,7 +120,7 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
     """The body of a request in this format. A request of another format is converted, unless it holds fields that only
-    its own provider knows (`Request.extra`, `Tool.declaration`). Reasoning of another format's model is left out.
+    its own provider knows (`Request.extra`, `Tool.declaration`). Reasoning of another format is left out.
 
     Raises:
         CallerError: there is no such API.
@@ -135,7 +135,7 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
 
 
 def _without_foreign_reasoning(request: Request, form: Format) -> Iterator[Message]:
-    # A provider refuses thinking that it did not sign, and can read no other's encrypted thinking.
+    # A provider refuses thinking that it did not sign, and cannot read encrypted thinking of others.
     for message in request.messages:
         if message.api in (None, form.id, *form.signed_alike):
             yield message

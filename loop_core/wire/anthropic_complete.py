@@ -27,8 +27,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "stop_sequence": StopRow(Stop.END_TURN, "own_end", _SDK),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, _SDK),
 }
-"""Native word -> mapped reason. `stop_sequence` is also the word of an answer that the model ended itself, where the
-human's turn would begin."""
+"""Native word -> mapped reason. `stop_sequence` is also the word of an answer that the model ended itself, at the
+human's turn."""
 
 LOSES: Mapping[str, str] = {
     "usage": "tokens are not counted",

@@ -1,5 +1,4 @@
-"""Helpers for requests that all formats share: for readers that make a `Request` of a body, and for writers that make a
-body of a `Request`.
+"""Helpers that the formats share to decode a body into a `Request`, and to encode a `Request` as a body.
 
 Nothing in this module depends on a format.
 """
@@ -51,8 +50,8 @@ def history_of(system: Any, messages: Any, parts: Callable[[Any], Iterable[Messa
 
 
 def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
-    """A message of these parts, for formats that send tool results in a message of the user: a message of nothing but
-    results gets the role of a tool."""
+    """Returns a message of these parts, for formats that send tool results in a message of the user. A message with
+    only results gets the role of a tool."""
     message_parts = tuple(parts)
     return Message(
         Role.TOOL if message_parts and all(isinstance(part, ToolResultPart) for part in message_parts) else role,
@@ -61,7 +60,8 @@ def message_of(role: Role, parts: Iterable[MessagePart]) -> Message:
 
 
 def role_word(role: Role) -> str:
-    """The word of a role in formats that send tool results, and what is beside them, in a message of the user."""
+    """Returns the word for a role in formats that send tool results, and the parts beside them, in a message of the
+    user."""
     return Role.USER.value if role is Role.TOOL else role.value
 
 
@@ -74,7 +74,7 @@ ITEM_FIELDS = ("reasoning.item_id", "reasoning.json", "text.phase")
 REASONING_FIELDS = ("reasoning.signature", "reasoning.data", *ITEM_FIELDS)
 RESULT_FIELDS = ("result.name", "result.is_error", "result.json")
 STORED = ("previous_id", "continuation_token", "background")
-"""The fields of a request that only a provider takes which stores responses."""
+"""The fields of a request for a provider that stores responses."""
 
 _USUAL_LOSSES: Mapping[str, str] = {
     "message.grouping": "every result is a message of its own",
@@ -109,18 +109,18 @@ def content(part: ToolResultPart, api: str) -> Any:
 
 
 def result_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that the text of a result is; None if it is none, or if as an object it would not be what the
-    tool said: with half a character, a name that comes twice, or a number that JSON or a double does not have."""
+    """Returns the text of a result as a JSON object; None if it is not one, or if the object could differ from the
+    text: with half a surrogate pair, a repeated name, or a number that JSON or a double cannot hold."""
     try:
         value = from_json_checked(text.encode())
         json.loads(text, parse_int=_check_number, parse_float=_check_number, parse_constant=_check_number)
-    except (ValueError, ArithmeticError):  # the latter for an exponent beyond those of `Decimal`
+    except (ValueError, ArithmeticError):  # ArithmeticError: an exponent too large for `Decimal`
         return None
     return value if isinstance(value, dict) else None
 
 
 def _check_number(digits: str) -> None:
-    """Raises ValueError if a double holds another number: a provider that reads objects into doubles (Gemini's Struct)
+    """Raises ValueError if a double cannot hold the number exactly: a provider that uses doubles (Gemini's Struct)
     would round the digits of an id."""
     value = float(digits)
     if not isfinite(value) or Decimal(repr(value)) != Decimal(digits):
@@ -129,7 +129,7 @@ def _check_number(digits: str) -> None:
 
 def arguments(call: ToolCall, api: str) -> dict[str, Any]:
     """The arguments of a call as a JSON object, for formats that send no argument strings. Raises `EncodeError` if they
-    are not an object. A call that was cut has no place in a history."""
+    are not an object. A history holds no cut call."""
     value = json_value(call.arguments or "{}")
     if not isinstance(value, dict):
         raise EncodeError(f"the arguments of {call.name} are not a JSON object", api=api, what="call.arguments")
@@ -158,13 +158,13 @@ def forced_tool(choice: str | None) -> str | None:
 
 
 def with_allowed(tools: Iterable[Tool], listed: Any) -> tuple[Tool, ...]:
-    """The declared tools; those that the list of an `allowed_tools` choice leaves out are marked. A list that names
-    something else than functions by their names, such as a group of tools, marks none."""
+    """Returns the declared tools, marking those that the list of an `allowed_tools` choice leaves out. If an entry of
+    the list cannot be identified, such as a group of tools, none is marked."""
     return _with_names(tools, {_listed_name(each) for each in list_of(listed)})
 
 
 def with_allowed_names(tools: Iterable[Tool], names: Any) -> tuple[Tool, ...]:
-    """The same for a list of the names of functions, as Gemini has it."""
+    """Does the same for a list of function names, as in Gemini."""
     return _with_names(tools, {word(name) for name in list_of(names)})
 
 
@@ -175,14 +175,14 @@ def _with_names(tools: Iterable[Tool], names: set[str | None]) -> tuple[Tool, ..
 
 
 def allowed_names(request: Request) -> list[str]:
-    """The functions that may be called, if the choice leaves out others and may be written as their names."""
+    """Returns the names of the allowed functions, if the choice excludes other tools; empty otherwise."""
     if request.tool_choice not in ("auto", "any") or all(tool.allowed for tool in request.tools):
         return []
     return [tool.name for tool in request.tools if tool.allowed and tool.kind is not CallKind.SERVER]
 
 
 def _listed_name(entry: Any) -> str | None:
-    """The name of an allowed tool; empty for a tool of the provider's own, None if it is not known what is meant."""
+    """Returns the name of an allowed tool; empty for a provider's tool, None if the entry cannot be identified."""
     kind = string(mapping_of(entry).get("type"))
     if kind not in ("function", "custom"):
         return "" if kind and "name" not in entry and "tools" not in entry else None
@@ -190,8 +190,8 @@ def _listed_name(entry: Any) -> str | None:
 
 
 def choice_to_write(request: Request, read: Callable[[Any], str | None], written: Any) -> tuple[Any, Mapping[str, Any]]:
-    """The tool choice to write, and the fields beside it. A recorded choice that the words here do not hold (a list of
-    allowed tools) goes back as it came, unless the request makes another choice now."""
+    """Returns the tool choice to write, and the fields beside it. A recorded choice without a normalized form (a list
+    of allowed tools) is sent unchanged, unless the request has another choice."""
     recorded = request.extra.get("tool_choice")
     if recorded is not None and read(recorded) == request.tool_choice:
         return None, request.extra
@@ -199,8 +199,8 @@ def choice_to_write(request: Request, read: Callable[[Any], str | None], written
 
 
 def tool_choice(choice: str | None, words: Mapping[str, Any], api: str, force: Callable[[str], Any]) -> Any:
-    """How a format spells a tool choice: by a word, or by what `force` makes of the name in `tool:NAME`; None if the
-    request sets none. Raises `EncodeError` if the format has no word for the choice."""
+    """Returns a format's spelling of a tool choice: a word, or the result of `force` for the name in `tool:NAME`; None
+    if the request sets none. Raises `EncodeError` if the format has no word for the choice."""
     if choice is None:
         return None
     name = forced_tool(choice)
@@ -212,8 +212,7 @@ def tool_choice(choice: str | None, words: Mapping[str, Any], api: str, force: C
 
 
 def declarations(tools: Iterable[Tool], declare: Callable[[Tool], Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The declarations of the tools: one that a request held is sent again unchanged, any other is made by `declare`.
-    """
+    """Returns the declarations of the tools: recorded ones unchanged, others made by `declare`."""
     return [declare(tool) if tool.declaration is None else tool.declaration for tool in tools]
 
 
@@ -245,11 +244,11 @@ def with_names(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Message, ...]:
-    """The history with a unique id in every call and its result, for formats that refuse it otherwise.
+    """Returns the history with a unique id in every call and its result, for formats that require one.
 
-    An id that the provider gave stays if no earlier call has it (servers count from 0 in every answer). Any other id,
-    and a missing one, is made: `call00000`, in the form that the strictest servers ask for. A result answers the first
-    call of its id, or without one of its name, that is still open. Without `missing` a call that has no id gets none.
+    A provider's id stays if no earlier call has it (servers count from 0 in every answer). A repeated or missing id is
+    replaced by one like `call00000`, the form that the strictest servers require. A result answers the first unanswered
+    call with its id or, if it has none, with its name. Without `missing`, a call without an id gets none.
     """
     history: list[Message] = []
     waiting: list[tuple[ToolCall, str | None]] = []
@@ -268,7 +267,7 @@ def with_ids(messages: Sequence[Message], *, missing: bool = True) -> tuple[Mess
                 waiting.append((part, name))
                 part = part if part.id == name else part._replace(id=name)
             elif isinstance(part, ToolResultPart):
-                # By its id, or without one by the name.
+                # By id, or by name if there is no id.
                 answers = next(((call, name) for call, name in waiting if (
                     part.call_id == call.id if part.call_id else part.name in (None, call.name))), None)
                 if answers is not None:
@@ -294,7 +293,7 @@ def prompt_of(messages: Sequence[Message], api: str) -> str:
     """The texts of the messages in one prompt, so that an answer continues the last one. Raises `EncodeError` if a
     message holds a part that is not text."""
     only_text(messages, api)
-    # The text of an answer so far follows directly after its prompt, so the model goes on with it.
+    # An unfinished answer follows its prompt directly, so that the model continues it.
     return "".join(message.text if message.role is Role.ASSISTANT else f"\n\n{message.text}"
                    for message in messages).removeprefix("\n\n")
 

@@ -1,12 +1,12 @@
 """The incremental decoder that every wire format builds on.
 
 It parses each frame's JSON, and tracks byte offsets, transport facts, rate-limit quotas and errors of any shape. A
-format subclasses `Decoder`, implements `on_event`, `on_body` and `build`, and keeps its stop words in a table.
+format subclasses `Decoder`, implements `on_event`, `on_body` and `build`, and has a table of stop words.
 
     bytes -> framing -> (payload, name, start, end) -> from_json -> on_event / on_body -> build -> ChatResponse
 
 `close` always returns a `ChatResponse` once a JSON, SSE or frame body has begun; any other body raises `DecodeError`. A
-broken frame in the middle becomes a finding, and what was cut stays unfinished.
+broken frame in the middle becomes a finding; cut values stay unfinished.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from loop_core.wire.response_calls import each_call_once
 from loop_core.wire.unread import unread_values
 
 STRETCH = 32_768
-"""The number of bytes of a stream that are split into frames at a time; it limits the frames held in memory."""
-_FIRST_KEY_BYTES = 64  # in so many bytes the first key of a line is known, blanks included
+"""The number of bytes of a stream that are split into frames at a time, which limits the frames in memory."""
+_FIRST_KEY_BYTES = 64  # the first key of a line is within so many bytes, blanks included
 _OUTPUT = "choices", "step", "interaction"  # the members of an event with output, of Chat and of Interactions
 _MISSHAPEN = TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError  # they become findings
 
 
 class Decoder:
-    """The decoder of one response: `feed` bytes as they come, `close` when they end."""
+    """Decodes one response: `feed` its bytes as they arrive, then `close`."""
 
     api: ClassVar[str] = ""
     stop_reasons: ClassVar[Mapping[str, StopRow]] = {}
     foreign_reasons: ClassVar[Mapping[str, ForeignWord]] = {}
-    """Word before a colon -> how to read the word behind it. Gateways between two formats send such pairs."""
+    """Word before a colon -> how to read the word after it. Gateways between two formats send such pairs."""
     fold_case: ClassVar[bool] = False
     """Whether stop words are compared without regard to case (compatible servers send `STOP` and `Length`)."""
     object_framing: ClassVar[type[Framing]] = Whole
@@ -66,9 +66,9 @@ class Decoder:
     binary_framing: ClassVar[type[Framing] | None] = None
     """The framing of a body that is not text; None if the format has no binary bodies."""
     line_mark: ClassVar[re.Pattern[bytes] | None] = None
-    """The beginning of a body of JSON lines, in a format whose other objects are framed otherwise."""
+    """The beginning of a body of JSON lines, in a format that frames other objects differently."""
     closing: ClassVar[tuple[bytes, ...]] = (b"[DONE]", b'"error')
-    """The marks of a stream's end. Before one of them has arrived, the stream is neither over nor may it be."""
+    """Marks of a stream's end. Until one of them arrives, `is_over` and `may_be_over` are false."""
     reads_on: ClassVar[bool] = False
     """Whether events after the end mark are still read: a second stop reason or an error there may be stricter."""
 
@@ -76,7 +76,7 @@ class Decoder:
         self, *, http_status: int | None = None, headers: Sequence[tuple[str, str]] = (), n: int = 1,
         background: bool = False, words: Mapping[str, StopRow] | None = None,
     ) -> None:
-        self.words = words or {}  # of the profile that was chosen; they go before the format's own
+        self.words = words or {}  # the profile's stop words, tried before the format's
         self.http_status, self.headers = http_status, headers
         self._failed = http_status is not None and http_status >= 400
         self.n, self.background = n, background
@@ -91,21 +91,21 @@ class Decoder:
         self.usage: Usage | None = None
         self.native: dict[str, str] = {}
         self.saw_done = self.streaming = False
-        self.size = self._blanks = 0  # bytes, and the blank ones before anything else
+        self.size = self._blanks = 0  # all bytes, and the white space at the beginning
         self.cut = False  # the body ended inside a frame or a JSON value
-        self._checks = False  # whether the parser of the next event looks for members that come twice
-        self._opening: bytes | None = None  # the payload of the first frame; a ping, which only names its kind, is none
+        self._checks = False  # whether the next event is checked for repeated members
+        self._opening: bytes | None = None  # the payload of the first frame except pings, which only name their kind
         self.frame: Frame = (b"", None, 0, 0)  # the event that is being read, or the whole body
-        self._late: Frame | None = None  # the last event that is no part of the answer
-        self._begins_again = False  # whether another answer, or a part of one, began behind the end
+        self._late: Frame | None = None  # the last event that does not belong to the answer
+        self._begins_again = False  # whether another answer, or a part of one, began after the end
         self._framing: Framing | None = None
         self._head = b""
 
     # -- what a format implements --------------------------------------------------------------------------------
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
-        """Reads one JSON value of a stream: an SSE payload, a line, an array element. True: only a further piece of a
-        text, as nearly all are; False: of a call, of which no member may come twice; None: anything else."""
+        """Reads one JSON value of a stream: an SSE payload, a line, an array element. Returns True for a further piece
+        of a text, False for one of a call (checked for repeated members), else None."""
         raise NotImplementedError
 
     def on_body(self, body: Any) -> None:
@@ -113,7 +113,8 @@ class Decoder:
         raise NotImplementedError
 
     def build(self) -> ChatResponse:
-        """The response as far as it was read; its `stop_reason` is what the format's table makes of the stop word."""
+        """Returns the response as far as it was read, with the reason to which the format's table maps the stop
+        word."""
         raise NotImplementedError
 
     @property
@@ -134,7 +135,7 @@ class Decoder:
         self.size += len(data)
         framing = self._framing
         if framing is None:
-            if not self._head and not data.strip():  # some servers send blanks for minutes: they are not stored
+            if not self._head and not data.strip():  # some servers send white space for minutes, which is not stored
                 self._blanks += len(data)
                 return
             self._head = self._head + data if self._head else b"\n" * self._blanks + with_blank_lines(data)
@@ -164,18 +165,18 @@ class Decoder:
         return self._with_transport(response, end)
 
     def watch(self, body: bytes, see: See) -> None:
-        """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding any.
+        """Passes every JSON value of a whole stream to `see`, with its name and place, in order, without decoding it.
         Raises `DecodeError` if the body is not a body of this format."""
         body = self._head = with_blank_lines(body)
         if (framing := self._choose(final=True)) is None:
             return
         frames = recorded_events(body) if type(framing) is Whole else (*framing.feed(body), *framing.flush())
         for payload, name, start, end in frames:
-            with suppress(*_MISSHAPEN):  # no JSON, such as `[DONE]`, or a value of another shape
+            with suppress(*_MISSHAPEN):  # not JSON, such as `[DONE]`, or of another shape
                 see(from_json(payload), name, start, end)
 
     def seeing(self, see: See) -> None:
-        """From this call on, every JSON value of a stream goes to `see` too, unless it is no part of the answer."""
+        """After this call, every JSON value of a stream that belongs to the answer is passed to `see` too."""
         read = self.on_event
 
         def both(event: Any, name: str | None) -> None:
@@ -187,7 +188,7 @@ class Decoder:
         self.on_body = lambda body: None  # type: ignore[method-assign]
 
     def response(self, parts: Iterable[ResponsePart], stop: StopReason | None = None, **more: Any) -> ChatResponse:
-        """A response of these parts and of all that was read beside them; `stop` replaces the reason by the table."""
+        """Returns a response of these parts and of all other facts; `stop` replaces the mapped reason."""
         return ChatResponse(self.api, tuple(parts), stop or self.map_word(self.raw, self.raw_at), self.usage,
                             id=self.id, model=self.model, native=self.native, saw_stop_reason=bool(self.raw), **more)
 
@@ -196,18 +197,18 @@ class Decoder:
         self.findings.note(Finding(rule, severity, message, at))
 
     def check_types(self, event: Mapping[str, Any], name: str | None = None) -> None:
-        """Reports the values of an event or a body that are of a type in which the format does not read them."""
+        """Reports the values of an event or a body that have a type which the format does not read."""
         for message, path in unread_values(self.api, event, name) if self.error is None else ():
             self.find(f"{self.api}.unread_value", message, Decoder.at(self, *path))
 
     def after_end(self) -> None:
-        """Reports an event behind the end. If it were read, calls of a stream that is sent twice would run twice."""
+        """Reports an event after the end, which is not read: calls of a stream that is sent twice would run twice."""
         self._late = self.frame
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
     def take_late_event(self, piece: object, begins: bool) -> bool:
-        """Notes an event behind the end; returns whether it holds a piece of a call that may belong to a call before
-        it, because none began behind it. `begins`: whether this event begins another answer, or a part of one."""
+        """Notes an event after the end; returns whether it holds a piece that may belong to a call before the end,
+        because no other answer, or part of one, began since. `begins` says whether this event begins one."""
         self._begins_again = self._begins_again or begins
         return bool(piece) and not self._begins_again
 
@@ -218,7 +219,7 @@ class Decoder:
             self.words_said.append((word, at))
 
     def map_word(self, raw: str | None, at: At | None, *, rule: str | None = None) -> StopReason:
-        """The table's meaning of a native word; an absent or empty word is `interrupted`, an unknown one `unknown`."""
+        """Maps a native word by the table; an absent or empty word is `interrupted`, an unknown one `unknown`."""
         if not raw:
             evidence = Evidence("absent", at or At(ExchangePart.BODY, self.size, self.size))
             return StopReason(Stop.INTERRUPTED, raw, None, (evidence,))
@@ -234,11 +235,11 @@ class Decoder:
 
     def text(self) -> str:
         """The JSON text of the frame that is being read. Formats cut verbatim values out of it."""
-        payload = self.frame[0]  # of ASCII the very text in which `at` looks: what was found in it is remembered
+        payload = self.frame[0]  # for ASCII the text in which `at` searches, so cached positions are used again
         return text_by_byte(payload) if payload.isascii() else payload.decode("utf-8", "replace").lstrip("\ufeff")
 
     def at(self, *path: str | int) -> At:
-        """The place of the event that is being read, or of a value in it; in a whole body, of the value's own bytes."""
+        """The place of the current event, or of a value in it; in a whole body, the value's own bytes."""
         span: tuple[int | None, int | None] = self.frame[2:]
         if path and not self.streaming:
             span = byte_span(self.frame[0], 0, *path) or (None, None)
@@ -280,7 +281,7 @@ class Decoder:
 
     def _frames(self, frames: Iterable[Frame], last: bool = False) -> None:
         if type(self._framing) is Whole:
-            for self.frame in frames:  # one: the whole body
+            for self.frame in frames:  # one frame: the whole body
                 if events := [] if self._failed else recorded_events(self.frame[0]):
                     self._framing, self.streaming = None, True
                     for event in events:
@@ -297,10 +298,10 @@ class Decoder:
                 unique = False
                 if (event := self._parse_leniently(payload, last)) is None:
                     continue
-            if payload == self._opening:  # the stream begins again; before any stop word it may be a ping
+            if payload == self._opening:  # the stream begins again, or before any stop word this may be a ping
                 self.saw_done = self.saw_done or bool(self.raw)
                 self._opening = payload if self.raw or not is_flat(event) else b""
-            if type(event) is dict and (not self.saw_done or self.reads_on):  # behind the end mark nothing is read
+            if type(event) is dict and (not self.saw_done or self.reads_on):  # nothing is read after the end mark
                 if self._opening is None and any(event[key] for key in event if key not in ("type", "object")):
                     self._opening = payload
                 self._read_event(event, name, unique)
@@ -313,18 +314,18 @@ class Decoder:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"
                 self.find("frame.error_after_end", message, self.at())
-            elif payload == self._opening or any(map(event.get, _OUTPUT)):  # behind [DONE]; pings are no text
+            elif payload == self._opening or any(map(event.get, _OUTPUT)):  # after [DONE]; pings are ignored
                 self.after_end()
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
-        try:  # the check below takes as long as parsing: mere pieces need none, what follows others is parsed with it
+        try:  # the check costs as much as parsing: pieces need none, and an event after others is parsed with it
             self._checks = not (piece := self.on_event(event, name))
             if piece is None and self._late is not self.frame:
                 self.check_types(event, name)
         except _MISSHAPEN as why:
             self._checks = True
             self.find("frame.shape", f"a frame has an unexpected shape ({type(why).__name__})", self.at())
-        if name == "error" and not (self.error and self.error.message):  # in a shape that the format does not know
+        if name == "error" and not (self.error and self.error.message):  # an error of unknown shape
             place = self.at(*event.keys() & {"error"})
             self.error, self.error_at = failures.event_error(event, self.http_status), place
         for message in failures.repetitions("frame", self.frame[0]) if self._checks and not unique else ():
@@ -332,13 +333,13 @@ class Decoder:
 
     def _parse_leniently(self, payload: bytes, last: bool) -> Any:
         stripped = payload.strip()
-        if stripped in (b"", b"[DONE]"):  # OpenAI's end mark is no JSON
+        if stripped in (b"", b"[DONE]"):  # OpenAI's end mark is not JSON
             self.saw_done = self.saw_done or bool(stripped)
             return None
-        if self._checks and is_json(stripped):  # the parser that checks refused it
+        if self._checks and is_json(stripped):  # refused only by the checking parser
             return from_json(stripped)
         try:
-            event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # raw control characters pass
+            event = json.loads(payload.decode("utf-8", "replace"), strict=False)  # permits raw control characters
         except (ValueError, RecursionError):
             self.cut = self.cut or last
             self.find(*failures.unreadable_frame(stripped, last), self.at())
@@ -356,7 +357,7 @@ class Decoder:
                 body = json.loads(text.decode("utf-8", "replace"), strict=False)
                 if rest:
                     self.find("body.trailing", TRAILING, At(ExchangePart.BODY, self.size - len(rest), self.size))
-                for message in failures.repetitions("body", text):  # which value is meant depends on the reader
+                for message in failures.repetitions("body", text):  # parsers differ in which value counts
                     self.find("body.repeated_member", message, whole)
                 if not is_json(text):
                     self.find("body.lenient", "the body holds invalid UTF-8 or control characters", whole)

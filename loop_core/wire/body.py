@@ -1,6 +1,5 @@
-"""Helpers for bodies that all formats share: JSON as Python values, and JSON text in which some values stay exactly as
-they were received.
-"""
+"""Helpers that the formats share for bodies: JSON as Python values, and JSON text in which some values stay exactly as
+received."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def word(value: Any) -> str | None:
 
 
 def is_flat(value: Mapping[str, Any]) -> bool:
-    """Whether an object holds nothing but plain values, as a ping does and nearly no piece of an answer."""
+    """Whether an object holds only plain values, like a ping and unlike nearly every piece of an answer."""
     return not any(type(member) in (dict, list) and member for member in value.values())
 
 
@@ -32,9 +31,9 @@ TRAILING = "something follows the end of the JSON; strict clients refuse such a 
 
 
 def first_object(text: bytes) -> tuple[bytes, bytes]:
-    """The JSON object at the beginning of a text, and what follows it, such as a proxy's remark. A text stays as it is
-    if it begins with no whole object, or if nothing follows, or more JSON, which may be another answer or
-    (behind a comma) more of this one."""
+    """Splits a text into the JSON object at its beginning and what follows, such as a proxy's remark. The text is not
+    split if it begins with no whole object, if nothing follows, or if more JSON follows: another answer, or (after a
+    comma) more of this one."""
     spelled = text.decode("utf-8", "surrogateescape")
     try:
         value, end = json.JSONDecoder(strict=False).raw_decode(spelled)
@@ -56,7 +55,7 @@ def integer(value: Any) -> int | None:
 
 
 def misfits_type(value: Any, kind: type) -> bool:
-    """Whether a value is neither of this type nor an empty one, which holds nothing."""
+    """Whether a value is neither of this type nor empty."""
     return bool(value) and not isinstance(value, kind)
 
 
@@ -64,8 +63,8 @@ _MOST = 1 << 63  # the counts of providers are whole numbers of 64 bits
 
 
 def token_count(value: Any) -> int | None:
-    """A number of tokens; None for anything else, also for a boolean and for a number that counts nothing. A whole
-    number may be written with a fraction (`12.0`), and `-1` as a cap means that there is none."""
+    """Returns a number of tokens from 0; None for anything else, also for a boolean. A whole number may be written with
+    a fraction (`12.0`); a cap of `-1` means no cap."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < _MOST else None
@@ -104,8 +103,8 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
 
 
 def rest(body: Mapping[str, Any], *taken: str) -> Mapping[str, Any]:
-    """The fields of a body that no reader uses. `a.b` in `taken` is a field of an object; an object without remaining
-    fields is left out."""
+    """Returns the fields of a body without those in `taken`. `a.b` in `taken` is a field of an object; an object
+    without remaining fields is left out."""
     left = {name: value for name, value in body.items() if name not in taken}
     for path in taken:
         outer, _, inner = path.partition(".")
@@ -118,7 +117,7 @@ def rest(body: Mapping[str, Any], *taken: str) -> Mapping[str, Any]:
 
 
 def merge(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """A body with further fields; where both name a field, objects are joined and `body` wins."""
+    """Returns a body with further fields; if both have a field, objects are merged, otherwise `body` wins."""
     whole = dict(body)
     for name, value in extra.items():
         there = whole.get(name)
@@ -135,12 +134,12 @@ def non_null(**fields: Any) -> dict[str, Any]:
 
 
 class WrittenNumber(float):
-    """A number with a fraction or an exponent, with the digits in which it came: a double does not hold them all."""
+    """A number with a fraction or an exponent that keeps its original digits, which a double may round."""
 
     __slots__ = ("digits",)
 
     def __new__(cls, digits: str) -> WrittenNumber:
-        """Digits as JSON has them."""
+        """Makes the number from JSON digits."""
         value = super().__new__(cls, digits)
         value.digits = digits
         return value
@@ -152,7 +151,7 @@ _READ_NUMBERS_AS_WRITTEN = json.JSONDecoder(parse_float=WrittenNumber).decode
 
 
 def json_value(text: str | None) -> Any:
-    """The JSON value of a text, whose numbers `dump` writes as they came; None if the text is not JSON."""
+    """Returns the JSON value of a text, whose numbers `dump` writes unchanged; None if the text is not JSON."""
     try:
         return _READ_NUMBERS_AS_WRITTEN(text or "")
     except (ValueError, RecursionError):
@@ -182,10 +181,10 @@ def object_text(call: ToolCall, api: str) -> str | None:
     if text is None:
         return None
     try:
-        value = json.loads(text, parse_constant=_no_constant)  # NaN is no JSON, and Python reads it
+        value = json.loads(text, parse_constant=_no_constant)  # Python accepts NaN, which is not JSON
     except (ValueError, RecursionError):
         value = ""
-    if isinstance(value, str) or text != text.strip():  # blanks around it would not come back
+    if isinstance(value, str) or text != text.strip():  # white space around it would be lost
         raise EncodeError("a whole body sends arguments as an object; these are none", api=api, what="call.arguments")
     return text
 
@@ -195,8 +194,8 @@ def _no_constant(word: str) -> Any:
 
 
 def misfits(response: ChatResponse, words: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """What a response has and a format without continuation tokens cannot carry, and why; `words` are the names of the
-    words about the end that the format has."""
+    """Yields what a format without continuation tokens cannot carry of a response, and why; `words` are the names of
+    the further stop words that the format has."""
     if response.continuation_token is not None:
         yield "continuation_token", "nothing can be continued by a token"
     for name in response.native:
@@ -207,7 +206,7 @@ def misfits(response: ChatResponse, words: Collection[str] = ()) -> Iterator[tup
 # -- JSON text in which some values are written exactly as they were received ----------------------------------------
 
 _COMPACT, _SORTED = (
-    # Made once: `json.dumps` makes an encoder for every call that asks for anything.
+    # Made once, because `json.dumps` with any option makes an encoder for each call.
     json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=sort).encode for sort in (False, True)
 )
 
@@ -219,15 +218,15 @@ class RawJSON(str):
 
 
 def conflicting_arguments(first_arguments: Any, text: str) -> str | None:
-    """The arguments in the event that began a call, as JSON, if the call's own text is another value; None if not."""
+    """Returns the arguments in the event that began a call, as JSON, if the call's text is another value; else None."""
     if not first_arguments or (isinstance(first_arguments, str) and text.startswith(first_arguments)):
         return None
     try:
         value = from_json(text.encode("utf-8", "replace"))
     except ValueError:
-        return None  # it is cut, or no JSON: that says enough
+        return None  # cut or not JSON, which is reported anyway
     first = (isinstance(first_arguments, str) and read_object(first_arguments)) or first_arguments
-    # The texts are compared, since for Python 1 is True.
+    # Compared as texts, since 1 == True in Python.
     return None if compact(value, sort=True) == compact(first, sort=True) else compact(first)
 
 
@@ -244,7 +243,7 @@ def dump(value: Any) -> str:
         # nothing printable is a surrogate
         if text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text):
             return text
-        return json.dumps(value)  # a lone surrogate is not UTF-8: only an escape can express it
+        return json.dumps(value)  # UTF-8 cannot encode a lone surrogate, an escape can
     if kind is dict:
         return "{" + ",".join([_name(key) + dump(item) for key, item in value.items()]) + "}"
     if value is None:
@@ -272,8 +271,8 @@ def to_bytes(text: str) -> bytes:
 
 
 def mend(text: str) -> str:
-    """A text whose surrogate pairs are joined to characters, even if two pieces split them. Half a character at either
-    end stays: the other half may come with the next response. One in the middle is lost."""
+    """Returns a text with its surrogate pairs joined to characters. Half a pair at either end stays, since the other
+    half may come with the next response. Half a pair in the middle is lost."""
     if text.isascii():
         return text
     try:
@@ -296,7 +295,7 @@ def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object in `text`; None if it is not a whole JSON object."""
     try:
         value = from_json(text.encode())
-    except (ValueError, TypeError):  # a lone surrogate is not text to the parser
+    except (ValueError, TypeError):  # the parser refuses a lone surrogate
         return None
     return value if isinstance(value, dict) else None
 

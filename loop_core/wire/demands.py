@@ -1,8 +1,8 @@
-"""The checks that a server makes of a request, as rows: the members of its body, and conditions over several members.
+"""Describes, as rows, how a server checks a request: the members of its body, and conditions over several members.
 
 A path such as `messages[].role` names a member. `[]` selects all elements of a list, `[name=value]` those elements (or
-the single object) whose member has this value, `[!name]` those without this member. What a path goes through has to be
-a list or an object, unless a row of its own says otherwise. `inspector.provider.checks` applies the rows, for the
+the single object) whose member has this value, `[!name]` those without this member. The values on the way have to be
+lists or objects, unless a row of their own says otherwise. `inspector.provider.checks` applies the rows for the
 scripted provider. The last section finds calls and results that do not match, in formats whose results are in the
 message after the call.
 """
@@ -48,7 +48,8 @@ class Member:
     """The lower limit of a number, or of the number of elements of a list; `most` is the upper limit."""
     most: float | None = None
     only: tuple[Any, ...] | None = None
-    """Values that, like null, ask for nothing. Others are refused: a scripted answer cannot give what they ask for."""
+    """Values that, like null, request nothing. Others are refused, because a scripted answer cannot provide what they
+    request."""
     hint: str = ""
     """A piece of advice that the error message adds."""
     code: str = ""
@@ -96,7 +97,7 @@ class Demands:
 
     @property
     def checks(self) -> Iterator[Member]:
-        """The checks of single members, each behind those of the objects and lists that hold the member."""
+        """The checks of single members, each after those of the objects and lists that hold the member."""
         known = {member.path for member in self.members}
         for member in self.members:
             for holder in _holders(member.path):
@@ -111,8 +112,8 @@ STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 
 def _holders(path: str) -> Iterator[Member]:
-    """The objects and lists that a path goes through, outermost first. Of elements that are chosen by a member nothing
-    is demanded: a single object may stand there too."""
+    """Yields the objects and lists on a path, outermost first. A list whose elements are selected by a member is not
+    checked, because it may also be a single object."""
     steps = list(STEP.finditer(path))
     for step, following in pairwise(steps):
         if following[0] == "[]":
@@ -122,10 +123,10 @@ def _holders(path: str) -> Iterator[Member]:
 
 
 class JSONShape(NamedTuple):
-    """The JSON that a request demands as the text of the answer."""
+    """The JSON that a request requires as the text of the answer."""
 
     at: str
-    """The path of the member that asks for JSON."""
+    """The path of the member that requests JSON."""
     schema: Any = None
     """The JSON Schema of the answer; None if any JSON is accepted."""
     dialect: str = "json_schema"

@@ -1,4 +1,4 @@
-"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and writes frames.
+"""Splits Amazon's binary event stream (`application/vnd.amazon.eventstream`) into frames, and encodes frames.
 
 It checks lengths and both checksums and reads headers; it does not look into payloads. A frame is, big-endian:
 
@@ -52,8 +52,8 @@ class EventStream:
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []  # pending bytes, joined only when a frame can be complete
-        self._held = 0  # how many they are
-        self._need = _PRELUDE_SIZE  # how many are needed to go on
+        self._held = 0  # their number of bytes
+        self._need = _PRELUDE_SIZE  # the number of bytes needed to continue
         self._offset = 0  # of the first pending byte in the body
         self._broken = False
 
@@ -75,7 +75,7 @@ class EventStream:
         return frames
 
     def _split(self, buffer: bytes, frames: list[Frame]) -> int:
-        """Appends the complete frames; returns how many bytes they took."""
+        """Appends the complete frames; returns their size in bytes."""
         base, position = self._offset, 0
         while not self._broken:
             self._need = _PRELUDE_SIZE
@@ -185,7 +185,7 @@ def _read_kind(block: bytes) -> _Kind:
     if message_type == "error":
         return _Kind(f":error:{words.get(':error-code', '')}", words.get(":error-message", ""))
     name = words.get(":event-type", "")
-    return _Kind("" if name.startswith(":") else name)  # only names of our own begin with a colon
+    return _Kind("" if name.startswith(":") else name)  # only the engine's names begin with a colon
 
 
 def reseal(data: bytes, before: bytes) -> bytes:

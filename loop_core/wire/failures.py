@@ -63,7 +63,7 @@ def no_body(api: str) -> DecodeError:
 
 
 _JSON_MARKS = (b"{", b"}", b'"', b"[[")
-"""A frame with none of these marks is a word, such as `ping` or `[HEARTBEAT]`, and holds no part of an answer."""
+"""A frame without these marks is a word, such as `ping` or `[HEARTBEAT]`, and no part of an answer."""
 
 
 def unreadable_frame(payload: bytes, last: bool) -> tuple[str, str]:
@@ -110,8 +110,8 @@ MARKS: tuple[ErrorMark, ...] = (
               "Anthropic, Bedrock, Gemini and Cohere messages; Perplexity's type of an error"),
 )
 
-# What the SDKs of OpenAI and Anthropic send again (408, 409, 429 and 5xx), but of 5xx only what passes; 425 is Too
-# Early (RFC 8470), 52x are Cloudflare's, 529 is Anthropic's overload.
+# The statuses that the SDKs of OpenAI and Anthropic retry (408, 409, 429 and 5xx), of 5xx only temporary ones; 425 is
+# Too Early (RFC 8470), 52x are Cloudflare's, 529 is Anthropic's overload.
 RETRYABLE_STATUS: frozenset[int] = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 RETRYABLE_WORDS: frozenset[str] = frozenset({
     "server_error", "rate_limit_exceeded", "rate_limit_error", "vector_store_timeout", "overloaded_error", "api_error",
@@ -127,9 +127,8 @@ SERVER_WORDS: frozenset[str] = frozenset({
     "api_error", "server_error", "internal", "internal_error", "internal_server_error", "internalservererror",
     "internalserverexception",
 })
-"""Of these, the words that say only that the server failed. A gateway writes its own over every error, also over a
-status that finds fault with the request (claude-code-router 2.0.0: `api_error` with HTTP 400), and then the status
-counts."""
+"""Of these, the words that say only that the server failed. Some gateways send such a word with every error, even with
+a status that blames the request (claude-code-router 2.0.0: `api_error` with HTTP 400); then the status counts."""
 FATAL_WORDS: frozenset[str] = frozenset({
     "insufficient_quota", "invalid_prompt", "data_residency_mismatch",
     "invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large",
@@ -142,8 +141,7 @@ FATAL_WORDS: frozenset[str] = frozenset({
     "invalid_request_error", "billing_error", "permission_error", "not_found_error", "memory_precondition_failed_error",
     "accessdeniedexception", "resourcenotfoundexception", "validationexception", "modelerrorexception",
 })
-"""Codes of errors that occur again however often the request is sent, even if the HTTP status suggests a retry (429
-with `insufficient_quota`)."""
+"""Codes of errors that a retry cannot cure, even if the HTTP status suggests one (429 with `insufficient_quota`)."""
 
 
 def read_error(body: Any, status: int | None = None, named: bool = False) -> ProviderError | None:
@@ -158,18 +156,18 @@ def read_error(body: Any, status: int | None = None, named: bool = False) -> Pro
         return None
     message, kind, code = found
     words = {str(word).lower() for word in (kind, code) if word}
-    # OpenRouter and Google put the HTTP status into `code`; in a stream under HTTP 200 no other place has it.
+    # OpenRouter and Google put the HTTP status into `code`, its only place in a stream under HTTP 200.
     numeric = {int(word) for word in words if re.fullmatch(r"[0-9]{3}", word)}
     error_status = status if bad_status else next(iter(numeric), None)
     faulty_request = error_status in range(400, 500) and error_status not in RETRYABLE_STATUS
     retryable = bool(words & RETRYABLE_WORDS - (SERVER_WORDS if faulty_request else frozenset()))
-    if error_status in RETRYABLE_STATUS:  # a 5xx is the server's own failure, whatever a gateway writes into its body
+    if error_status in RETRYABLE_STATUS:  # a 5xx is the server's failure, whatever the body says
         retryable = retryable or error_status >= 500 or not words & FATAL_WORDS
     return ProviderError(message, kind, code, retryable)
 
 
 def event_error(event: Any, status: int | None) -> ProviderError:
-    """The error of an event that is named so, whatever its shape."""
+    """The error of an event named `error`, whatever its shape."""
     return read_error(event, status) or read_error(event, named=True) or ProviderError("")
 
 
@@ -177,12 +175,12 @@ REDIRECTS = range(301, 309)
 
 
 RECORDING_CUT = "recording_cut"
-"""The detail of an unknown reason where the recording, and not the answer, is known to have been cut."""
+"""The detail of an unknown reason if the recording, and not the answer, was cut."""
 
 
 def recording_cut(stop: StopReason, end: At) -> StopReason:
-    """The unknown reason of an answer whose recording ends at `end`: what is missing is missing from the recording, and
-    nothing shows that the server did not send it."""
+    """Returns the unknown reason of an answer whose recording ends at `end`: the server may have sent the missing
+    rest."""
     evidence = Evidence(RECORDING_CUT, end, "the recording stops here")
     return StopReason(Stop.UNKNOWN, stop.raw, RECORDING_CUT, (*stop.evidence, evidence))
 
@@ -226,10 +224,10 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if inner is None and body.get("type") == "error" and isinstance(body.get("message"), dict):
         inner = body["message"]  # claude-code-router, in a stream
     if isinstance(inner, dict) and not (failed or any(inner.values())):
-        return None  # a gateway that fills in every field of its answer
+        return None  # a gateway that sends every field, this one empty
     if isinstance(inner, dict):
         nested = inner.get("metadata")
-        raw = nested.get("raw") if isinstance(nested, dict) else None  # OpenRouter: the words of the provider behind it
+        raw = nested.get("raw") if isinstance(nested, dict) else None  # OpenRouter: the words of the provider behind
         message = _text(inner.get("message") or raw or inner)
         return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
     if inner:  # a text alone, as Ollama sends it (docs/api.md)
@@ -278,8 +276,8 @@ class StopRow(NamedTuple):
 
 
 class ForeignWord(NamedTuple):
-    """How to read the word behind a colon: through the table of `api`. `least` is the meaning if that table gives a
-    finished or an unknown one."""
+    """How to read the word after a colon: by the table of `api`. `least` is the meaning if that table has none, or a
+    finished or unknown one."""
 
     api: str
     least: StopRow
@@ -302,9 +300,9 @@ def foreign_row(
     return row, f"{foreign_word.api}.stop_reasons"
 
 
-@lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share these 0.3 kB
+@lru_cache(maxsize=256)  # whole bodies of one server have the word at the same place, and share this object of 0.3 kB
 def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | None) -> StopReason:
-    """The reason that a stop word means by a table; `rule` names the table, `at` is the place of the word."""
+    """The reason for a stop word by a table; `rule` names the table, `at` is the place of the word."""
     return StopReason(stop, raw, detail, (Evidence(rule, at, raw),))
 
 
@@ -322,7 +320,7 @@ def keep_earlier(stop: StopReason, stops: Iterable[StopReason], rule: str) -> St
 
 
 # -- Rate-limit headers -> Quota (ZeroClaw RFI 2309 `quota_metadata`) --------------------------------------------------
-# A table of header names. What is not a number stays raw.
+# A table of header names. Values that are not numbers stay raw.
 
 NAMES: dict[str, str] = {
     "x-ratelimit-limit-requests": "limit_requests",  # OpenAI docs, Rate limits; many compatible servers

@@ -1,4 +1,4 @@
-"""The values by which `wire` describes a wire format and a server that speaks it.
+"""Defines the values that describe a wire format, and a server that speaks it.
 
 Each format's package exports a `Format` as `FORMAT`. The rows of `servers` are values of `Profile`; `profiles` chooses
 one of them.
@@ -53,32 +53,32 @@ class Profile(NamedTuple):
     name: str
     apis: tuple[str, ...]
     hosts: tuple[str, ...] = ()
-    """Host names of the server. Each also stands for its subdomains."""
+    """Host names of the server. Each includes its subdomains."""
     urls: tuple[str, ...] = ()
     """Patterns that are searched in `host:port/path`, for servers that a host name alone does not identify."""
     headers: tuple[str, ...] = ()
-    """Lower-case names of response headers that identify the server. A name that ends in `*` is a prefix, and
-    `name=value` also requires a value."""
+    """Lower-case names of response headers that identify the server. A name that ends in `*` is a prefix; `name=value`
+    also requires the value."""
     body: tuple[BodyMark, ...] = ()
     ports: tuple[int, ...] = ()
     """The ports that the server listens on by default. A port is a weaker sign than a mark in the body."""
     models: tuple[str, ...] = ()
     """Patterns of model names that practically only this server has. A model is the weakest sign."""
     words: Mapping[str, StopRow] = {}
-    """Native word -> mapped reason, for stop words of this server. They go before the format's table."""
+    """Native word -> mapped reason, for stop words of this server, which are tried before the format's."""
     reasoning_under_cap: bool | None = None
     """Whether thinking counts against the output cap, so that usage equal to the cap proves a cut; None if unknown."""
     cap_source: str = "not known"
     """The source of `reasoning_under_cap`, or the reason why nothing is known."""
     prefill: Prefill = Prefill.NONE
     prefill_models: tuple[tuple[str, Prefill], ...] = ()
-    """Patterns of model names with another prefill than the server's. The first pattern that fits counts."""
+    """Patterns of model names with another prefill than the server's. The first matching pattern counts."""
     echoes: bool | None = None
     """Whether the answer repeats the prefill; None if unknown."""
     cap_field: str | None = None
     """The name of the output cap in a chat request; None if it is `max_tokens`."""
     stream_usage: bool = True
-    """Whether a streamed chat request may ask for its usage (`stream_options`)."""
+    """Whether a streamed chat request may request usage (`stream_options`)."""
     native_fields: tuple[str, ...] = ("native_finish_reason", "eos_reason")
     """Fields with the stop word of an engine, or of the provider behind a router. Such a word may only make a reason
     stricter, so the fields that routers pass on are read for every server."""
@@ -116,7 +116,7 @@ class Home(NamedTuple):
 
 
 ANY_PATH, VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")
-"""The two usual patterns for `Home.versioned`: any path stands for the version, or only a path that names one."""
+"""The two usual patterns for `Home.versioned`: any path replaces the version, or only a path that names one."""
 
 
 class Encode(Protocol):
@@ -179,15 +179,14 @@ class Format(NamedTuple):
     """The content type of a streamed response."""
     # -- what a turn may do -------------------------------------------------------------------------------------
     prefills: frozenset[Prefill] = frozenset()
-    """The ways in which a request can ask to continue a last assistant message. If there are none, an answer always
-    begins anew."""
+    """The ways in which a request can continue a last assistant message. Without any, an answer always begins anew."""
     chained: Callable[[Request], bool] = lambda request: False
     """Tells whether the server stores the history of such a request, so that the next can refer to its response."""
     body_marks: bool = False
     """Whether servers of this format name the cap, the usage of a stream and a prefill in their own ways
     (`outgoing.body_of`)."""
     signed_alike: frozenset[str] = frozenset()
-    """The other formats whose reasoning may be sent in this one; that of all others is left out of a request."""
+    """The other formats whose reasoning may be sent in this one; requests leave out all other reasoning."""
     container: tuple[str, str] | None = None
     """The native word of a response that names the container in which the provider ran code, and the member in which
     the next request has to name it; None if the format has none."""
@@ -196,7 +195,7 @@ class Format(NamedTuple):
     region: str = ""
     """The region in the name of the provider's host; empty if the name has none."""
     handovers: Callable[[Sequence[Any]], Sequence[tuple[int, str]]] = lambda parts: ()
-    """Finds the places in an answer's text where another model took over, each with the names of both models."""
+    """Finds the positions in an answer's text where another model took over, with the names of both models."""
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
     word_paths: tuple[tuple[str | int, ...], ...] = ()

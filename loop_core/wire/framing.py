@@ -1,4 +1,4 @@
-"""Splits the bytes of a body into frames: the interface of every framing, and the framings of text.
+"""Splits the bytes of a body into frames: defines the interface of framings, and the framings of text.
 
 These are server-sent events, whole bodies, and JSON text sequences, in which each text is between a record separator
 and a line break (RFC 7464).
@@ -15,14 +15,14 @@ from loop_core.json_parser import from_json
 # -- Server-sent events ----------------------------------------------------------------------------------------------
 # Bytes in any chunks -> (payload, event name, start, end). It depends on no provider. Lines may end in LF, CR LF or CR,
 # mixed; several `data:` lines join with LF; comment lines and unknown fields are skipped; an event that is pending at
-# the end of the bytes is delivered although its blank line never came (openai-node#2725: the stop reason was lost with
-# it). A bare JSON object between events is delivered like one: servers write errors that way (google-genai 3.4.0
+# the end of the bytes is returned although its blank line is missing (openai-node#2725: the stop reason was lost with
+# it). A bare JSON object between events is returned like one: servers write errors that way (google-genai 3.4.0
 # `_iter_response_stream`). The value of a field `error:` (llama.cpp ends a stream so) and the plain text of an event
-# named `error` are delivered as an error object. If joined lines are not JSON but each line is, the server separates
+# named `error` are returned as an error object. If joined lines are not JSON but each line is, the server separates
 # events by one line break, not two, and each line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
-"""Payload, event name (None if it has none), and the positions of the frame's first byte and of its end in the body."""
+"""Payload, event name (None if it has none), and the offsets of the frame's first byte and of its end in the body."""
 
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
@@ -46,7 +46,7 @@ class SSE:
         self._pending = bytearray()
         self._offset = 0  # of the first pending byte in the body
         self._scanned = 0  # no blank line begins in the pending bytes before this
-        self._prefix = b"data: "  # what the last event wrote before its payload: most events repeat it
+        self._prefix = b"data: "  # the bytes before the last event's payload, which most events repeat
         self._name: str | None = None  # the event name in that prefix
         self._names: dict[bytes, str] = {}
 
@@ -56,7 +56,7 @@ class SSE:
         if pending:
             pending += data
             if (b"\n" not in data and b"\r" not in data) or _BLANK.search(pending, self._scanned) is None:
-                self._scanned = max(0, len(pending) - 3)  # three bytes of \r\n\r\n may be here already
+                self._scanned = max(0, len(pending) - 3)  # three bytes of \r\n\r\n may have arrived
                 return []
             data = bytes(pending)
         frames: list[Frame] = []
@@ -75,10 +75,10 @@ class SSE:
         return frames
 
     def _split(self, data: bytes, frames: list[Frame]) -> int:
-        """Appends the complete events; returns how many bytes they took."""
-        # A whole body is split by one C call, and an event that looks like the one before costs one comparison:
-        # decoding may cost twice the JSON parser at most, and a search for any blank line costs more than it.
-        # One body may mix the breaks: what CR LF does not split is split again by `_mixed_events`.
+        """Appends the complete events; returns their size in bytes."""
+        # A whole body is split by one C call, and an event like the one before costs one comparison, because decoding
+        # may take at most twice as long as the JSON parser, and a search for any kind of blank line alone takes longer.
+        # A body may mix line breaks: `_mixed_events` splits what CR LF does not.
         mixed = b"\r" in data
         separator = b"\r\n\r\n" if mixed else b"\n\n"
         blocks = data.split(separator)
@@ -101,7 +101,7 @@ class SSE:
         return position + used - self._offset
 
     def _mixed_events(self, data: bytes, start: int, frames: list[Frame]) -> int:
-        """Appends the events that end in a blank line of any kind; returns how many bytes they took."""
+        """Appends the events that end in a blank line of any kind; returns their size in bytes."""
         used = 0
         for blank in _BLANK.finditer(data):
             self._event(data[used : blank.start()], start + used, frames)
@@ -111,7 +111,7 @@ class SSE:
     def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
         if start == 0 and block.startswith(_BOM):  # which may begin a stream (HTML standard, 9.2)
             block, start = block[3:], 3
-        # A chunk may end inside a line break, and a body inside a blank line: the rest of it is at either end.
+        # A chunk may end inside a line break, and a body inside a blank line, so either end may hold a rest of one.
         stripped = block.lstrip(_BREAKS)
         start += len(block) - len(stripped)
         block = stripped.rstrip(_BREAKS)
@@ -137,7 +137,7 @@ class SSE:
             frames.append((_as_error(b"\n".join(data)), name, start, end))
         elif len(data) == 1:
             frames.append((data[0], name, start, end))
-            # `line` is the last one: only if it is the payload can the next event be cut behind the same beginning.
+            # Only if the last line is the payload can the next event be split after the same prefix.
             if line[:6] == b"data: ":
                 self._prefix, self._name = block[: len(block) - len(data[0])], name
         elif data:
@@ -278,7 +278,7 @@ _SSE_FIELDS = (b"data", b"event", b"id:", b"retry", b":")
 
 
 def with_blank_lines(body: bytes) -> bytes:
-    """A body with line breaks in place of the blanks before it, so that none of them is a part of its first line."""
+    """Returns a body with line breaks in place of leading white space, so that its first line begins without any."""
     text = body.lstrip()
     return b"\n" * (len(body) - len(text)) + text
 
@@ -287,8 +287,7 @@ def framing_of(
     head: bytes, object_framing: type[Framing], array_framing: type[Framing], binary_framing: type[Framing] | None, *,
     final: bool, failed: bool,
 ) -> Framing | None:
-    """The framing of a body that begins with these bytes, which are the whole body if `final`; None while they are too
-    few.
+    """Returns the framing of a body that begins with these bytes (all of it if `final`); None while they are too few.
 
     A body that begins with `{` or `[`, or with bytes that are not text, is framed as the format says. Any other text is
     kept whole if the response `failed`: the HTML page of a proxy is then the error's message. Raises `ValueError` if
@@ -307,7 +306,7 @@ def framing_of(
         return SSE()
     if not final and any(field.startswith(text) for field in (*_SSE_FIELDS, _ERROR_FIELD)):
         return None
-    if binary_framing is not None and first < b" ":  # a frame begins with its length: no text does
+    if binary_framing is not None and first < b" ":  # a frame begins with its length, which is no text
         return binary_framing()
     if failed:
         return Whole()

@@ -1,8 +1,8 @@
 """Finds the places of JSON values in bytes: a value inside a text, and consecutive values.
 
-The first half finds a value by its JSON pointer, where the exact characters matter (arguments sent as an object, byte
-provenance). It skips values with the standard library's C scanner, so a look-up costs one pass over the text before the
-value; decoders avoid it for frequent events. The second half holds framings that return one frame for each value.
+The first half finds a value by its path, if the exact characters matter (arguments sent as an object, byte provenance).
+It skips values with the standard library's C scanner, so a look-up costs one pass over the text before the value;
+decoders avoid it for frequent events. The second half has framings with one frame for each value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from loop_core.wire.framing import Frame, is_json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SEPARATOR = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
-# Numbers are skipped and never read: one of 5,000 digits is still a value.
+# Numbers stay text, because `int` refuses 5,000 digits.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
 _BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
-    """First and last character of the value at `path` in `text`; None if there is no such value."""
+    """Returns the start and end index of the value at `path` in `text`; None if there is no such value."""
     try:
         found = _find(text, path)
         return found and (found[0], found[1] or _SKIP(text, found[0])[1])
@@ -36,7 +36,7 @@ def char_span(text: str, *path: str | int) -> tuple[int, int] | None:
 
 
 def member_spans(text: str, *path: str | int) -> dict[str, tuple[int, int | None]]:
-    """Where the members of the object at `path` begin and end, as far as a text that was cut holds them: the last of a
+    """Returns where the members of the object at `path` begin and end, as far as the text goes: the last member of a
     cut object has no end."""
     with suppress(ValueError, RecursionError, IndexError):
         found = _find(text, path)
@@ -62,12 +62,12 @@ def slice_of(text: str, *path: str | int) -> str | None:
 
 
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
-    """First and last byte of the value at `path`: `body` is one JSON text that begins at byte `base` of the whole body.
-    """
+    """Returns the start and end offset of the value at `path`; `body` is one JSON text at byte `base` of the whole
+    body."""
     if body.startswith(_BOM):
         body, base = body[len(_BOM) :], base + len(_BOM)
     if all(isinstance(key, int) or key.isascii() for key in path):
-        # A character a byte: places in the text are places in the body, whatever the bytes are.
+        # One character per byte, so indices in the text are offsets in the body.
         span = char_span(text_by_byte(body), *path)
         return None if span is None else (base + span[0], base + span[1])
     text = body.decode("utf-8", "surrogateescape")
@@ -80,7 +80,7 @@ def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | Non
 
 @lru_cache(maxsize=2)
 def text_by_byte(body: bytes) -> str:
-    """The text in which each byte is a character, so that places in it are places in the body."""
+    """Returns the text in which each byte is one character, so that indices in it are offsets in the body."""
     return body.decode("latin-1")
 
 
@@ -99,7 +99,7 @@ def path_of(text: str) -> tuple[str | int, ...]:
 # Neighbouring items are usually looked up next.
 @lru_cache(maxsize=16)
 def _item_starts(text: str, position: int) -> tuple[int, ...]:
-    """Where the items of the array at `position` begin, as far as a text that was cut holds them."""
+    """Where the items of the array at `position` begin, as far as the text goes."""
     found: list[int] = []
     at = _SPACE.match(text, position + 1).end()  # type: ignore[union-attr]
     with suppress(ValueError, IndexError):
@@ -120,10 +120,10 @@ def _member(text: str, position: int, key: str | int) -> tuple[int, int | None] 
     return (starts[key], None) if key < len(starts) else None
 
 
-# All calls of a body are looked up one after another: without a cache each would cost a pass over all of them.
+# Cached, because all calls of a body are looked up one after another, each with a pass over all.
 @lru_cache(maxsize=16)
 def _members(text: str, position: int) -> dict[str, tuple[int, int | None]]:
-    """Where the members of the object at `position` begin and end, as far as a text that was cut holds them."""
+    """Where the members of the object at `position` begin and end, as far as the text goes."""
     skip, space = _SKIP, _SPACE.match
     found: dict[str, tuple[int, int | None]] = {}
     with suppress(ValueError, IndexError):
@@ -141,25 +141,24 @@ def _members(text: str, position: int) -> dict[str, tuple[int, int | None]]:
 
 
 def _next(text: str, end: int) -> int:
-    """Where the next value or key begins after a value that ends at `end`, or where the bracket is that closes their
-    holder."""
+    """Where the next value or key begins after a value that ends at `end`, or else the closing bracket of the
+    container."""
     return _SEPARATOR.match(text, end).end()  # type: ignore[union-attr]
 
 
 # -- Values one after another: bytes in any chunks -> one frame a value ----------------------------------------------
 # `JSONArray` gives the elements of one array that is streamed (Gemini without `alt=sse`), `JSONSequence` the values of
-# a body that holds one or more of them, printed over several lines. Values are objects or arrays; a bracket inside a
-# string does not count. A body that ends inside a value delivers what there is of it, which will not parse; `closed`
-# tells whether the array met its `]`.
+# a body with one or more of them, printed over several lines. Values are objects or arrays; a bracket inside a string
+# does not count. A body that ends inside a value returns the incomplete value, which will not parse; `closed` is true
+# after the array's `]`.
 #
-# Walking over the brackets of a value costs more than parsing it. So the parser, which has to read the value anyway, is
-# asked first: all up to where the first key comes again may be one value, and if it parses it is one, for no text of a
-# JSON object goes on behind its end. What it refuses is walked over, each byte once, and the walk alone decides where
-# it ends.
+# Walking over the brackets of a value costs more than parsing it. So the text up to the next occurrence of the first
+# key is parsed first: if it parses, it is one value, because a JSON object ends with its last bracket. Otherwise a walk
+# over each byte, once, decides where the value ends.
 
 
 _NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+(["{}\[\]])', re.DOTALL)
-"""It matches up to the next bracket outside of strings, or up to the quotation mark that opens an incomplete string."""
+"""Matches up to the next bracket outside strings, or up to the quotation mark that opens an incomplete string."""
 _IN_STRING = re.compile(rb'["\\]')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]*"')
 _BETWEEN = b" \t\r\n,"
@@ -181,12 +180,12 @@ class JSONArray:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._offset = 0  # of the buffer's first byte in the body
-        self._scan = 0  # everything before this has been walked over
+        self._scan = 0  # the position of the walk
         self._depth = 0
         self._in_string = False
-        self._start = -1  # of the value that is open, in the buffer
+        self._start = -1  # of the open value, in the buffer
         self._guesses = _MOST_GUESSES
-        self._waits = False  # it is JSON so far, and its end has not come
+        self._waits = False  # JSON so far, without its end
         self.closed = False
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -208,13 +207,13 @@ class JSONArray:
                 wrong = True
             if not self._end():
                 break
-            self._guesses -= wrong  # it was all there
+            self._guesses -= wrong  # the guess was wrong, as the value was complete
             start, end, self._start = self._start, self._scan, -1
             yield bytes(self._buffer[start:end]), None, self._offset + start, self._offset + end
         self._forget()
 
     def flush(self) -> list[Frame]:
-        """The rest of a value that never closed, with the place where it began. It does not parse."""
+        """Returns the rest of a value that never closed, which does not parse, and its place."""
         if self._start < 0:
             return []
         return [(bytes(self._buffer), None, self._offset, self._offset + len(self._buffer))]
@@ -245,7 +244,7 @@ class JSONArray:
             self._depth -= 1
 
     def _begin(self) -> bool:
-        """Walks to where the next value begins; False if none does in these bytes."""
+        """Walks to the beginning of the next value; False if none begins in these bytes."""
         while bracket := self._bracket():
             if bracket in b"{[":
                 self._depth += 1
@@ -258,7 +257,7 @@ class JSONArray:
         return False
 
     def _end(self) -> bool:
-        """Walks to the end of the value that is open; False if that is not in these bytes."""
+        """Walks to the end of the open value; False if that is not in these bytes."""
         while bracket := self._bracket():
             self._depth += 1 if bracket in b"{[" else -1
             if self._depth == self.level:
@@ -276,7 +275,7 @@ class JSONArray:
                 return found
             elif self._scan < len(buffer):
                 self._scan += 1
-            else:  # what it escapes has not come yet
+            else:  # the escaped character has not arrived
                 self._scan -= 1
                 return b""
         self._scan = len(buffer)
@@ -298,9 +297,8 @@ class JSONSequence(JSONArray):
 
 
 # -- Newline-delimited JSON ------------------------------------------------------------------------------------------
-# Bytes in any chunks -> one frame a line. Framing only; empty lines are skipped.
-# A body whose first line is not a whole value was printed over several lines, as one answer often is for a person:
-# it is read value by value instead.
+# Bytes in any chunks -> one frame a line. Framing only; empty lines are skipped. If the first line is not a whole
+# value, the body was printed over several lines, for people, and is read value by value.
 
 _LINE_BOM = b"\xef\xbb\xbf"
 
@@ -311,10 +309,10 @@ class NDJSON:
     __slots__ = ("_begun", "_held", "_offset", "_values")
 
     def __init__(self, lines: bool = False) -> None:
-        """`lines`: the body is known to have a value in each line, whatever its first line is."""
-        self._held: list[bytes] = []  # of the line that is not complete yet
+        """With `lines`, the body has a value in each line, whatever its first line is."""
+        self._held: list[bytes] = []  # of the incomplete line
         self._offset = 0  # of its first byte in the body
-        self._begun = lines  # else once the first line was a whole value
+        self._begun = lines  # or once the first line was a whole value
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -377,7 +375,7 @@ class NDJSON:
 
 
 def is_in_lines(text: bytes) -> bool:
-    """Whether a text has an object in its first line and in its second; the first line may be damaged."""
+    """Whether the first two lines of a text each hold an object; the first may be damaged."""
     first, _, rest = text.partition(b"\n")
     second = rest.lstrip().partition(b"\n")[0]
     objects = first.startswith(b"{") and second.startswith(b"{")
@@ -385,9 +383,9 @@ def is_in_lines(text: bytes) -> bool:
 
 
 def recorded_events(body: bytes) -> list[Frame]:
-    """The events of a stream that a logger wrote as lines of JSON or as a list, a frame each; none for any other body.
-    None either where the first two and the last have different ids, which are those of several answers, or where more
-    stands behind the list."""
+    """Returns the events of a stream that a logger wrote as lines of JSON or as a list, one frame each; empty for any
+    other body. Empty also if the first two and the last have different ids, as of several answers, or if anything
+    follows the list."""
     text = body.removeprefix(_BOM).lstrip()
     if not text.startswith(b"[") and not is_in_lines(text):
         return []

@@ -1,8 +1,8 @@
 """Ollama's completion endpoint, `/api/generate`: newline-delimited JSON, or one JSON object.
 
-A line holds the fields that a line of Ollama's chat has in its message, with the same stop words; `load` and `unload`
-answer a request without a prompt. Sources: ollama 0.6.3 _types.py (GenerateResponse), the server's llm/server.go
-(DoneReason), api/types.go, docs/api.md.
+A line itself holds the fields of the message in a line of Ollama's chat. The stop words are the same; `load` and
+`unload` answer a request without a prompt. Sources: ollama 0.6.3 _types.py (GenerateResponse), the server's
+llm/server.go (DoneReason), api/types.go, docs/api.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Decoder(ChatDecoder):
 
 
 def _as_chat(line: Mapping[str, Any]) -> dict[str, Any]:
-    """The line as a line of the chat, with its output in a message. `context` (the ids of all tokens) is ignored."""
+    """Returns the line as a line of the chat, with its output in a message. `context` (the ids of all tokens) is
+    ignored."""
     return {**line, "message": non_null(role="assistant", content=line.get("response"), thinking=line.get("thinking"),
                                         tool_calls=line.get("tool_calls"))}
 

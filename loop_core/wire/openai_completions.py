@@ -1,7 +1,7 @@
 """OpenAI's legacy completions, `POST /v1/completions`, which other servers implement too.
 
-A choice holds a text in place of a chat completion's message or delta. Everything else is as in Chat Completions, whose
-decoder reads it: reasons, usage, filters, errors, several choices.
+A choice holds a text instead of a message or delta. The decoder of Chat Completions reads everything else: reasons,
+usage, filters, errors, several choices.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Decoder(ChatDecoder):
 
 
 def _as_chat(body: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """The body with the text of each choice in a message; a choice that holds a message already keeps it."""
+    """Returns the body with the text of each choice in a message; a choice that already holds a message keeps it."""
     choices = body.get("choices")
     if not isinstance(choices, list):
         return body
@@ -172,7 +172,7 @@ def _error(response: ChatResponse) -> dict[str, Any]:
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------
-# A prompt takes the place of a history. One of token ids is kept in `extra` as it was sent.
+# A prompt takes the place of a history. A prompt of token ids is kept in `extra` as sent.
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body; each of several prompts becomes a message of the user."""
@@ -200,7 +200,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request: its texts in one prompt, so that an answer continues the last one."""
     asking.no_calls(request, API, NO_TOOLS)
     texts = [message.text for message in request.messages]
-    # A recorded request with several prompts was read as so many messages of the user; it goes back as it was.
+    # A recorded request with several prompts was read as several messages of the user; it is sent as recorded.
     several = len(texts) > 1 and request.n == len(texts) and all(m.role is Role.USER for m in request.messages)
     prompt: Any = texts if several else asking.prompt_of(request.messages, API)
     body = non_null(model=request.model, prompt=prompt if texts else None, max_tokens=request.max_tokens,

@@ -35,7 +35,7 @@ def _with_registry_formats(profile: Profile) -> Profile:
 PROFILES: Mapping[str, Profile] = {profile.name: _with_registry_formats(profile) for profile in (*SERVERS, GENERIC)}
 
 NO_NATIVE_WORD = frozenset({"none", "null"})
-"""The texts by which a router says that there was no native word."""
+"""The texts with which a router says that there was no native word."""
 
 
 class ProfileChoice(NamedTuple):
@@ -59,10 +59,10 @@ def choose(
     body: bytes | dict[str, Any] | None = None,
     model: str | None = None,
 ) -> ProfileChoice:
-    """The profile of a server: by host, else by response headers, else by marks of the body, the port, the model.
-    `body` is the response: its bytes, or its JSON (of a stream any event)."""
+    """Returns the profile of a server, found by host, else response headers, else marks of the body, port, or model.
+    `body` is the response: its bytes, or its JSON (any event of a stream)."""
     address = _address(url)
-    # The host first: gateways hand on headers and bodies of the provider behind them; a port or a model is a guess.
+    # The host first: gateways pass on headers and bodies of the provider behind them; a port or a model is a guess.
     found = _by_address(api, address) or _by_headers(api, headers)
     if found is None:
         values = _values(body) if model is None or not isinstance(body, bytes) or _keys(api).search(body) else []
@@ -91,15 +91,15 @@ def for_model(profile: Profile, model: str | None) -> Profile:
 
 @cache
 def _of_size(name: str, prefill: Prefill, size: int | None) -> Profile:
-    """The profile with another prefill and context size: one value for all responses of the server's models."""
+    """The profile with another prefill and context size, cached for all responses of the server's models."""
     return PROFILES[name]._replace(prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> StopRow | None:
-    """The meaning of a router's native word, by the tables of all formats and the words of all profiles. If tables
-    disagree, a meaning of cut, filtered or failed outranks one of ended. None if no table has the word."""
+    """Returns the meaning of a router's native word, by the tables of all formats and profiles; None if no table has
+    the word. If tables disagree, cut, filtered or failed outranks ended."""
     folded = word.casefold()
-    # A gateway may put another word before it, as in `content_filter: RECITATION`.
+    # A gateway may prefix another word, as in `content_filter: RECITATION`.
     return _meaning(folded) or _meaning(folded.rpartition(":")[2].strip())
 
 
@@ -139,7 +139,7 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
         return None
     for profile, name, wanted in _header_rows(api):
         if name.endswith("*"):
-            # a row that ends in `*` names the beginning alone
+            # a row that ends in `*` is a prefix
             name = next((header for header in values_by_name if header.startswith(name[:-1])), name)
         if name in values_by_name and wanted in values_by_name[name].lower():
             at = At(ExchangePart.HEADERS, pointer=name)
@@ -252,7 +252,7 @@ def event_lines(text: bytes) -> list[bytes]:
     first = [*islice(_EVENT.finditer(text), 2)]
     after, end = first[-1].end() if first else len(text), len(text)
     last: list[bytes] = []
-    # One kind of break: were both searched for every line, a stream of pings would be searched whole for each.
+    # With one kind of line break: otherwise each line of a stream of pings would cost a search of the whole.
     plain = text.replace(b"\r", b"\n")
     while end > after and len(last) < 3:
         start = 1 + plain.rfind(b"\n", after, end)
@@ -272,7 +272,7 @@ def _parse_or_none(text: bytes) -> Any:
 @lru_cache(maxsize=256)
 def _meaning(name: str) -> StopRow | None:
     found = None
-    # One format after the other: of most words the first table says enough, and loading all of them takes 10 ms.
+    # One format at a time: for most words the first table suffices, and loading all takes 10 ms.
     for api in (*FORMATS, None):
         row = _words_of(api).get(name)
         if row is not None and row.stop not in WORDLESS:
@@ -287,7 +287,7 @@ def _words_of(api: str | None) -> Mapping[str, StopRow]:
     words: dict[str, StopRow] = {}
     for table in [server.words for server in SERVERS] if api is None else [wire(api).stop_reasons]:
         for word, row in table.items():
-            # The second half of Responses' words (`incomplete:max_output_tokens`) is what routers pass on.
+            # Routers pass on the second half of Responses' words (`incomplete:max_output_tokens`).
             for name in {word.casefold(), word.casefold().rpartition(":")[2]}:
                 earlier_row = words.get(name)
                 if earlier_row is None or (earlier_row.stop in WORDLESS and row.stop not in WORDLESS):

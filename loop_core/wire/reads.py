@@ -1,11 +1,11 @@
-"""Maps the values of a format's JSON to facts of the response, with their bytes.
+"""Maps values of a format's JSON to facts of the response, with their bytes.
 
-A format states what it reads as rows of a pattern and a fact. `find` walks over one JSON text and returns every value
-that a row names, with its bytes; it skips all others with the standard library's C scanner. `piece_observer` does the
-same for a stream.
+A format states what it reads as rows of a pattern and a fact. `find` returns every value of one JSON text that a row
+names, with its bytes; it skips all others with the standard library's C scanner. `piece_observer` collects the texts of
+a stream.
 
-Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (where no
-evidence tells of them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
+Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (if no
+evidence covers them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
 `reasoning`, `refusal`, `call.id`, `call.name`, `call.arguments`. `call` is a whole call, and `call.value` a value
 inside arguments that a decoder assembles.
 """
@@ -33,7 +33,8 @@ class Pieces(NamedTuple):
 
 
 See = Callable[[Any, str | None, int, int], None]
-"""A function that receives one JSON value of a stream: the value, its event name, and its first and last byte."""
+"""A function that receives one JSON value of a stream, its event name, and the offsets of its first byte and its
+end."""
 
 
 class FactRow(NamedTuple):
@@ -42,7 +43,7 @@ class FactRow(NamedTuple):
     fact: str
     pattern: str
     siblings: tuple[str, ...] = ()
-    """JSON pointers of other values in the event that tell which pieces belong together; `*` is the same index as in
+    """JSON pointers of other values in the event that show which pieces belong together; `*` is the same index as in
     `pattern`."""
     when: str = ""
     """The event type in which the row applies (the event's `type`, or the name of its frame); empty for any event."""
@@ -75,7 +76,7 @@ class Node:
         self.items: Node | None = None
 
     def child(self, step: str) -> Node:
-        """The node of a step below, which is made if it is not there yet."""
+        """Returns the child node of a step, and creates it if it is missing."""
         if step != "*":
             return self.members.setdefault(step, Node())
         self.items = self.items or Node()
@@ -85,7 +86,7 @@ class Node:
 def find(
     rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
 ) -> list[FactValue]:
-    """Every value of `payload` that a row matches, with places counted from `base`, in the order of the bytes. `event`
+    """Returns every value of `payload` that a row matches, in the order of the bytes, with offsets from `base`. `event`
     is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an event
     type, its value is read as an event of that type."""
     node, inner = plan_of(rows, name or _type(event)), event
@@ -94,12 +95,12 @@ def find(
         if only in event_types(rows) and isinstance(event[only], Mapping):
             node, inner = Node(), event[only]
             node.members[only] = plan_of(rows, only)
-    text = payload.decode("latin-1")  # a character a byte: places in it are places in the payload
+    text = payload.decode("latin-1")  # one character per byte, so indices are offsets
     hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
     try:
         # the three characters are a BOM read as Latin-1
         _visit(text, _skip_space(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
-    except (ValueError, RecursionError, IndexError, StopIteration):  # the C scanner's word for a value that is missing
+    except (ValueError, RecursionError, IndexError, StopIteration):  # how the C scanner reports a missing value
         return []
     return [found for hit in hits if (found := _fact_value(payload, inner, base, *hit)) is not None]
 
@@ -128,8 +129,7 @@ def _type(event: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-# The scanner itself: `raw_decode` is a Python method around it. Numbers stay text, since one of 5,000 digits is an
-# error to `int`.
+# The C scanner itself, without the Python method `raw_decode`. Numbers stay text, because `int` refuses 5,000 digits.
 _scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\r\n]*").match
 _BLANK = " \t\r\n"
@@ -215,7 +215,7 @@ def text_of(raw: bytes) -> str:
 
 
 def _is_left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
-    """Whether the other value that the row's `only` names is not as the row requires."""
+    """Whether the value that the row's `only` names is not as required."""
     return row.only is not None and bool(_value_at(event, row.only[0], indices)) is not row.only[1]
 
 
@@ -243,9 +243,9 @@ _PIECES: Mapping[str, str] = {"text": "text", "reasoning": "thinking", "call.arg
 
 
 def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
-    """An observer that appends to `pieces` the texts that `rows` name in each event of a stream. Of several choices it
-    takes the first, and of an event one group of values, because another group repeats the same text. Empty texts are
-    left out."""
+    """Returns an observer that appends to `pieces` the texts that `rows` name in each event of a stream. It takes only
+    the first of several choices, and one group of values per event, because another group repeats the same text. Empty
+    texts are left out."""
     rows = tuple(row for row in rows if row.fact in _PIECES)
     plain, plans = plan_of(rows, ""), {when: plan_of(rows, when) for when in event_types(rows)}
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}
@@ -256,7 +256,7 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
             ((when, event),) = event.items()
         groups: dict[str, str] = {}
         for row, text, indices in _texts(plans.get(when, plain), event, ()):
-            # An index other than 0, or than none, is that of another answer.
+            # Any index other than 0 belongs to another answer.
             other = indices and row.siblings and "*" in row.siblings[0] and _value_at(event, row.siblings[0], indices)
             if other or _is_left_out(row, event, indices):
                 continue

@@ -1,8 +1,6 @@
-"""What all formats do with the calls and texts of one response: parts that grow in a stream, calls of an earlier answer
-in the same stream, calls that came twice, and texts that a provider sends twice, such as a stream that repeats at its
-end what it said before. Where the two texts differ, a call is held and a text is reported, with both places, since
-nothing shows which of them is meant.
-"""
+"""Handles, for all formats, the calls and texts of one response: parts that grow in a stream, calls of an earlier
+answer in the same stream, repeated calls, and texts that a provider sends twice, such as at the end of a stream. If two
+such texts differ, a call is held and a text is reported, with both places, since nothing shows which one is meant."""
 
 from __future__ import annotations
 
@@ -23,40 +21,40 @@ Object = dict[str, Any] | None
 def earlier_calls(
     begun: Sequence[tuple[Call, str | None]], first: str | None, ends: Sequence[tuple[str | None, str | None]]
 ) -> list[Call]:
-    """The calls of answers that another one followed before they ended. `begun` has each call with the id of the chunk
-    that began it, `first` is the first id of the stream, and `ends` has the id of each chunk with a stop reason and
-    that of the chunk before it.
+    """Returns the calls of answers that another answer followed before they ended. `begun` holds each call with the id
+    of the chunk that began it, `first` is the first id of the stream, and `ends` holds the id of each chunk with a stop
+    reason and that of the chunk before it.
 
-    A gateway that falls back in the middle of a stream (LiteLLM) writes the next answer behind the last one, under an
-    id of its own: its stop reason says nothing about the calls before. Where every chunk has another id, or a gateway
-    makes the last chunk itself, the stop reason mostly shares its id with no chunk before it.
+    A gateway that falls back in the middle of a stream (LiteLLM) appends another answer with its own id, whose stop
+    reason says nothing about the calls before. If every chunk has another id, or a gateway makes the last chunk itself,
+    the chunk with the stop reason mostly shares its id with no chunk before it.
     """
     if not begun or not ends or not ends[-1][0]:
         return []
     ended_by, before = ends[-1]
     ended = [ident for ident, _ in ends]
-    one_id_for_all = before == ended_by  # so every other id is that of another answer, which may have ended by itself
+    one_id_for_all = before == ended_by  # so another id is that of another answer, which may have ended by itself
     last_has_calls = begun[-1][1] == ended_by != first
     return [call for call, ident in begun if (last_has_calls and ident == first)
             or (one_id_for_all and ident and ident not in ended)]
 
 
 MOST_OF_ONE_ID = 100
-"""The largest number of different calls with one id that are compared with each other. The time for that grows with
-its square; a further call is held as one of two texts."""
+"""The largest number of different calls with one id that are compared with each other, in quadratic time. A further
+call is held as one of two texts."""
 
 
 def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None], None]) -> ChatResponse:
-    """The response without calls that were sent again; `find` takes what there is to say about ids that came twice.
+    """Returns the response without repeated calls; `find` receives the findings about repeated ids.
 
-    An id with the same tool and the same arguments is one call that was sent twice, as by a proxy that repeats a chunk:
-    it must not run twice. With other arguments it is another call, since several servers give one id to all calls of an
-    answer (Xinference #4237, nanobot #4473, oh-my-pi #2055). But if one of two texts only adds to the other, the call
-    may have been sent while it grew, and nothing shows which text is meant: both are kept, as texts of one call.
+    The same id, tool and arguments are one call that was sent twice, as by a proxy that repeats a chunk: it must not
+    run twice. With other arguments it is another call, since several servers give one id to all calls of an answer
+    (Xinference #4237, nanobot #4473, oh-my-pi #2055). But if one text only extends the other, the call may have been
+    sent while it grew, and nothing shows which text is meant: both are kept as texts of one call.
 
-    Calls without ids stay as many as came, since two equal ones may be meant (a die that is thrown twice). Not even
-    equal lines of Ollama show a repetition: their times are as coarse as the clock of the server. Gemini's chunks count
-    the output tokens, so there an equal chunk is a repetition, which its decoder leaves out.
+    All calls without ids are kept, since two equal ones may be meant (a die that is thrown twice). Not even equal lines
+    of Ollama prove a repetition, because their times are as coarse as the server's clock. Gemini's chunks count the
+    output tokens, so its decoder leaves out an equal chunk as a repetition.
     """
     counts = Counter(part.id for part in response.parts if type(part) is ToolCall and part.kind is not CallKind.SERVER)
     repeated = {ident for ident, count in counts.items() if ident and count > 1}
@@ -71,7 +69,7 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
             parts.append(part)
             continue
         value = read_object(part.arguments or "") if part.kind is CallKind.FUNCTION else None
-        # One spelling for all equal objects; a text that is none stays as it is.
+        # One spelling for equal objects; other texts stay unchanged.
         key = (part.id, part.name, part.kind, part.arguments if value is None else compact(value, sort=True))
         same = places.get(key)
         if same is not None:
@@ -96,13 +94,13 @@ def each_call_once(response: ChatResponse, find: Callable[[str, str, At | None],
 
 
 def _is_grown(call: ToolCall, other: ToolCall, one: Object, another: Object) -> bool:
-    """Whether the arguments of one of two calls of a tool are those of the other, and more. `one` and `another` are the
-    arguments of the two, parsed before."""
+    """Whether the arguments of one call extend those of another call of the tool. `one` and `another` are their parsed
+    arguments."""
     if (call.name, call.kind) != (other.name, other.kind):
         return False
     if call.kind is CallKind.CUSTOM:
         return _begins(call.arguments, other.arguments)
-    # Absent or blank arguments of a whole call may mean `{}`: the calls of a tool that needs none would all be ready.
+    # Absent or blank arguments of a closed call may mean `{}`: all calls of a tool without parameters would be ready.
     one, another = (value if (each.arguments or "").strip() or not each.closed else {}
                     for each, value in ((call, one), (other, another)))
     if one is None or another is None:
@@ -112,7 +110,7 @@ def _is_grown(call: ToolCall, other: ToolCall, one: Object, another: Object) -> 
 
 
 def _begins(one: Any, other: Any) -> bool:
-    """Whether two values are equal, or texts of which one is the beginning of the other."""
+    """Whether two values are equal, or one is a text that begins the other."""
     if isinstance(one, str) and isinstance(other, str):
         return one.startswith(other) or other.startswith(one)
     return compact(one, sort=True) == compact(other, sort=True)
@@ -122,7 +120,7 @@ def _begins(one: Any, other: Any) -> bool:
 
 
 class StreamedPart:
-    """A block or a step of a stream while it arrives; `append` takes the most frequent deltas."""
+    """A block or a step of a stream while it arrives; `append` reads the most frequent deltas."""
 
     __slots__ = ("append", "chunks", "closed", "end", "orphan", "start")
 
@@ -136,7 +134,7 @@ class StreamedPart:
         """Whether the event that begins the part is missing."""
 
     def close(self, end: int) -> None:
-        """Marks the part as ended by the provider. A call whose beginning never arrived stays open, since its name is
+        """Marks the part as ended by the provider. A call without its beginning stays open, since its name is
         unknown."""
         self.closed, self.end = not self.orphan, end
 
@@ -166,7 +164,7 @@ class Copy(NamedTuple):
 
 
 def difference(what: str, text: str, other: Copy) -> str:
-    """The message about two different texts: both from a little before their first difference on."""
+    """Returns a message about two different texts that shows both from shortly before their first difference."""
     place = next((i for i, (one, two) in enumerate(zip(text, other.text, strict=False)) if one != two),
                  min(len(text), len(other.text)))
     where = "elsewhere" if other.begin is None else f"from byte {other.begin:,} on"
@@ -181,8 +179,8 @@ def _around(text: str, place: int) -> str:
 
 
 def is_same_json(one: str, other: str) -> bool:
-    """Whether two texts are equal, or the same JSON in another spacing or with its members in another order, as a
-    gateway may write it."""
+    """Whether two texts are equal, or the same JSON with other white space or another order of members, as from a
+    gateway."""
     if one == other:
         return True
     try:
@@ -192,7 +190,7 @@ def is_same_json(one: str, other: str) -> bool:
 
 
 class Difference(NamedTuple):
-    """Two different texts of one thing, as a finding about them."""
+    """A finding about two different texts of one part."""
 
     rule: str
     message: str
@@ -203,8 +201,9 @@ class Difference(NamedTuple):
 def compare(
     parts: Sequence[ResponsePart], repeated: Sequence[ResponsePart], end: At
 ) -> tuple[list[ResponsePart], list[Difference]]:
-    """The streamed parts of an answer, whose calls are open if the end repeats them otherwise, and what differs. `end`
-    is the place of the event with the repetition. An end that repeats no text, or no call, says nothing about them."""
+    """Compares the streamed parts of an answer with their repetition in the event at `end`. Returns the parts, with a
+    call open if its repetition differs, and the differences. A repetition without text, or without calls, is not
+    compared in that respect."""
     found = list(_text_differences(parts, repeated, end))
     others = [part for part in repeated if type(part) is ToolCall]
     compared: list[ResponsePart] = []
@@ -222,7 +221,7 @@ def compare(
 
 
 def _fitting(call: ToolCall, others: Sequence[ToolCall]) -> ToolCall | None:
-    """The repetition of a call: by its id, and where no id is known by its place."""
+    """The repetition of a call, found by its id or, if there are no ids, by its place."""
     if call.id is None:
         return others[0] if others[0].id is None else None
     return next((other for other in others if other.id == call.id), None)

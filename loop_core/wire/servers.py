@@ -1,7 +1,7 @@
 """The known servers, one row each: their addresses, how they are recognised, and how they differ from others.
 
-Data only; `profiles` reads it. A fact has its source beside it; "recorded" means seen in recorded traffic. A server of
-which only the address would be known has no row; the generic profile applies to it.
+Data only; `profiles` reads it. Each fact has its source; "recorded" means seen in recorded traffic. A server of which
+only the address is known has no row, and gets the generic profile.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SERVERS: tuple[Profile, ...] = (
         "openai", (CHAT, RESPONSES), hosts=("api.openai.com",), headers=("openai-version", "openai-processing-ms"),
         body=(mark("billing", "payer"), mark("response", "billing", "payer")),
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
-        cap_field="max_completion_tokens",  # max_tokens is refused by models that think (openai 3.54.0, deprecated)
+        cap_field="max_completion_tokens",  # reasoning models refuse max_tokens (openai 3.54.0, deprecated)
         contexts=((r"^gpt-4o(?:-mini)?(?:-\d{4}|$)", 128_000), (r"^gpt-4\.1(?:-|$)", 1_047_576)),
         lies=("reports stop for complete calls when tool_choice names a function (vLLM PR#25054)",
               "an incomplete response may report fewer tokens than its cap (recorded: 960 of 1,000)"),
@@ -79,7 +79,7 @@ SERVERS: tuple[Profile, ...] = (
             Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23")},
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
         prefill=Prefill.PREFIX,
-        stream_usage=False,  # 422, and usage comes unasked (openai-agents-python#442, anon-kode#53)
+        stream_usage=False,  # 422, and usage is always sent (openai-agents-python#442, anon-kode#53)
         lies=("model_length is only in the enum of whole responses (mistralai 3.7.0)",
               "arguments may be an object instead of a string (mistralai 3.7.0 functioncall.py)"),
     ),
@@ -332,7 +332,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "tgi", (CHAT,), headers=("x-compute-type",),
-        # its version, and how it was built
+        # version and kind of build
         body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),
         words=TGI_WORDS, reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),

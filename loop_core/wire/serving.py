@@ -24,9 +24,9 @@ class Moment(StrEnum):
     """The way in which an answer really ended."""
 
     ENDED = "ended"
-    """The whole answer came, and it asks for nothing."""
+    """The whole answer arrived, without calls."""
     CALLED = "called"
-    """The whole answer came, with its calls."""
+    """The whole answer arrived, with its calls."""
     CUT = "cut"
     """The output budget was spent in text or thinking, before any call."""
     CUT_CALL = "cut_call"
@@ -52,9 +52,9 @@ class CutCallForm(StrEnum):
     """The part of a cut call that a server sends."""
 
     PREFIX = "prefix"
-    """The characters of the call as far as they came. In a format with blocks or items, the block is closed."""
+    """The characters of the call as far as they arrived. In a format with blocks or items, the block is closed."""
     OPEN = "open"
-    """The characters of the call as far as they came, in a block that is never closed."""
+    """The characters of the call as far as they arrived, in a block that is never closed."""
     DROPPED = "dropped"
     """Nothing of the call."""
     EMPTY_OBJECT = "empty_object"
@@ -69,12 +69,12 @@ class CutCallForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The words and fields that a server sends when an answer ends in one way."""
+    """The words and fields that a server sends for one ending of an answer."""
 
     raw: str | None
     """The native stop word; None if the server sends none."""
     native: Mapping[str, str] = field(default_factory=dict)
-    """Name -> value of other fields that tell about the end."""
+    """Name -> value of other fields about the end."""
     error: ProviderError | None = None
     status: int = 200
     call_form: CutCallForm | None = None
@@ -82,11 +82,11 @@ class Spelling:
     token: str | None = None
     """A continuation token; None if the server sends none."""
     whole: bool = False
-    """Whether only a whole body can say this: the answer is made in the background, and the client fetches it later."""
+    """Whether only a whole body can have this ending: the answer is made in the background and fetched later."""
 
 
 def say(raw: str | None, call_form: CutCallForm | None = None, **native: str) -> Spelling:
-    """The spelling of an ending by a stop word, with the form of a cut call under it, and further fields."""
+    """Returns the spelling of an ending by a stop word, the form of a cut call, and further fields."""
     return Spelling(raw, native, call_form=call_form)
 
 
@@ -158,8 +158,8 @@ class OwnServer(NamedTuple):
     source: str
     title: str = ""
     whole: str = ""
-    """The source for what a whole body makes of a cut call: an object without the members that were not complete. Empty
-    if the arguments are not an object."""
+    """The source for the form of a cut call in a whole body: an object without the incomplete members. Empty if the
+    arguments are not an object."""
 
 
 class StopPlace(NamedTuple):
@@ -300,14 +300,14 @@ class Serving:
 
     own: OwnServer
     base: str
-    """The path in the base URL that the official SDK is given, behind scheme and host."""
+    """The path of the base URL for the official SDK, after scheme and host."""
     client: str
     """The Python code that creates the SDK's client; `{base}` stands for the base URL."""
     says: Mapping[Moment, Spelling]
     """Ending -> the words and fields for it. An ending without a row cannot be expressed. A cut batch uses the row of a
     cut first call."""
     text: Callable[[str | None, Event], tuple[Event, str]]
-    """Finds the object that holds a delta's text, and the text's key. It may raise the errors of a look-up."""
+    """Finds the object that holds a delta's text, and the text's key. It may raise look-up errors."""
     stop_place: StopPlace
     call_form: CutCallForm = CutCallForm.PREFIX
     """The part of a cut call that the server sends."""
@@ -355,7 +355,7 @@ class Serving:
     cannot: Mapping[str, str] = field(default_factory=dict)
     """Fault (or a fault with `stream` or `whole`) that has no meaning in this format -> why."""
     ends: Mapping[str, str] = field(default_factory=dict)
-    """Fault (or a fault with `stream` or `whole`) -> the state in which our own loop ends, where it differs from the
+    """Fault (or a fault with `stream` or `whole`) -> the state in which the engine's loop ends, if it differs from the
     usual one."""
     # -- requests -----------------------------------------------------------------------------------------------
     demands: Demands = field(default_factory=Demands)
@@ -369,10 +369,10 @@ class Serving:
     member than `previous_id`."""
     count: TokenCount | None = None
     near: re.Pattern[str] | None = None
-    """A pattern of paths of this provider where nothing is served: they get errors in this format. A path that no
-    format claims gets those of the first format."""
+    """A pattern of this provider's paths that are not served: they get errors in this format. Paths that no format
+    claims get errors of the first format."""
     client_header: str = ""
-    """The name of a header that only this provider's clients send. It tells the provider where several have the path.
+    """The name of a header that only this provider's clients send. It identifies the provider if several have the path.
     Empty if there is none."""
     # -- what encoders leave out --------------------------------------------------------------------------------
     request_id: RequestId | None = None

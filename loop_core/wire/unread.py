@@ -1,7 +1,7 @@
-"""Values at the places that a format reads, of a type in which it does not read them there.
+"""Finds values at places that a format reads, but of a type that it does not read there.
 
-What such a value holds would be lost without a word. The places and their types are the format's own rows
-(`loop_core.wire.reads`): a place with members is an object, one with items a list, and one that becomes a fact a text.
+Otherwise such a value would be lost silently. The format's rows (`loop_core.wire.reads`) give the places and types: a
+place with members is an object, one with items a list, and one that becomes a fact a text.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from loop_core.wire.reads import Node, event_types, plan_of
 UNREAD = "{} has a value of another type than it should have; it is not read"
 """The finding about a value that may have held a part of the answer."""
 _CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "call.arguments", "call.value"})
-"""The facts of which an answer is made; of any other value a wrong type loses no part of it."""
+"""The facts that make up an answer; a wrong type of another fact loses no part of it."""
 _VALUES = frozenset({"call.arguments", "call.value"})
-"""The facts that a value of any type becomes: arguments may be sent as JSON, and the gate holds what is no object. What
-also has members is an object: a provider's call, whose arguments are the whole of it."""
+"""The facts that may have any type: arguments may be sent as JSON, and the gate holds other values than objects. A
+place that also has members is an object: a provider's call, all of which is its arguments."""
 Path = tuple[str | int, ...]
 
 
 def unread_values(api: str, event: Mapping[str, Any], name: str | None = None) -> Iterator[tuple[str, Path]]:
-    """The finding and the path of each value of an event, or of a whole body, that no row of the format reads in the
-    type that it has."""
+    """Yields the finding and the path of each value of an event or whole body whose type no row of the format reads."""
     plain, plans = _plans(api)
     kind = name or event.get("type")
     place = plans.get(kind, plain) if isinstance(kind, str) else plain
     path: Path = ()
     value: Any = event
-    if name is None and len(event) == 1:  # an event in an object under its name
+    if name is None and len(event) == 1:  # an event under its name, in an object
         (only,) = event
         if only in plans and isinstance(event[only], Mapping):
             place, path, value = plans[only], (only,), event[only]
@@ -57,7 +56,7 @@ def _plans(api: str) -> tuple[_Place, Mapping[str, _Place]]:
 
 
 def _place(node: Node) -> _Place:
-    # The events that a row names bring pieces of a text.
+    # Events that a row names hold pieces of a text.
     any_type = not node.members and any(row.fact in _VALUES and not row.when for row in node.rows)
     text = any(row.fact not in _VALUES or not node.members for row in node.rows)
     return _Place(text, any_type, {name: _place(each) for name, each in node.members.items()},
@@ -65,7 +64,7 @@ def _place(node: Node) -> _Place:
 
 
 def _fits(place: _Place, value: Any) -> bool:
-    """Whether each value below has a type in which it is read, or is empty and holds nothing."""
+    """Whether each value below has a type that is read, or is empty."""
     kind = type(value)
     if not value or (kind is str and place.text):
         return True

@@ -266,13 +266,12 @@ BAD = {
     "what Cline prints": (b'{"ts": "2026-01-01T00:00:00Z", "type": "hook_event", "hookEventName": "agent_start", '
                           b'"agentId": "a", "taskId": "c", "parentAgentId": null}\n',
                           "output of cline --json: not read yet"),
-    "what AutoGen logs": (b'{"payload": "{}", "sender": null, "receiver": "a/1", "kind": "MessageKind.DIRECT", '
-                          b'"delivery_stage": "DeliveryStage.SEND", "type": "Message"}\n',
-                          "log of events of AutoGen: not read yet"),
+    "an agent of AutoGen": (b'{"type": "AssistantAgentState", "version": "1.0.0", "llm_context": {"messages": []}}',
+                            "state of an agent of AutoGen: not read yet"),
+    "a chat store": (b'{"store": {"a": []}, "class_name": "SimpleChatStore"}',
+                     "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',
                           "state of a team of AutoGen: not read yet"),
-    "messages of Haystack": (b'[{"role": "user", "meta": {}, "name": null, "content": [{"text": "go"}]}]',
-                             "messages of Haystack: not read yet"),
 }
 
 

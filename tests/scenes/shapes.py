@@ -830,6 +830,23 @@ SHAPES: tuple[Shape, ...] = (
                  {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}}},
             {"promptIdx": 2, "testCase": {}, "provider": "p", "prompt": {"raw": "go"}, "response": {
                 "error": "no", "metadata": {"http": {"status": 500}}}}]}}),
+    Shape("chat-history", "messages.json", [
+        {"role": "system", "meta": {}, "name": None, "content": [{"text": "be brief"}]},
+        {"role": "user", "meta": {}, "name": None, "content": [{"text": "go"}]},
+        {"role": "assistant", "name": None, "meta": {"model": "m", "index": 0, "finish_reason": "tool_calls", "usage": {
+            "prompt_tokens": 1, "completion_tokens": 2}}, "content": [
+                {"reasoning": {"reasoning_text": "hm", "extra": {}}}, {"text": "hi"}, {"image": {"mime_type": "x"}},
+                {"tool_call": {"tool_name": "w", "arguments": {"a": 1}, "id": "c", "extra": None}}]},
+        {"role": "tool", "meta": {}, "name": None, "content": [{"tool_call_result": {
+            "result": "no", "error": True, "origin": {"tool_name": "w", "arguments": {}, "id": "c"}}}]}]),
+    Shape("chat-history", "history.json", {"messages": [
+        {"content_type": "message", "metadata": {}, "role": "user", "items": [{"content_type": "text", "text": "go"}]},
+        {"content_type": "message", "ai_model_id": "m", "role": "assistant", "finish_reason": "length",
+         "metadata": {"id": "r", "usage": {"prompt_tokens": 1, "completion_tokens": 2}}, "items": [
+             {"content_type": "function_call", "id": "c", "name": "p-w", "function_name": "w", "arguments": "{"},
+             {"content_type": "text", "text": "hi"}]},
+        {"content_type": "message", "metadata": {}, "role": "tool", "items": [
+            {"content_type": "function_result", "id": "c", "function_name": "w", "result": "no"}]}]}),
     Shape("smolagents", "memory.json", [
         {"task": "go", "task_images": None},
         {"plan": "1.", "model_output_message": {"role": "assistant", "content": "1."}},

@@ -70,6 +70,12 @@ def test_a_call_that_the_sdk_could_not_read_is_held_and_did_not_run(tmp_path):
     assert seen.responses[0].exchange.refusals == {"c": "the agent refused its arguments: it did not run"}
 
 
+@pytest.mark.parametrize(("counts", "word"), [((3, 0), "EMPTY ANSWER"), ((3, 5), "END NOT RECORDED")])
+def test_only_the_counts_show_that_a_step_without_content_is_empty(tmp_path, counts, word):
+    usage = dict(zip(("inputTokens", "outputTokens"), counts, strict=True))
+    assert words(read(tmp_path, step(usage=usage))) == [word]
+
+
 def test_other_parts_and_calls_that_the_provider_ran(tmp_path):
     seen = read(tmp_path, step({**CALL, "providerExecuted": True}, {"type": "file", "file": {}}, part("8.")))
     parts = seen.responses[0].exchange.response.parts

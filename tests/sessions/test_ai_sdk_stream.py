@@ -95,6 +95,16 @@ def test_steps_are_answers_and_outputs_are_results(tmp_path):
         ["tool_call", "end_turn"], [["request", "tool_result"]], ["COMPLETE"])
 
 
+def test_a_step_without_content_is_an_answer_and_not_the_end_of_the_one_before_it(tmp_path):
+    assert words(read(tmp_path, END, finish("length"))) == ["TRUNCATED"]
+    seen = read(tmp_path, *text("Look."), *call_start(), whole(), output(output="sun"), END, STEP, END, finish("stop"))
+    assert (len(seen.responses), words(seen)) == (2, ["END NOT RECORDED"])
+    counts = {"promptTokens": 5, "completionTokens": 0}
+    end = {"finishReason": "stop", "usage": counts}
+    assert words(show(codes(("f", {"messageId": "m"}), ("e", {**end, "isContinued": False}), ("d", end)), tmp_path,
+                      name="chat.txt")) == ["EMPTY ANSWER"]
+
+
 def test_a_cut_call_is_held(tmp_path):
     seen = read(tmp_path, *call_start('{"city": ', '"Ro'), END, finish("length"))
     (call,) = seen.responses[0].exchange.response.tool_calls

@@ -23,13 +23,13 @@ MEMBER = {
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
-    "pydantic-ai": "kind", "ai-sdk-stream": "type",
+    "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role",
 }
 """Which member of a record says its type."""
 LISTS = {
     "swe-agent": "history", "mini-swe-agent": "messages", "hermes": "messages", "amp": "messages",
     "opencode": "messages", "atif": "steps", "langfuse": "observations", "langsmith": "runs", "continue": "history",
-    "gemini-cli": "messages",
+    "gemini-cli": "messages", "chat-history": "messages",
 }
 """Where the records are, in an object."""
 UNTYPED = {

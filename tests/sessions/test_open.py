@@ -685,7 +685,10 @@ def test_of_a_batch_what_never_ran_is_named(load):
     {"response": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "too\nlow", "type": "t"}}}},
     {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
     {"response": None, "error": {"code": "c", "message": "too\nlow"}},
-], ids=["openai", "anthropic", "without a response"])
+    {"response": {"status_code": 400, "request_id": "r", "body": None}, "error": {"error": {"message": "too\nlow"}}},
+    {"request": {}, "response": {}, "status": "too\nlow", "processed_time": "2026-01-01T00:00:00Z"},
+    {"modelInput": {}, "error": {"errorCode": 400, "errorMessage": "too\nlow", "retryable": False}},
+], ids=["openai", "anthropic", "without a response", "vllm", "vertex", "bedrock"])
 def test_of_a_batch_what_failed_says_why(answer, load):
     lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
     loaded = load("\n".join(map(json.dumps, lines)))
@@ -711,6 +714,72 @@ def test_the_records_of_a_batch_of_bedrock_are_read(load):
     loaded = load("\n".join(map(json.dumps, lines)))
     assert [(each.api, each.response.text, each.request.max_tokens) for each in loaded.exchanges] == [
         ("anthropic_messages", "hi", 5)] * 2
+
+
+def test_rows_of_a_batch_of_gemini_are_no_repeats_of_each_other(load):
+    asked = {"contents": [{"role": "user", "parts": [{"text": "go"}]}]}
+    rows = [{"key": key, "request": asked, "response": json.loads(GEMINI)} for key in "ab"]
+    assert [each.session for each in load("\n".join(map(json.dumps, rows))).exchanges] == ["a", "b"]
+
+
+def test_the_key_of_a_record_in_another_log_separates_no_conversation(load):
+    first = [{"role": "user", "content": "go"}]
+    later = [*first, {"role": "assistant", "content": "hello"}, {"role": "user", "content": "more"}]
+    rows = [{"key": key, "request": {"messages": asked}, "response": ANSWER}
+            for key, asked in (("a", first), ("b", later))]
+    one, other = load("\n".join(map(json.dumps, rows))).turns
+    assert one.conversation == other.conversation
+
+
+@pytest.mark.parametrize("names", [
+    [{"custom_id": "a"}, {"custom_id": "b"}], [{"recordId": "a"}, {"recordId": "b"}],
+    [{"processed_time": "2026-01-01T00:00:00Z"}] * 2,
+], ids=["openai", "bedrock", "vertex"])
+def test_a_row_of_a_batch_is_no_repeat_of_another_that_asks_the_same(names, load):
+    asked = {"messages": [{"role": "user", "content": "go"}]}
+    cut = {**ANSWER, "choices": [{**ANSWER["choices"][0], "finish_reason": "length"}]}
+    rows = [{**name, "request": asked, "response": answer} for name, answer in zip(names, (cut, ANSWER), strict=True)]
+    loaded = load("\n".join(map(json.dumps, rows)))
+    assert [len(turn.links) for turn in loaded.turns] == [1, 1]
+    assert [each.session for each in loaded.exchanges] == (
+        ["row 1", "row 2"] if "processed_time" in names[0] else ["a", "b"])
+
+
+EVENT = {"payload": "{}", "sender": None, "receiver": "a/1", "kind": "MessageKind.DIRECT",
+         "delivery_stage": "DeliveryStage.SEND", "type": "Message"}
+"""An event of AutoGen 0.7 that holds no answer."""
+
+
+@pytest.mark.parametrize("before", [[EVENT], []])
+def test_calls_of_a_model_in_a_log_of_autogen_are_pairs(before, load):
+    asked = [{"content": "Be brief.", "role": "system"}, {"role": "user", "name": "user", "content": "go"}]
+    tool = {"type": "function", "function": {"name": "ls", "parameters": {"type": "object"}}}
+    call = {"tools": [tool], "type": "LLMCall", "messages": asked, "response": ANSWER, "agent_id": None}
+    loaded = load("".join(f"{json.dumps(row)}\n" for row in (*before, call, EVENT)))
+    (exchange,) = loaded.exchanges
+    assert (exchange.response.text, exchange.request.messages[-1].text) == ("hello", "go")
+    assert [each.name for each in exchange.request.tools] == ["ls"]
+    assert [skip.why for skip in loaded.inputs[0].skipped] == ["no response in it"] * (len(before) + 1)
+
+
+@pytest.mark.parametrize("missing", ["payload", "sender", "receiver", "delivery_stage"])
+def test_a_line_that_lacks_a_member_of_autogens_events_does_not_make_a_log_of_its_own(missing, load):
+    other = {name: held for name, held in EVENT.items() if name != missing}
+    assert load(f"{json.dumps(other)}\n{json.dumps(other)}\n").inputs[0].format != "pairs"
+
+
+def test_the_history_of_dspy_has_its_requests_beside_the_answers(load):
+    row = {"prompt": None, "messages": [{"role": "user", "content": "go"}], "kwargs": {"max_tokens": 5},
+           "response": ANSWER, "outputs": ["hello"], "model": "openai/m"}
+    (exchange,) = load(json.dumps([row], indent=1)).exchanges
+    assert (exchange.response.text, exchange.cap, exchange.request.messages[0].text) == ("hello", 5, "go")
+
+
+def test_messages_beside_a_request_or_a_text_are_no_request(load):
+    asked = {"messages": [{"role": "user", "content": "asked"}]}
+    pair = {"request": asked, "messages": [{"role": "user", "content": "go"}], "response": ANSWER}
+    assert load(json.dumps(pair)).exchanges[0].request.messages[0].text == "asked"
+    assert load(json.dumps({"messages": asked["messages"], "response": "hello"})).inputs[0].format == "body"
 
 
 def invocation(operation: str, given: dict[str, object], received: dict[str, object]) -> str:
@@ -1137,6 +1206,8 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
                    "model": "m-1", "workspace_root": "/w", "team_name": "t"}, "state of a session of Cline CLI"),
     ("state.json", {"version": 1, "approval": {"yolo": False}, "additional_dirs": [], "plan_mode": False},
      "state of a session of Kimi CLI"),
+    ("input.jsonl", {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": []}},
+     "requests of a batch"),
     ("extract-cursor.json", {"sessionId": "s", "processedOffset": 4, "updatedAt": "2026-01-01T00:00:00Z"},
      "place up to which Qwen Code has read a session"),
     ("logs.json", [{"sessionId": "s", "messageId": 0, "type": "user", "message": "go", "timestamp": "2026-01-01"}],

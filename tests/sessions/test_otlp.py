@@ -95,7 +95,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
     ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "unknown"),
     ("content_filter", "safety_blocked"), ("tool-calls", "tool_call"), ("content-filter", "safety_blocked"),
-    ("hologram", "unknown"),
+    ("interrupted", "interrupted"), ("hologram", "unknown"),
 ])
 def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     calls = [CALL] if stop == "tool_call" else []
@@ -538,6 +538,14 @@ def test_a_printed_span_that_failed(tmp_path):
     seen = show(json.dumps({**failed, "start_time": "soon"}, indent=4), tmp_path)
     assert words(seen) == ["ERROR"]
     assert seen.responses[0].exchange.response.error.message == "Rate limit reached"
+
+
+def test_a_span_that_failed_without_a_description_says_what_was_thrown(tmp_path):
+    thrown = {"name": "exception", "attributes": {"exception.type": "ClientError", "exception.message": "404 no model"}}
+    told = console_span(1, {"openinference.span.kind": "LLM", "llm.invocation_parameters": '{"model": "gpt-5"}'},
+                        status={"status_code": "ERROR"}, events=[{"name": "chunk", "attributes": {}}, thrown])
+    (facts,) = show(json.dumps(told, indent=4), tmp_path).responses
+    assert (facts.exchange.response.error.message, facts.exchange.model) == ("404 no model", "gpt-5")
 
 
 def phoenix(number: int, kind: str, attributes: Row, **more: Any) -> Row:

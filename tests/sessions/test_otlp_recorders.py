@@ -55,6 +55,17 @@ def test_two_spans_without_content_stay(tmp_path):
     assert len(show(traces(span(1, NATIVE), span(2, NATIVE)), tmp_path).responses) == 2
 
 
+@pytest.mark.parametrize(("word", "count"), [("stop", 1), (None, 2)])
+def test_of_an_empty_answer_the_span_with_the_request_stands_for_both_if_it_has_a_word(tmp_path, word, count):
+    held = {**NATIVE, "gen_ai.input.messages": json.dumps([GO]), "gen_ai.usage.input_tokens": 5,
+            "gen_ai.usage.output_tokens": 0}
+    held |= {"gen_ai.response.finish_reasons": [word]} if word else {}
+    seen = show(traces(span(1, {**NATIVE, "anthropic.message.stop_reason": "end_turn"}),
+                       span(2, held, trace="t2")), tmp_path)
+    assert len(seen.responses) == count
+    assert words(seen)[-1] == ("EMPTY ANSWER" if word else "END NOT RECORDED")
+
+
 def test_the_inner_span_without_a_message_does_not_hide_the_reasoning_of_the_outer_one(tmp_path):
     outer = chat([message_of({"type": "reasoning", "content": "hm"})], [GO])
     inner = {**NATIVE, "anthropic.message.stop_reason": "end_turn"}
@@ -225,11 +236,49 @@ def test_blocks_of_claude_that_openllmetry_writes_as_texts_of_json_are_no_texts(
     assert [(each.call.id, each.call.arguments) for each in facts.verdicts] == [("c1", arguments)]
 
 
+def test_reasoning_of_bedrock_that_openllmetry_writes_as_a_text_of_json_is_no_text(tmp_path):
+    hm = text(json.dumps({"reasoningContent": {"reasoningText": {"text": "hm"}}}))
+    (facts,) = show(traces(span(1, chat([message_of(hm)], [GO], "length"))), tmp_path).responses
+    assert (thought(facts.exchange.response), facts.exchange.response.text) == ("hm", None)
+
+
+PRINTED = "media_resolution=None executable_code=None function_call=None function_response=None text='' thought=None"
+
+
+@pytest.mark.parametrize(("counts", "word"), [((5, 0), "EMPTY ANSWER"), ((5, 8), "END NOT RECORDED")])
+def test_the_last_part_of_geminis_stream_as_python_prints_it_is_no_answer(tmp_path, counts, word):
+    used = dict(zip(("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"), counts, strict=True))
+    seen = show(traces(span(1, chat([message_of(text(PRINTED))], [GO], **used))), tmp_path)
+    assert (words(seen), texts(seen)) == ([word], [None])
+
+
+@pytest.mark.parametrize("said_text", ["a=None b=1 text=2", f"It prints: {PRINTED}"])
+def test_another_text_with_such_members_stays_a_text(tmp_path, said_text):
+    assert texts(show(traces(span(1, chat([message_of(text(said_text))], [GO]))), tmp_path)) == [said_text]
+
+
 @pytest.mark.parametrize("held", ['{"type": "tool_use", "id": "c1", "name": "ls", "input": {}}', '{"type": "thinking"}',
                                   '{"type": "function", "id": "c2", "name": "ls"}'])
 def test_a_text_that_looks_like_a_block_and_is_none_stays_a_text(tmp_path, held):
     call = {"type": "tool_call", "id": "c2", "name": "ls", "arguments": {}}
     assert texts(show(traces(span(1, chat([message_of(text(held), call)], [GO], "tool_use"))), tmp_path)) == [held]
+
+
+def test_the_word_in_a_message_of_haystack_as_python_prints_it(tmp_path):
+    said_text = "Hi.', _meta={'finish_reason': 'stop'})"
+    printed = (f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text=\"{said_text}\")], "
+               "_name=None, _meta={'model': 'm', 'index': 0, 'finish_reason': 'length', 'usage': {}})")
+    held = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": json.dumps({"replies": [printed]}),
+            "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": said_text}
+    seen = show(traces(span(1, held)), tmp_path)
+    assert (stops(seen), texts(seen)) == (["max_tokens"], [said_text])
+    for other in (["length"], [printed, printed], "length", [printed.replace("'length'", "None")]):
+        assert stops(show(traces(span(1, {**held, "output.value": json.dumps({"replies": other})})), tmp_path)) == [
+            "unknown"]
+
+
+def test_a_word_that_python_printed_for_none_is_no_word(tmp_path):
+    assert words(show(traces(span(1, chat([message_of(text("Hi."))], [GO], "None"))), tmp_path)) == ["END NOT RECORDED"]
 
 
 AT = 1770000000000000000

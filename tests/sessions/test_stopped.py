@@ -238,6 +238,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("params must have required property 'content'", "the agent refused its arguments"),
     ("params/path must be string", "the agent refused its arguments"),
     ("Invalid input for tool Write: JSON parsing failed", "the agent refused its arguments"),
+    ("AI_InvalidToolInputError: Invalid input for tool Write: no", "the agent refused its arguments"),
     ("Tool input validation failed for Write. Please fix", "the agent refused its arguments"),
     ("Unknown tool name: 'Write'. Available tools: 'a'", "the agent knows no such tool"),
     ("Model tried to call unavailable tool 'Write'. No tools are available.", "the agent knows no such tool"),

@@ -325,6 +325,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
         Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), editor_folders.CHATS,
     ),
+    "chat-history": FileFormat(
+        f"{_HERE}.chat_history", "messages of Haystack, or chat history of Semantic Kernel",
+        'a list of messages with "meta" and "name", or "messages" with "content_type" and "items"',
+        Keeps(Words.RECORDER, usage=True), (b'"meta"', b'"content_type"'),
+    ),
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
     "pairs": FileFormat(
         f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response", or of nock',

@@ -165,7 +165,7 @@ class _Stream(ChatReader):
         elif kind in ("tool-output-available", "tool-output-error", "tool-output-denied"):
             return self._result(line, value, place, str(kind))
         elif kind in ("finish", "finish-step"):
-            self._finish(line, value, place, step=kind == "finish-step")
+            return self._finish(line, value, place, step=kind == "finish-step")
         elif kind in ("error", "abort"):
             return self._break(line, place, str(kind))
         elif kind == "file":
@@ -233,12 +233,15 @@ class _Stream(ChatReader):
         part = ToolResultPart(known_text(value.get("toolCallId")), None, text or "", kind != "tool-output-available")
         return place.after(InterimRow(line.number, "", (part,), denied=kind == "tool-output-denied", unit=self.unit))
 
-    def _finish(self, line: TranscriptLine, value: dict[str, Any], place: TreePlace, step: bool) -> None:
-        """The end of a step or of the message: its word, if it has one, and the counts of the step."""
+    def _finish(self, line: TranscriptLine, value: dict[str, Any], place: TreePlace, step: bool) -> TreePlace:
+        """The end of a step or of the message: its word, if it has one, and the counts of the step. A step without any
+        event before its end is an answer without content, and not the end of the step before it."""
         word = known_text(value.get("finishReason"))
+        if word is not None and self.step is None:
+            _, place = self._answer(line, place)
         answer = place.answer
         if answer is None or word is None or answer.word is not None:
-            return
+            return place
         at = pointer_at(answer.take(line), *((VALUE,) if value is not line.value else ()), "finishReason")
         if step or len(self.answers) == 1:  # the counts of the end are those of all steps
             answer.usage = usage_in(object_of(value.get("usage")), "promptTokens", "completionTokens")
@@ -246,6 +249,7 @@ class _Stream(ChatReader):
         if answer.error is None:
             take_word(answer, word, at, "ai_sdk.finish_reasons", empty=not answer.parts)
         answer.word = word
+        return place
 
     def _break(self, line: TranscriptLine, place: TreePlace, kind: str) -> TreePlace:
         """An error, or the end of a stream that the client or the server stopped."""

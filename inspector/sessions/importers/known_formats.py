@@ -20,12 +20,13 @@ from loop_core.wire import FORMATS
 JSON: Mapping[str, frozenset[str]] = {
     "result of Vercel's AI SDK": frozenset({"finishReason", "usage"}),
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
-    "log of events of AutoGen": frozenset({"payload", "sender", "receiver", "delivery_stage"}),
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
-    "messages of Haystack": frozenset({"role", "meta", "name", "content"}),
+    "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
+    "chat store of LlamaIndex": frozenset({"store", "class_name"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
+    "requests of a batch": frozenset({"custom_id", "body"}),
     "description of a subagent of Claude Code": frozenset({"agentType", "description", "toolUseId"}),
     "index of Continue's sessions": frozenset({"sessionId", "dateCreated", "workspaceDirectory"}),
     "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),

@@ -30,6 +30,7 @@ from inspector.sessions.importers.span_names import (
     inputs_of,
     is_answer,
     is_tool,
+    model_of,
     outputs_of,
     words_of,
 )
@@ -46,7 +47,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
 from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
@@ -59,6 +60,7 @@ from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES_WORD
 OWN_WORDS = {
     "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
+    "interrupted": StopRow(Stop.INTERRUPTED, None, "AI SDK 7, FinishReason: a stream without a signal of its end"),
 }
 """Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
 UNCLEAR = "error"
@@ -208,7 +210,7 @@ class _Traces(ChatReader):
         place = self.after.get(found.before or 0, TreePlace(None))
         place = self._new_messages(line, place, history[found.repeats :])
         key = known_text(fact(attributes, "id")) or span.id
-        answer = self.answer(line, place, key, fact(attributes, "model"))
+        answer = self.answer(line, place, key, model_of(attributes))
         self.by_response[key] = line.number
         answer.cap = cap_of(attributes)
         if span.start:
@@ -243,10 +245,7 @@ class _Traces(ChatReader):
         word = deciding_word(words)
         unclear = word == UNCLEAR and "ai.response.finishReason" not in self.spans[line.number].attributes
         if word is not None and not (failed and unclear):
-            # Instrumentations leave contents out by default; that the model wrote nothing, only the counts show.
-            counts = answer.usage or Usage()
-            nothing = bool(counts.input_tokens) and counts.output_tokens == 0
-            take_word(answer, word, at, "otlp.finish_reasons", empty=not (answer.parts or nothing))
+            take_word(answer, word, at, "otlp.finish_reasons", empty=not answer.parts)
             if unclear and answer.stop is not None:
                 answer.stop = unclear_word_reason(answer.stop)
             if failed:
@@ -276,8 +275,9 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
     only the kind of an error."""
     status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
     code = status.get("code") or status.get("status_code") or tags.get("otel.status_code") or value.get("status_code")
+    thrown = (attributes_of(each.get("attributes")) for each in objects_of(value.get("events")))
     reasons = (status.get("message"), status.get("description"), tags.get("otel.status_description"),
-               value.get("status_message"))
+               value.get("status_message"), *(each.get("exception.message") for each in thrown))
     failed = code in FAILED or (kind is not None and not (status or tags))
     return failed, next((why for each in reasons if (why := known_text(each))), None)
 
@@ -300,8 +300,10 @@ def deciding_word(words: Sequence[str]) -> str | None:
 
 
 def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
-    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer."""
-    row = row_of(word)
+    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer, as
+    instrumentations leave it out by default; that the model wrote nothing, only the counts show."""
+    row, counts = row_of(word), answer.usage or Usage()
+    empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
     answer.word = word
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
     if empty and row.stop in FINISHED:

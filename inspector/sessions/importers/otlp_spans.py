@@ -269,8 +269,11 @@ def _each_response_once(spans: Sequence[TraceSpan]) -> list[TraceSpan]:
             by_response.setdefault(key, []).append(span)
     doubles: dict[int, TraceSpan] = {}
     for group in by_response.values():
-        whole = [span for span in group if outputs_of(span.attributes)] if len(group) > 1 else []
-        doubles |= {id(span): whole[0] for span in group if whole and not outputs_of(span.attributes)}
+        # Of an empty answer only the request shows which span is the instrumentation's.
+        whole = [span for span in group if outputs_of(span.attributes)] or [
+            span for span in group if inputs_of(span.attributes) and has_word(span.attributes)]
+        kept = set(map(id, whole)) if len(group) > 1 else set()
+        doubles |= {id(span): whole[0] for span in group if kept and id(span) not in kept}
     return _without(doubles, spans)
 
 

@@ -21,17 +21,20 @@ from inspector.sessions.importers.stored_bodies import (
     PACKED,
     Path,
     batch_line,
+    batch_row,
     cassette,
     event_data,
     frame_lines,
     join_stream,
     list_around,
+    request_beside,
     unpack_pieces,
+    word_of,
 )
 from inspector.sessions.intake import unpack
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import object_of
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -65,6 +68,8 @@ NOCK = frozenset({"scope", "method", "path"})
 request matches; `response` may be further on than the head reaches."""
 TEST_PROXY = frozenset({"RequestUri", "RequestMethod"})
 """The first members of an exchange that the test proxy of Azure's SDKs recorded (OpenAI's SDK for .NET uses it too)."""
+AUTOGEN = frozenset({"payload", "sender", "receiver", "delivery_stage"})
+"""The members of most events in a log of AutoGen; those of its type `LLMCall` are pairs."""
 ELSEWHERE = ("outputBodyS3Path", wiremock.ELSEWHERE)
 """The place of an answer in another file: of Bedrock's invocation log, if it is larger than 100 KB, and of WireMock."""
 OPERATIONS = {"Converse": "converse", "ConverseStream": "converse-stream", "InvokeModel": "invoke"}
@@ -177,6 +182,8 @@ def _score(value: Any) -> int:
         return 80
     if value.keys() == HTTP_ANSWER and status_of(value) is not None:
         return 70
+    if value.keys() >= AUTOGEN or request_beside(value) is not None:
+        return 90
     answer = pick(value, RESPONSES)
     if answer is None and pick(value, REQUESTS) and "logged_at" in value and "response" in value:
         return 90  # claude-trace: the first request may have been interrupted
@@ -239,11 +246,10 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
             _request(raw, value[request_key], piece, (request_key,))
             return raw
         return traffic.failure(value) or "no response in it"
-    if answered == "response" and _word_of(value.get(RAW)) not in (None, _word_of(value["response"])):
+    if answered == "response" and word_of(value.get(RAW)) not in (None, word_of(value["response"])):
         answered = RAW
-    raw = RawExchange(entry)
-    raw.started = records.start_text(value)
-    raw.duration_ms = records.duration(value)
+    raw = RawExchange(entry, session=batch_row(value, entry), started=records.start_text(value),
+                      duration_ms=records.duration(value))
     raw.api = value["api"] if value.get("api") in FORMATS else None
     _about(raw, value)
     if value.keys() >= TEST_PROXY:
@@ -251,18 +257,14 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
         raw.status, raw.headers = status_of(value), traffic.headers(value.get("ResponseHeaders"))
     if value.get("operation") in OPERATIONS and isinstance(value.get("modelId"), str):
         raw.url = f"/model/{quote(value['modelId'], safe='')}/{OPERATIONS[value['operation']]}"
-    if request_key is not None:
+    raw.request_text = request_beside(value) if request_key in (None, "kwargs") else None
+    if raw.request_text is None and request_key is not None:
         _request(raw, value[request_key], piece, (request_key,))
     if nock:
         return _of_nock(raw, value, piece, options, reading)
-    return _response(raw, value[answered], piece, (answered,), options, reading, value.get(CHUNKS))
-
-
-def _word_of(answer: Any) -> str | None:
-    """The stop word of an answer of Chat Completions; None if there is none. A program that makes calls of tags in the
-    text, which its prompt asked for, may change the provider's word; else its calls are what its agent saw."""
-    choices = objects_of(object_of(answer).get("choices"))
-    return known_text(choices[0].get("finish_reason")) if choices else None
+    found = _response(raw, value[answered], piece, (answered,), options, reading, value.get(CHUNKS))
+    empty = not raw.url and raw.body in (b"", b"{}")  # vLLM, Vertex AI: the error of a row stands beside its answer
+    return (empty and traffic.failure(value)) or found
 
 
 def _of_nock(
@@ -314,8 +316,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
 def _response(
     raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading, chunks: Any = None
 ) -> RawExchange | str:
-    # Lines of OpenAI's batch output need no such step: their `response` is an HTTP answer with a body.
-    value, path = batch_line(value, path)
+    value, path = batch_line(value, path)  # a line of OpenAI's needs no such step: its `response` is an HTTP answer
     if isinstance(value, dict) and pick(value, BODIES) is None and (place := pick(value, ELSEWHERE)) is not None:
         return f"its answer is in another file ({place})"
     if value in ({"type": "expired"}, {"type": "canceled"}):

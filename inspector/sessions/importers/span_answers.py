@@ -9,6 +9,7 @@ logfire 4 and 5 `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,6 +62,8 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     has_answer = any(name.startswith("llm.output_messages") for name in attributes)
     if members.keys() >= {"messages", "tools"} and not has_answer:  # LlamaIndex's span that only makes a request
         return {**attributes, "openinference.span.kind": "CHAIN"}
+    if word := _word_of_haystack(members):
+        return {"llm.finish_reason": word, **attributes}
     response = _object_in(members["raw"] if members.keys() >= {"message", "raw"} else output)  # LlamaIndex's answer
     if not is_answer(attributes) or not response:
         return attributes
@@ -69,6 +72,15 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
     about = object_of(object_of(outputs[0].get("message")).get("response_metadata")) if outputs else {}  # LangChain's
     found = {OUTPUT: outputs, "gen_ai.response.id": key or about.get("id")}
     return {**{name: value for name, value in found.items() if value}, **attributes}
+
+
+def _word_of_haystack(members: dict[str, Any]) -> str | None:
+    """The stop word in a message of Haystack as Python prints it: in its last member, behind what the model wrote."""
+    replies = members.get("replies")
+    printed = known_text(replies[0]) if isinstance(replies, list) and len(replies) == 1 else None
+    about = printed.rpartition(", _meta={")[2] if printed and printed.startswith("ChatMessage(") else ""
+    found = re.search(r"'finish_reason': '(\w+)'", about)
+    return found[1] if found else None
 
 
 def _object_in(value: Any) -> dict[str, Any]:

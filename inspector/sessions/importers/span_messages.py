@@ -7,6 +7,7 @@ langchain-anthropic 1.7; AI SDK 5.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.answer import text_of
@@ -27,6 +28,8 @@ TYPELESS_PARTS = frozenset({
 _NAMED_PARTS = (("functionCall", "function_call", "toolUse"), ("functionResponse", "function_response", "toolResult"),
                 ("reasoningContent",))
 """The members with which Gemini and Bedrock name the kind of a part: a call, a result, reasoning."""
+_PRINTED_PART = re.compile(r"[a-z_]+=None [a-z_]+=.*\bfunction_response=.*\btext=", re.DOTALL)
+"""Matches the last part of a stream of Gemini as Python prints it, which OpenLLMetry keeps in place of the answer."""
 
 
 class SpanMessage(NamedTuple):
@@ -114,7 +117,7 @@ def message_of(value: Any) -> SpanMessage:
             thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
         elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
             thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
-        elif part_text:
+        elif part_text and not _PRINTED_PART.match(part_text):
             texts.append(part_text)
     calls = [(key, name, received.get(key, arguments)) for key, name, arguments in calls]
     role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
@@ -132,7 +135,7 @@ def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str
     blocks = [object_of(load_json(part.get("content"))) if part.get("type") == "text" else {} for part in parts]
     received = {known_text(each.get("id")): raw for each in (*parts, *blocks)
                 if (raw := known_text(each.get("partial_json")))}
-    found = [block if block.get("type") == "thinking" and "thinking" in block else part
+    found = [block if (block.get("type") == "thinking" and "thinking" in block) or "reasoningContent" in block else part
              for part, block in zip(parts, blocks, strict=True)
              if not (block.get("type") == "tool_use" and known_text(block.get("id")) in ids)]
     return found, received

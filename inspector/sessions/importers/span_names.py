@@ -117,6 +117,11 @@ def is_tool(attributes: Attributes) -> bool:
     return named or (isinstance(kind, str) and kind.upper() == "TOOL")
 
 
+def model_of(attributes: Attributes) -> Any:
+    """The model that answered, else the one that the parameters of the request name (OpenInference, of a failure)."""
+    return fact(attributes, "model") or object_of(load_json(attributes.get("llm.invocation_parameters"))).get("model")
+
+
 def cap_of(attributes: Attributes) -> int | None:
     """The output cap of the request."""
     parameters = object_of(load_json(attributes.get("llm.invocation_parameters")))
@@ -140,7 +145,8 @@ def words_of(attributes: Attributes) -> list[str]:
     """The stop words of the first choice. OpenLLMetry's spans of the Agents SDK have one for each item of it."""
     words = load_json(fact(attributes, "word"))
     listed = words if isinstance(words, list) else [words]  # the conventions have a list, one word per choice
-    return [word for each in (listed[:1] if _has_choices(attributes) else listed) if (word := known_text(each))]
+    words_as_text = map(known_text, listed[:1] if _has_choices(attributes) else listed)
+    return [word for word in words_as_text if word and word != "None"]  # as Python prints it (Semantic Kernel)
 
 
 def _has_choices(attributes: Attributes) -> bool:

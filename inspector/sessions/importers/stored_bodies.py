@@ -9,7 +9,7 @@ from typing import Any
 
 from inspector.sessions.importers import wiremock
 from inspector.sessions.importers.records import complete, object_in
-from inspector.sessions.transcripts.member_values import object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from loop_core.wire.json_values import char_span
 
 DUMP = "__data__"
@@ -33,6 +33,18 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
     return value, path
 
 
+ROW_NAMES = ("custom_id", "recordId")
+"""The members by which OpenAI, Anthropic and Mistral, and Bedrock name a row of a batch."""
+
+
+def batch_row(value: dict[str, Any], entry: int) -> str:
+    """The name of a row of a batch, which is no repeat of another row that asks the same; empty if it is no such row.
+    Gemini names its rows by a `key`, which other logs have for other purposes. Vertex AI needs no names."""
+    names = (*ROW_NAMES, "key") if "contents" in object_of(value.get("request")) else ROW_NAMES
+    named = next((value[name] for name in names if known_text(value.get(name))), "")
+    return named or (f"row {entry + 1}" if "processed_time" in value else "")
+
+
 def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
     """The message inside a line of an Anthropic batch's results."""
     if isinstance(value, dict) and value.get("type") in ("succeeded", "errored"):
@@ -40,6 +52,22 @@ def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
             if key in value:
                 return value[key], (*path, key)
     return value, path
+
+
+def word_of(answer: Any) -> str | None:
+    """The stop word of an answer of Chat Completions; None if there is none. A program that makes calls of tags in the
+    text, which its prompt asked for, may change the provider's word; else its calls are what its agent saw."""
+    choices = objects_of(object_of(answer).get("choices"))
+    return known_text(choices[0].get("finish_reason")) if choices else None
+
+
+def request_beside(value: dict[str, Any]) -> str | None:
+    """The request as JSON, if its members stand beside an answer that is an object: in events of AutoGen, and in DSPy's
+    history, where `kwargs` has the others. None if this is no such record."""
+    if not (isinstance(value.get("messages"), list) and isinstance(value.get("response"), dict)):
+        return None
+    members = {name: value[name] for name in ("messages", "tools") if value.get(name)}
+    return json.dumps({**members, **object_of(value.get("kwargs"))})
 
 
 def unpack_pieces(text: str) -> bytes:

@@ -28,7 +28,7 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Block:
-    """A content block to be sent: a part, its type, and fields that the decoder kept as a separate part."""
+    """A content block to send: a part, its type, and fields that the decoder kept as a separate part."""
 
     part: ResponsePart
     type: str
@@ -194,13 +194,13 @@ def _native(response: ChatResponse, name: str) -> RawJSON | None:
         if response.refusal is not None:
             words["stop_details.explanation"] = response.refusal
         if any(word.startswith("stop_details.") for word in words):
-            words.setdefault("stop_details.type", "refusal")  # the only type there is, left out when it was read
+            words.setdefault("stop_details.type", "refusal")  # the only type, left out by the decoder
     text = table.unflatten(words, name)
     return RawJSON(text) if text else None
 
 
 def _usage(response: ChatResponse) -> dict[str, Any] | None:
-    """The counts with what each iteration spent, where that is known."""
+    """The token counts, with those of each iteration if known."""
     usage, spent = response.usage, response.native.get("usage.iterations")
     if usage is None:
         return None
@@ -213,7 +213,7 @@ def _usage(response: ChatResponse) -> dict[str, Any] | None:
 
 def _error(response: ChatResponse) -> dict[str, Any]:
     error = response.error
-    assert error is not None  # noqa: S101 - asked before
+    assert error is not None  # noqa: S101 - checked before
     body: dict[str, Any] = {
         "type": "error", "error": non_null(type=error.type, message=error.message, code=error.code),
         **non_null(request_id=response.native.get("request_id"))}

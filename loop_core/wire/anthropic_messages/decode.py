@@ -37,7 +37,7 @@ from loop_core.wire.response_calls import open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PROSE = frozenset({"text", "thinking"})
-"""The types of blocks that say nothing while they are empty."""
+"""The types of blocks that mean nothing while they are empty."""
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
@@ -56,12 +56,12 @@ class Decoder(base.Decoder):
         self._order: list[MessageBlock] = []
         self._open: dict[Any, MessageBlock] = {}
         self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
-        self._earlier = 0  # so many blocks are of messages before the one that is read
+        self._earlier = 0  # the number of blocks of earlier messages
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._early: tuple[str, At] | None = None  # the stop reason in message_start
         self._counts: dict[str, int] = {}
         self._refusal: str | None = None
-        self._tail: int | None = None  # where the first message_delta begins: no block reaches beyond it
+        self._tail: int | None = None  # the offset of the first message_delta, beyond which no block reaches
         self._parts: list[ResponsePart] = []  # of a whole body
         self._seams: list[At] = []  # the places of fallback blocks in a whole body
         self._iterations: Any = None
@@ -77,7 +77,7 @@ class Decoder(base.Decoder):
         elif kind == "content_block_delta":
             delta = event["delta"]
             block = self._open.get(event.get("index"))
-            # Nearly every event goes this way; anything unusual about a delta is left to `_other_delta`.
+            # The path of nearly every event; `_other_delta` reads unusual deltas.
             if block is not None and delta["type"] == block.delta:
                 piece = delta[block.field]
                 if type(piece) is str:
@@ -95,7 +95,7 @@ class Decoder(base.Decoder):
         elif kind == "message_stop":
             self._stop_message()
         elif kind == "error" or name == "error" or event.get("error"):
-            # It comes under HTTP 200, after the answer began (API docs, Errors).
+            # Sent under HTTP 200, after the answer began (API docs, Errors).
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, self.at("error"))
         elif kind != "ping" and not event.get("base_resp"):  # a ping only keeps the connection open (API docs)
@@ -130,7 +130,7 @@ class Decoder(base.Decoder):
         if self.raw == "tool_use" and not calls:
             self.find(f"{API}.tool_use_without_call", "stop_reason is tool_use, but there is no call", self.raw_at)
         if self._early is not None and self.raw_at is not self._early[1]:
-            # Believing it before the end would make every cut of this stream look finished.
+            # If it counted before the end, every cut of this stream would look finished.
             message = "message_start already names a stop reason; ignored"
             self.find(f"{API}.early_stop_reason", message, self._early[1])
         for at in () if self.raw is None else open_places(self._order, limit):
@@ -139,8 +139,8 @@ class Decoder(base.Decoder):
         return self.response(parts, self._stop(), refusal=self._refusal)
 
     def _stop(self) -> StopReason:
-        """The mapped reason. A `stop_sequence` whose sequence is not named becomes unknown: translators write this word
-        over filters, failures and whatever they do not know."""
+        """The mapped reason. A `stop_sequence` that names no sequence becomes unknown: translators write this word for
+        filters, failures and words that they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
         if self.raw and not self.saw_done and self._went_on():
             end = At(ExchangePart.BODY, self.size, self.size)
@@ -178,7 +178,7 @@ class Decoder(base.Decoder):
         for i, block in enumerate(content):
             if not isinstance(block, dict):
                 continue
-            # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
+            # A whole body does not mark the end of a block; after a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.at("content", i) if block.get("type") in (*table.KINDS, BLOCK) else At()
             if block.get("type") == BLOCK:
@@ -190,7 +190,8 @@ class Decoder(base.Decoder):
     def _message_start(self, message: Any) -> None:
         # The same id once more is the same message, sent again; without an id it is another one.
         if self._order and (message.get("id") is None or message["id"] != self.id):
-            # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
+            # A gateway that asks again appends a second message, whose stop word says nothing about the calls of the
+            # first.
             self._quirk("second_message", "another message begins before the first one ended")
             for block in self._order[self._earlier :]:
                 block.closed = False
@@ -211,7 +212,8 @@ class Decoder(base.Decoder):
     def _stop_message(self) -> None:
         self.saw_done = True
         if self._early is not None and not self.raw and self._order and not self._went_on():
-            # Anthropic sends a call that code makes (programmatic tool calling) whole, in message_start, then the end.
+            # Anthropic sends a call made by code (programmatic tool calling) whole, in message_start, followed by the
+            # end.
             self.end_with(*self._early)
             if table.completes(self.map_word(*self._early)):  # a cut may have cut the last block
                 for block in self._open.values():
@@ -237,7 +239,7 @@ class Decoder(base.Decoder):
         return added
 
     def _stop_block(self, event: Any) -> None:
-        # What comes for this index later is another block: a closed call must not change.
+        # Later events with this index belong to another block: a closed call must not change.
         block = self._open.pop(event.get("index"), None)
         if block is None:
             self._quirk("stop_without_start", "a block ended that was not open: it never began, or had ended")
@@ -255,7 +257,7 @@ class Decoder(base.Decoder):
         self._quirk("delta_without_start", "a delta belongs to a block that never began")
         if implied is None:
             return
-        # The first kind in the table with this delta: text stays readable, arguments stay nameless and unrunnable.
+        # The first kind in the table with this delta: text stays readable, arguments get no name and cannot run.
         block = self._add(event.get("index"), {"type": implied}, None, orphan=True)
         piece = delta.get(block.field)
         if type(piece) is str:
@@ -268,7 +270,7 @@ class Decoder(base.Decoder):
         if isinstance(delta, dict):
             reason = delta.get("stop_reason")
             if reason is not None:
-                # The last word counts, and a later delta without one takes none away (wire notes).
+                # The last word counts; a later delta without one changes nothing (wire notes).
                 self.end_with(str(reason), self.at("delta", "stop_reason"))
                 self._sizes = [len(block.chunks) for block in self._order]
             self._read_native(delta)
@@ -294,7 +296,7 @@ class Decoder(base.Decoder):
             if value is not None:
                 self.native.update(table.flatten(name, value))
         self._refusal = self.native.pop("stop_details.explanation", self._refusal)
-        # It says no more than the stop reason does.
+        # This adds nothing to the stop reason.
         if self.native.get("stop_details.type") == "refusal":
             del self.native["stop_details.type"]
 
@@ -310,7 +312,7 @@ class Decoder(base.Decoder):
             # Gateways send 0 in message_start and the count in message_delta (rig PR#2236).
             if before == 0 and count and name == "input_tokens":
                 self._quirk("late_input_tokens", "input_tokens was 0 at first, then known", Severity.INFO)
-            counts[name] = count  # message_delta counts from the beginning on: the last holds (API docs, Streaming)
+            counts[name] = count  # message_delta holds running totals: the last counts (API docs, Streaming)
         if iterations_differ(usage.get("iterations")):
             self._iterations = usage["iterations"]
             self.native["usage.iterations"] = compact(self._iterations)

@@ -1,6 +1,5 @@
-"""Reads the fallback blocks of Anthropic Messages: the findings about them, and the calls that a model had begun before
-it gave way to another one inside one answer. The block itself stays verbatim.
-"""
+"""Reads the fallback blocks of Anthropic Messages, with which a model hands over to another one inside an answer: the
+findings about them, and the calls that the first model had begun. The block itself stays verbatim."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def remarks(parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At]
 
 
 def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
-    """The handovers inside one answer: the index of the character from which another model goes on, and a text that
+    """The handovers inside one answer: the index of the character at which another model continues, and a text that
     names both models."""
     found: list[tuple[int, str]] = []
     position = 0

@@ -29,7 +29,7 @@ from loop_core.wire.anthropic_messages.table import API, FIELDS, KINDS, PATHS
 from loop_core.wire.body import compact, list_of, mapping_of, merge, non_null, opaque, rest, string, token_count
 
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset", "advisor_")
-"""The beginnings of the types of server tools (anthropic 2.12.0 types/tool_union_param.py, and beta)."""
+"""Prefixes of the types of server tools (anthropic 2.12.0 types/tool_union_param.py, and beta)."""
 
 
 def read_request(body: Mapping[str, Any], url: str = "") -> Request:
@@ -145,7 +145,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _join_results(history: Iterable[Message]) -> Iterator[Message]:
-    """Joins tool results and the user's next message, because a result must be in the message after its call."""
+    """Joins tool results with the user's next message, because a result must be in the message after its call."""
     held: Message | None = None
     for message in history:
         if held is not None and held.role is Role.TOOL and message.role in (Role.TOOL, Role.USER):

@@ -1,6 +1,5 @@
-"""How the scripted provider plays a Messages server, and one of text completions: its stop words, and its checks of a
-request.
-"""
+"""Describes how the scripted provider plays a Messages server, and one of text completions: stop words, and checks of a
+request."""
 
 from __future__ import annotations
 
@@ -213,7 +212,7 @@ SERVING = serving.Serving(
 
 
 COMPLETE_SAYS: Mapping[Moment, Spelling] = {
-    Moment.ENDED: serving.say("stop_sequence"),  # where the model ends by itself, a turn of the human is the string
+    Moment.ENDED: serving.say("stop_sequence"),  # if the model ends by itself, the human's turn is the string
     Moment.CUT: serving.say("max_tokens"),
     Moment.FULL: serving.say("max_tokens"),
     Moment.FAILED: serving.fails(None, "Overloaded", "overloaded_error"),
@@ -227,7 +226,7 @@ COMPLETE_ENDS: Mapping[str, str] = {
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
-# Members: anthropic 0.125.0 types/completion_create_params.py. That a prompt begins with "\n\nHuman:" is not asked for.
+# Members: anthropic 0.125.0 types/completion_create_params.py. A prompt need not begin with "\n\nHuman:".
 
 COMPLETE_MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),

@@ -1,5 +1,5 @@
-"""Anthropic Messages as data: stop words, content blocks and their parts, paths, fields that cannot be carried, and how
-its JSON is recognised.
+"""Describes Anthropic Messages as data: stop words, content blocks and their parts, paths, fields that cannot be
+carried, and how its JSON is recognised.
 
 Events are read in `decode`. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their
 beta twins), the API documentation, and the rows of the project's stop-reason facts that name this API.
@@ -50,7 +50,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     UNNAMED: StopRow(Stop.UNKNOWN, "unnamed", "musistudio/llms@ac0fafe anthropic.transformer.ts (a filter); lmdeploy "
                      "0.18.0 serve/anthropic/adapter.py (failure, abort); ollama anthropic/anthropic.go mapStopReason"),
 }
-"""Native word -> mapped reason. The last row is for a `stop_sequence` without the sequence that was hit."""
+"""Native word -> mapped reason. The last row is for a `stop_sequence` that names no sequence."""
 
 LOSES: Mapping[str, str] = usual_losses(*CALL_FIELDS, *SERVER_FIELDS, *ITEM_FIELDS)
 
@@ -86,10 +86,10 @@ STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "mcp_tool_use": frozenset({"type", "id", "name", "input"}),
 }
 """Block type -> the fields that its part stores. Other fields (citations, server_name, caller) go into an opaque part
-behind it."""
+after it."""
 
 FIELDS = ".fields"
-"""The end of the type of an opaque part that holds further fields of the block before it: `text.fields` holds
+"""Suffix of the type of an opaque part that holds further fields of the block before it: `text.fields` holds
 `{"citations": [...]}`."""
 
 _MESSAGE_EVENTS = frozenset({
@@ -100,9 +100,8 @@ _MESSAGE_EVENTS = frozenset({
 
 
 def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason. A cut tool_use arrives there as a parsed
-    object (cynative PR#283 citing the documentation), so that only the reason can tell; a stop sequence may cut in the
-    middle as well."""
+    """Whether the last call of a whole body is complete under this reason. There a cut tool_use is a parsed object
+    (cynative PR#283 citing the documentation), so only the reason shows the cut; a stop sequence may cut a call too."""
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
@@ -111,7 +110,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     kind, content = value.get("type"), value.get("content")
     if kind == "message" and isinstance(content, list):
         return "status" not in value
-    if kind in (None, "message"):  # translators leave the type out, or write the text in place of its block
+    if kind in (None, "message"):  # translators omit the type, or send the text instead of its block
         return isinstance(content, (list, str)) and value.get("role") == "assistant" and "stop_reason" in value
     if kind == "error":
         # Responses sends `error` events too, flat and numbered.
@@ -197,7 +196,7 @@ READS: tuple[FactRow, ...] = (
 
 
 class MessageBlock(StreamedPart):
-    """A block of a stream while it arrives. `delta`, `field` and `append` are for the most frequent deltas."""
+    """A block of a stream while it arrives. `delta`, `field` and `append` serve the most frequent deltas."""
 
     __slots__ = ("citations", "delta", "field", "fields", "grown", "source", "type")
 
@@ -211,21 +210,21 @@ class MessageBlock(StreamedPart):
         self.grown = False
         first = fields.get("input" if kind and kind.call else self.field)
         if isinstance(first, str):
-            self.append(first)  # a gateway that sends the beginning, or all, with the block itself
+            self.append(first)  # a gateway may send the beginning, or all, with the block itself
 
     def began_with(self, fields: dict[str, Any], source: str | None) -> bool:
-        """Whether the block began with these fields, and nothing of it has come since."""
+        """Whether the block began with these fields, and nothing else of it has arrived."""
         return self.source == source and self.fields == fields and not (any(self.chunks) or self.citations)
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Reads a delta that does not carry the block's own characters; False if it does not belong here."""
+        """Reads a delta without the block's own characters; returns False if it does not belong here."""
         kind = delta.get("type")
         if self.type == "thinking" and kind == "signature_delta":
             self.fields["signature"] = delta.get("signature")
         elif self.type == "text" and kind == "citations_delta":
             self.citations.append(delta.get("citation"))
         elif self.type not in STORED_FIELDS:
-            # compaction_delta, and whatever comes next: strings grow, the rest is set.
+            # compaction_delta and unknown deltas: strings grow, other values are set.
             self.grown = True
             for name, value in delta.items():
                 before = self.fields.get(name)
@@ -247,7 +246,7 @@ class MessageBlock(StreamedPart):
         arguments, form = self._arguments(text)
         call = _call(kind.call, fields, arguments, form, self.closed, self.place(limit, "/content_block"))
         if not text and fields.get("input") == {}:
-            call = call._replace(arguments_unsent=True)  # every block begins with it, and nothing of the input followed
+            call = call._replace(arguments_unsent=True)  # every block begins with `{}`, and no input followed
         if text and kind.call is CallKind.FUNCTION:
             call = call._replace(other_arguments=conflicting_arguments(fields.get("input"), text))
         return [call, *_fields(self.type, fields)]
@@ -259,7 +258,7 @@ class MessageBlock(StreamedPart):
         if call_input is None:
             return None, ArgsForm.STRING
         if isinstance(call_input, str) or (not self.closed and not call_input):
-            # An open block whose input is still `{}` has said nothing yet; `{}` would be a complete call.
+            # In an open block `{}` means that no input has arrived; as arguments it would be a complete call.
             return "", ArgsForm.STRING
         return (slice_of(self.source, "input") if self.source else None) or compact(call_input), ArgsForm.OBJECT
 

@@ -30,7 +30,7 @@ METRICS = {"metrics": {"latencyMs": 0}}
 
 @dataclass(slots=True)
 class _Block:
-    """A content block to be sent: a part, and citations that the decoder kept as a separate part."""
+    """A content block to send: a part, and citations that the decoder kept as a separate part."""
 
     part: ResponsePart
     citations: list[Any] = field(default_factory=list)
@@ -184,7 +184,7 @@ def _fields(response: ChatResponse) -> dict[str, Any]:
 
 def _error_body(response: ChatResponse) -> dict[str, Any]:
     error = response.error
-    assert error is not None  # noqa: S101 - asked before
+    assert error is not None  # noqa: S101 - checked before
     body = {"message": error.message, **non_null(__type=error.type)}
     if read_error(body, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")

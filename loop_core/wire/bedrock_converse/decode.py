@@ -34,16 +34,16 @@ from loop_core.wire.json_values import slice_of
 from loop_core.wire.response_calls import StreamedPart, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
-# One block, read whole or grown from deltas: what of it becomes a part, and what stays verbatim. A block is a union
-# with one member (`text`, `toolUse`, `reasoningContent`, …); in a stream only some begin with a `contentBlockStart`,
-# the others with their first delta.
+# A block, whole or grown from deltas, becomes parts or stays verbatim. It is a union with one member (`text`,
+# `toolUse`, `reasoningContent`, …); in a stream only some blocks begin with a `contentBlockStart`, others with their
+# first delta.
 
 _INNER = {"toolUse": "input", "reasoningContent": "text"}
 """Kind of a delta -> its member that holds the characters. A text delta is itself a string, so it has no row."""
 
 
 class GrowingBlock(StreamedPart):
-    """A block of a stream while it arrives. `kind`, `inner` and `append` are for the most frequent deltas."""
+    """A block of a stream while it arrives. `kind`, `inner` and `append` serve the most frequent deltas."""
 
     __slots__ = ("citations", "data", "fields", "inner", "kind", "signature")
 
@@ -56,7 +56,7 @@ class GrowingBlock(StreamedPart):
         self.data: str | None = None
 
     def extend(self, kind: str, value: Any) -> bool:
-        """Reads a delta of any kind; False if it does not belong in this block."""
+        """Reads a delta of any kind; returns False if it does not belong in this block."""
         if kind == "citation" and self.kind == "text":  # a citation belongs to the text before it
             self.citations.append(value)
         elif kind != self.kind:
@@ -71,7 +71,7 @@ class GrowingBlock(StreamedPart):
             before = self.fields.get("content")
             if type(before) is not list:
                 before = self.fields["content"] = list(before or ())
-            before += value  # in place: a new list for each delta would take ever longer
+            before += value  # in place, since copying for each delta takes quadratic time
         elif self.inner is None and isinstance(value, dict):
             self.fields.update(value)
         else:
@@ -161,7 +161,7 @@ class Decoder(base.Decoder):
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
     binary_framing = EventStream
     closing = (*base.Decoder.closing, b"messageStop")
-    # A recorder wrote the events as lines of JSON, without Amazon's frames.
+    # Some recorders write the events as lines of JSON, without Amazon's frames.
     line_mark = re.compile(rb'\{\s*"(?:' + "|".join(sorted(EVENTS)).encode() + rb'|[A-Za-z]+Exception)"\s*:')
 
     def __init__(self, **options: Any) -> None:
@@ -169,13 +169,13 @@ class Decoder(base.Decoder):
         self._order: list[GrowingBlock] = []
         self._open: dict[Any, GrowingBlock] = {}
         self._parts: list[ResponsePart] = []  # of a whole body
-        self._tail: int | None = None  # where messageStop begins: no block reaches beyond it
+        self._tail: int | None = None  # the offset of messageStop, beyond which no block reaches
         self._stopped = self._counted = False
-        self._holder: tuple[str, ...] = ()  # the member of the value that is read that holds the event
+        self._holder: tuple[str, ...] = ()  # the path of the event in the current value
 
     @property
     def is_over(self) -> bool:
-        """Whether `metadata`, the last event, was read behind `messageStop`."""
+        """Whether `metadata`, the last event, was read after `messageStop`."""
         return self._stopped and self._counted
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
@@ -248,7 +248,8 @@ class Decoder(base.Decoder):
     def _begin_message(self) -> None:
         self._begins_again = self._begins_again or self._stopped
         if self._order:
-            # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
+            # A gateway that asks again appends a second message, whose stop word says nothing about the calls of the
+            # first.
             self._quirk("second_message", "another message begins before the first one ended")
             for block in self._order:
                 block.closed = block.closed and block.kind != "toolUse"
@@ -267,7 +268,7 @@ class Decoder(base.Decoder):
         self._order.append(self._open[index])
 
     def _stop_block(self, event: Any) -> None:
-        # What comes for this index later is another block: a closed call must not change.
+        # Later events with this index belong to another block: a closed call must not change.
         block = self._open.pop(event.get("contentBlockIndex"), None)
         if block is not None:
             block.close(self.frame[3])
@@ -338,7 +339,7 @@ class Decoder(base.Decoder):
         for i, block in enumerate(content):
             if not isinstance(block, dict):
                 continue
-            # Nothing in a whole body says that a block ended: under a cut only the last call can be unfinished.
+            # A whole body does not mark the end of a block; after a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.at("output", "message", "content", i) if "toolUse" in block else At()
             self._parts += read_block(block, closed, at, partial(slice_of, text, "output", "message", "content", i))
@@ -355,7 +356,7 @@ class Decoder(base.Decoder):
 
 
 def _error(content: Any, kind: str) -> ProviderError:
-    # modelStreamErrorException tells the model's own words apart (botocore 1.44.5 service-2.json).
+    # modelStreamErrorException has the model's own message in another member (botocore 1.44.5 service-2.json).
     message = content.get("message") or content.get("originalMessage") or content.get("Message") or ""
     message = message if isinstance(message, str) else compact(message)
     read = read_error({"error": {"message": message, "type": kind}})

@@ -200,7 +200,7 @@ def _config(request: Request) -> dict[str, Any]:
         if used:
             raise EncodeError("there is no tool choice none, and a history with calls needs its tools declared",
                               api=API, what="tool_choice")
-        return {}  # what is not declared is not called
+        return {}  # without declarations there are no calls
     if not request.tools:
         if used:
             raise EncodeError("a history with calls needs its tools declared", api=API, what="tools")

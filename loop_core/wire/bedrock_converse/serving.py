@@ -1,4 +1,4 @@
-"""How the scripted provider plays a Converse server: its stop words, and its checks of a request."""
+"""Describes how the scripted provider plays a Converse server: stop words, and checks of a request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PEERS: Mapping[str, PeerWords] = {
 CANNOT: Mapping[str, str] = serving.usual_reasons(
     "paused", "malformed_call whole", "fallback", "commentary", "empty_choices", "done_without_reason",
     "wandering_index", "fresh_ids")
-# Behind a broken frame nothing can be read, the stop reason included; a broken event of text is only passed over.
+# After a broken frame nothing can be read, not even the stop reason; a broken event of text is only skipped.
 ENDS: Mapping[str, str] = {"malformed_frame": "interrupted"}
 ERRORS: Mapping[int, str] = {
     400: "ValidationException", 404: "ResourceNotFoundException", 429: "ThrottlingException",
@@ -51,8 +51,9 @@ def _set_times(value: Event) -> bool:
 
 
 # -- What it demands -------------------------------------------------------------------------------------------------
-# Members, ranges and values: botocore 1.44.5, the model of bedrock-runtime. What other APIs call a choice of answers
-# or probabilities is refused, at the top and among the fields for the model, where it would be passed over.
+# Members, ranges and values: botocore 1.44.5, the model of bedrock-runtime. Fields that request several answers or
+# probabilities in other APIs are refused, at the top and among the fields for the model, where the real server would
+# ignore them.
 
 OTHERS = ("n", "stop", "stop_sequences", "logprobs", "top_logprobs", "response_format")
 

@@ -1,5 +1,5 @@
-"""Bedrock Converse as data: stop words, event names, paths, fields that cannot be carried, and how its JSON is
-recognised.
+"""Describes Bedrock Converse as data: stop words, event names, paths, fields that cannot be carried, and how its JSON
+is recognised.
 
 Bytes are read in `decode`. Sources: botocore 1.44.5 (bedrock-runtime/2023-09-30/service-2.json: StopReason,
 ConverseStreamOutput, ContentBlock), recorded traffic, and the rows of the project's stop-reason facts that name this
@@ -51,10 +51,10 @@ EVENTS = frozenset({
 })
 
 COUNTED = frozenset({"usage", "metrics", "trace"})
-"""The members of the event `metadata`, of which each has one."""
+"""The members of the event `metadata`; each such event has at least one."""
 
 FIELDS = ".fields"
-"""The end of the type of an opaque part that holds further fields of the block before it: `citationsContent.fields`."""
+"""Suffix of the type of an opaque part that holds further fields of the block before it: `citationsContent.fields`."""
 
 SERVER_TOOL = "server_tool_use"
 """The value of `toolUse.type` in a call that the provider runs (botocore 1.44.5 ToolUseType)."""
@@ -69,7 +69,7 @@ def completes(stop: StopReason) -> bool:
 
 def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:
     """Name and content of an event written as one object, `{"messageStart": {...}}`; (None, event) for any other."""
-    if len(event) == 1:  # proxies and logs write the event stream's frames so, without their headers
+    if len(event) == 1:  # how proxies and logs write frames, without their headers
         ((name, content),) = event.items()
         if isinstance(content, dict) and (name in EVENTS or name.endswith("Exception")):
             return name, content

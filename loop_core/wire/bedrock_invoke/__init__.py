@@ -1,7 +1,7 @@
 """Bedrock InvokeModel: `POST /model/{id}/invoke`, whose bodies are those of the model's maker.
 
-Claude's bodies are those of Messages and Nova's those of Converse, with the words of these formats. The other makers'
-are in AWS's guide to "Inference request parameters and response fields for foundation models".
+Claude's bodies and stop words are those of Messages, Nova's those of Converse. AWS's guide "Inference request
+parameters and response fields for foundation models" documents those of the other makers.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ STOP_REASONS: Mapping[str, StopRow] = {
     **CONVERSE_WORDS, **rest(MESSAGES_WORDS, UNNAMED), **MAKERS_WORDS,
     GUARDRAIL: StopRow(Stop.SAFETY_BLOCKED, "guardrail", "AWS InvokeModel; langchain-aws 1.9.1 llms/bedrock.py"),
 }
-"""Native word -> mapped reason. The last key is the guardrail's field, whose value outranks a clean word."""
+"""Native word -> mapped reason. The last key is the guardrail's field, which outranks a clean word."""
 INTERVENED = "INTERVENED"
 TRACE = "amazon-bedrock-trace"
-"""The name of the field that holds what a guardrail examined, beside an event of any maker."""
+"""The name of the field with the guardrail's trace, beside an event of any maker."""
 
 LOSES: Mapping[str, str] = MESSAGES_LOSES
 REASON = "stop_reason"
@@ -98,7 +98,7 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "generation", "stop_reason", "prompt_token_count", "generation_token_count"),  # Llama
     TextShape("outputs", "text", "stop_reason"),  # Mistral
     TextShape("choices", "text", "stop_reason"),  # DeepSeek-R1
-    TextShape("choices", "text", "finish_reason"),  # imported models, whose server speaks OpenAI's completions
+    TextShape("choices", "text", "finish_reason"),  # imported models, served as OpenAI's completions
     TextShape("results", "outputText", "completionReason", "inputTextTokenCount"),  # Titan
     TextShape("", "outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount"),  # its chunks
     TextShape("generations", "text", "finish_reason"),  # Cohere Command
@@ -106,7 +106,7 @@ TEXTS: tuple[TextShape, ...] = (
     TextShape("", "completion", "stop_reason"),  # Claude up to 2.1, without messages
     TextShape("", "text", "finish_reason", calls="tool_calls"),  # Cohere Command R, and chunks of Command
 )
-"""The known shapes. The first whose text and reason are both present counts, else the first whose text is present."""
+"""The known shapes. The first shape with both text and reason counts, else the first with a text."""
 _COMMAND = TEXTS[-1]
 """The shape of chunks that are events of Cohere's first version. Not every such event holds a text."""
 _COMMAND_MARKS = frozenset({"event_type", "is_finished"})
@@ -114,7 +114,7 @@ _COMMAND_MARKS = frozenset({"event_type", "is_finished"})
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
-    """Whether a value is a chunk of a stream; a whole body has its maker's format, so only the address tells."""
+    """Whether a value is a chunk of a stream; a whole body has its maker's format, so only the URL identifies it."""
     return event == "chunk" and isinstance(value.get("bytes"), str)  # botocore's PayloadPart
 
 
@@ -141,10 +141,9 @@ READS: tuple[FactRow, ...] = tuple(dict.fromkeys((
 
 
 # -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------
-# They are a body of the model's maker, or an event stream whose chunks hold its events: `{"bytes": "..."}` with one
-# event in base64. Claude's are read by the decoder of Messages, Nova's by that of Converse, which reads the frames and
-# their exceptions too, bodies with `choices` by that of Chat Completions, and the makers' that are one text here.
-# Places are those of whole frames.
+# A body of the model's maker, or an event stream whose chunks hold its events: `{"bytes": "..."}` with one event in
+# base64. The decoder of Messages reads Claude's, that of Converse Nova's, the frames and their exceptions, and that of
+# Chat Completions bodies with `choices`; text answers are read here. Places are those of whole frames.
 
 
 class _ChatDecoder(ChatDecoder):
@@ -163,7 +162,7 @@ class Decoder(ConverseDecoder):
 
     api: ClassVar[str] = API
     stop_reasons: ClassVar[Mapping[str, StopRow]] = STOP_REASONS
-    closing = (*base.Decoder.closing, b'"bytes"')  # of every chunk: base64 hides what is in it
+    closing = (*base.Decoder.closing, b'"bytes"')  # in every chunk, since base64 hides its content
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -195,14 +194,14 @@ class Decoder(ConverseDecoder):
         inner.pop(TRACE, None)
         shape = self._shape(inner) or (_COMMAND if not _COMMAND_MARKS.isdisjoint(inner) else None)
         if shape is _COMMAND and (index := token_count(inner.get("index"))):
-            self._others.add(index)  # another of the answers that Command was asked for (num_generations)
+            self._others.add(index)  # another answer of Command (num_generations)
         elif shape is not None:
             self._text(shape, inner, self.at(), text)
         elif self._maker is not None and self._maker.saw_done:
             self.after_end()
         elif "type" in inner:  # Claude
             self._maker_decoder(MessagesDecoder, text).on_event(inner, None)
-        elif "choices" in inner:  # Mistral's chat; what is left is Nova
+        elif "choices" in inner:  # Mistral's chat; all others are Nova's
             self._maker_decoder(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:
             super().on_event(_with_converse_counts(inner), None)
@@ -222,8 +221,8 @@ class Decoder(ConverseDecoder):
             self._maker_decoder(_ChatDecoder if "choices" in body else MessagesDecoder, self.frame[0]).on_body(body)
 
     def build(self) -> ChatResponse:
-        """The response, as far as it arrived. If a guardrail replaced the answer, the stop word may be clean, so its
-        field decides."""
+        """The response, as far as it arrived. If a guardrail replaced the answer, the stop word may be clean, so the
+        guardrail's field decides."""
         response = self._assemble()
         stop = response.stop_reason
         if self._guarded_at is None or stop.normalized in (Stop.SAFETY_BLOCKED, Stop.ERROR):
@@ -257,11 +256,11 @@ class Decoder(ConverseDecoder):
         super().watch(body, _look_inside(see))
 
     def seeing(self, see: See) -> None:
-        """From this call on, the events inside the chunks go to `see`."""
+        """After this call, the events inside the chunks are passed to `see`."""
         super().seeing(_look_inside(see))
 
     def _maker_decoder(self, kind: type[base.Decoder], text: bytes) -> base.Decoder:
-        """The maker's decoder, prepared to read this JSON text, out of which verbatim values are cut."""
+        """The maker's decoder, prepared to read this JSON text and to cut verbatim values out of it."""
         if self._maker is None:
             self._maker = kind(**self._maker_options)
         self._maker.frame, self._maker.streaming = (text, None, *self.frame[2:]), self.streaming
@@ -341,7 +340,7 @@ def _with_converse_counts(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 # -- `ChatResponse` -> the bytes that InvokeModel would send for it --------------------------------------------------
-# A body of the maker whose model the answer names, or its events in chunks; without such a name, Claude's.
+# A body, or events in chunks, of the maker whose model the answer names; of Claude if it names none.
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """The body: one item when whole, one frame per event when streamed."""

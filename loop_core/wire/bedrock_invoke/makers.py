@@ -1,11 +1,11 @@
-"""The bodies of the makers of models on Bedrock: answers as Claude, Nova, Llama and Mistral write them, and requests.
+"""Encodes answers as Claude, Nova, Llama and Mistral write them on Bedrock, and decodes and encodes requests.
 
 Nova's are those of Converse. Llama and Mistral's older models take one prompt, in the model's own template, and answer
-with one text; Mistral's newer models take and give the messages of Chat Completions. The stop words of a made-up answer
-are Claude's; each maker's own word replaces them. Sources: AWS guide, "Amazon Nova", "Meta Llama models", "Mistral AI
-text completion", "Mistral AI chat completion"; recorded traffic.
+with one text; Mistral's newer models use the messages of Chat Completions. An answer to encode has Claude's stop words,
+which each maker's own words replace. Sources: AWS guide, "Amazon Nova", "Meta Llama models", "Mistral AI text
+completion", "Mistral AI chat completion"; recorded traffic.
 
-The second half decodes and encodes requests; the model in the URL says whose body it is.
+The second half decodes and encodes requests; the model in the URL names the maker.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WORDS: Mapping[str, str] = {
 """Stop word of Claude -> stop word of Llama and Mistral."""
 
 Write = Callable[[ChatResponse, bool, int], Iterable[bytes]]
-"""Writes a response as one body, or as the events of a stream with this many characters of text in each."""
+"""Encodes a response as one body, or as the events of a stream with this many characters of text in each."""
 
 
 def encode_claude(response: ChatResponse, stream: bool, chunk: int) -> Iterator[bytes]:
@@ -161,7 +161,7 @@ _MISTRAL_TURN = re.compile(r"\[INST\] (.*?) \[/INST\](?: ?(.*?)(?:</s>|(?=\[INST
 
 
 def llama_prompt(messages: Iterable[Message]) -> str:
-    """The messages in the prompt template of Llama 3, up to where the model's answer begins."""
+    """The messages in the prompt template of Llama 3, up to the beginning of the model's answer."""
     turns = [f"<|start_header_id|>{message.role.value}<|end_header_id|>\n\n{message.text}<|eot_id|>"
              for message in messages]
     return "".join(["<|begin_of_text|>", *turns, "<|start_header_id|>assistant<|end_header_id|>\n\n"])
@@ -193,7 +193,7 @@ def read_prompt(prompt: str) -> Iterator[Message]:
 
 
 PATHS: tuple[re.Pattern[str], ...] = (
-    # Embeddings are asked for under the same path, and are no answers.
+    # Embeddings, which are no answers, have the same path.
     re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
 VERSION = "bedrock-2023-05-31"
@@ -247,9 +247,9 @@ def path(request: Request) -> str:
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request. Raises `EncodeError` also for a model of a maker whose bodies are not supported."""
     model = request.model or ""
-    if "anthropic." in model or "." not in model:  # an inference profile of one's own names no maker
+    if "anthropic." in model or "." not in model:  # a custom inference profile names no maker
         body = messages_request(replace(request, api="anthropic_messages", model=None, stream=False))
-        # AWS guide: the model and the way to answer are in the address, and the version is required.
+        # AWS guide: the URL holds the model and the streaming, and the version is required.
         return {"anthropic_version": VERSION, **rest(body, "model", "stream")}
     if NOVA.search(model):
         return converse_request(replace(request, api="bedrock_converse"))

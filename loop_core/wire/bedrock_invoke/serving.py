@@ -1,4 +1,5 @@
-"""How the scripted provider plays InvokeModel: stop words, each maker's checks, Bedrock's frames and errors."""
+"""Describes how the scripted provider plays InvokeModel: stop words, each maker's checks, Bedrock's frames and
+errors."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def _indexes(value: Event) -> Sequence[tuple[Event, str]]:
 
 # -- What it demands: the address names the model, and whether it streams --------------------------------------------
 # Members: AWS guide, "Anthropic Claude Messages API", "Amazon Nova", "Meta Llama models", "Mistral AI text completion"
-# and "chat completion". The strings that end an answer are honoured for Claude alone: the others' are refused.
+# and "chat completion". Stop strings are honoured only for Claude and refused for the others.
 
 MEMBERS: tuple[Member, ...] = (
     Member("anthropic_version", "string", required=True, among=("bedrock-2023-05-31",)),

@@ -64,7 +64,7 @@ def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
     yield from misfits(response)
     if response.error is not None and not stream and response.parts:
         yield "error", "a whole answer holds no error"
-    kinds = [type(part) is ToolCall for part in response.parts]  # True sorts behind False: calls behind the rest
+    kinds = [type(part) is ToolCall for part in response.parts]  # True sorts after False: calls come last
     if not stream and kinds != sorted(kinds):
         yield "parts.order", "a message holds its content, then its calls"
     for part in response.parts:
@@ -102,7 +102,7 @@ def _end(response: ChatResponse) -> dict[str, Any]:
     if usage is None:
         return non_null(finish_reason=response.stop_reason.raw)
     tokens = non_null(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
-    # an object without counts reads as no usage
+    # an object without counts would be read as no usage
     counts = {"tokens": tokens or RawJSON('{"input_tokens":null}'), **non_null(cached_tokens=usage.cached_tokens)}
     return {**non_null(finish_reason=response.stop_reason.raw), "usage": counts}
 
@@ -147,7 +147,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
     messages = (message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
                 for message, plan in zip(request.messages, plans, strict=True))
-    choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` does not know
+    choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` cannot read
     return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
 
 

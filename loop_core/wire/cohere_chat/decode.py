@@ -1,4 +1,4 @@
-"""Decodes Cohere's chat into a `ChatResponse`. The first half is the format as data: stop words, paths, losses, and
+"""Decodes Cohere's chat into a `ChatResponse`. The first half describes the format: stop words, paths, losses, and
 which values become facts.
 
 Sources: cohere 7.3.1 types/chat_finish_reason.py (v2), types/finish_reason.py (v1), the v2 streaming events.
@@ -82,7 +82,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(value.get("generation_id"), str) and isinstance(value.get("text"), str):
         return True
     message = value.get("message")
-    # with `choices` it is a router's mixture of Chat Completions
+    # with `choices` it is a router's mix with Chat Completions
     return isinstance(message, dict) and isinstance(value.get("finish_reason"), str) and "choices" not in value
 
 
@@ -127,14 +127,14 @@ READS: tuple[FactRow, ...] = (
 
 
 # -- The decoder: server-sent events or one object (v2), JSON lines or one object (v1) -------------------------------
-# A call of a stream is closed by its `tool-call-end`, one of a whole body by the finish reason. `tool_plan`, what the
-# model writes about the calls that it is about to make, is thinking.
+# A call of a stream is closed by its `tool-call-end`, one of a whole body by the finish reason. `tool_plan`, the
+# model's text about its next calls, is reasoning.
 
 _KINDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"text": TextPart, "thinking": ReasoningPart}
 
 
 NO_ARGUMENTS = "null"
-"""The text in which Cohere says that a call has no arguments, sometimes, for tools without parameters (Vercel's AI SDK,
+"""The arguments that Cohere sometimes sends for tools without parameters (Vercel's AI SDK,
 cohere-chat-language-model.ts)."""
 
 
@@ -172,8 +172,8 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._order: list[GrowingPart] = []
         self._calls: dict[Any, GrowingPart] = {}
-        self._parts: list[ResponsePart] = []  # that came whole
-        self._repeated: list[ResponsePart] = []  # what the last event of version 1 says once more
+        self._parts: list[ResponsePart] = []  # parts that came whole
+        self._repeated: list[ResponsePart] = []  # parts that the last event of version 1 repeats
         self._repeated_at = At()  # the place of that event
 
     def on_event(self, event: Any, name: str | None) -> None:
@@ -189,7 +189,8 @@ class Decoder(base.Decoder):
         delta = mapping_of(event.get("delta"))
         message = mapping_of(delta.get("message"))
         if kind == "message-start" and self._order:
-            # A gateway that asks again writes the second message behind the first: no word is about that one's calls.
+            # A gateway that asks again appends a second message, whose stop word says nothing about the calls of the
+            # first.
             self.find(f"{API}.second_message", "another message begins before the first one ended", at)
             for part in self._order:
                 part.closed = False
@@ -203,7 +204,7 @@ class Decoder(base.Decoder):
         elif kind == "tool-call-end":
             call = self._calls.pop(event.get("index"), None)
             if call is not None:
-                call.closed = bool(call.id or call.name)  # else it never began
+                call.closed = bool(call.id or call.name)  # otherwise it never began
         elif kind == "message-end":
             self.saw_done = True
             self._end(delta, self.at("delta", "finish_reason"))
@@ -254,7 +255,7 @@ class Decoder(base.Decoder):
         return self.response(parts)
 
     def _block_of(self, value: Any) -> Mapping[str, Any]:
-        """A block of the content, which servers that imitate Cohere write as its text alone."""
+        """A block of the content; servers that imitate Cohere send only its text."""
         block = {"text": value} if isinstance(value, str) else mapping_of(value)
         if _KINDS.keys().isdisjoint(block) and block.keys() - {"type"}:
             message = f"a block of type {str(block.get('type'))[:80]!r} is not read"
@@ -278,7 +279,7 @@ class Decoder(base.Decoder):
         function = mapping_of(call.get("function"))
         growing, begins = self._calls.get(index), kind == "tool-call-start"
         if growing is None and not begins:
-            # It becomes a call without a name, which holds the others back: one of them may lack these arguments.
+            # It becomes a call without a name, which holds the others: one of them may lack these arguments.
             self.find(f"{API}.delta_without_start", "a delta belongs to a call that never began", at)
         elif growing is not None and begins:
             self.find(f"{API}.repeated_index", f"call {str(index)[:20]} began twice", at)
@@ -316,7 +317,7 @@ class Decoder(base.Decoder):
                 self._repeated = [*([TextPart(text)] if text else []), *self._version_1_calls(event, "response")]
                 self._repeated_at = self.at()
             self.saw_done = True
-        elif kind == "tool-calls-chunk":  # the plan, in pieces; the pieces of the calls come whole in the next event
+        elif kind == "tool-calls-chunk":  # the plan in pieces; the next event holds the whole calls
             self._add(TextPart, event.get("text"), self.at())
         elif kind == "tool-calls-generation":
             if not self._order:  # it repeats a plan that came in pieces

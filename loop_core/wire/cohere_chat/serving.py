@@ -1,4 +1,4 @@
-"""How the scripted provider plays Cohere's chat: its stop words, and its checks of a request of version 2."""
+"""Describes how the scripted provider plays Cohere's chat: stop words, and checks of a request of version 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loop_core.wire.serving import Moment, Spelling
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: serving.say("COMPLETE"),
     Moment.CALLED: serving.say("TOOL_CALL"),
-    # docs, chat: the context's end and max_tokens have one word
+    # one word for a full context and for max_tokens (docs, chat)
     **serving.budget_words("MAX_TOKENS", full="MAX_TOKENS"),
     Moment.MALFORMED: serving.say("TOOL_CALL"),
     Moment.FAILED: serving.fails("ERROR", "The generation failed."),

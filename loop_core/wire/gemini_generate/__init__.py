@@ -117,7 +117,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
 
 
 def _event(value: dict[str, Any]) -> bytes:
-    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    # Verbatim JSON may hold line breaks, which are restored because they join the lines of one event.
     return "".join(f"data: {line}\r\n" for line in dump(value).split("\n")).encode() + b"\r\n"
 
 
@@ -150,7 +150,7 @@ def _parts(part: ResponsePart, chunk: int) -> Iterator[dict[str, Any] | RawJSON]
 def _end(response: ChatResponse) -> dict[str, Any]:
     """The fields of a candidate that describe its end."""
     raw = response.stop_reason.raw
-    # With `enum-encoding=int` a word is a number, and has to go back as one.
+    # With `enum-encoding=int` a word is a number, and must be written as one.
     return non_null(
         finishReason=raw if raw is None else _as_number(raw),
         finishMessage=response.native.get("finishMessage"),
@@ -159,7 +159,7 @@ def _end(response: ChatResponse) -> dict[str, Any]:
 
 
 def _as_number(word: str) -> str | int:
-    """The number that a word spells, as it was sent; else the word. No enum has a number of more than ten digits."""
+    """Returns the number that a word spells; else the word. No enum has a number of more than ten digits."""
     number = int(word) if word.isascii() and word.isdigit() and len(word) <= 10 else None
     return word if number is None or str(number) != word else number
 
@@ -178,7 +178,7 @@ def _metadata(response: ChatResponse, *, usage: bool = True) -> dict[str, Any]:
 def _usage(usage: Usage) -> dict[str, Any]:
     visible = usage.visible_tokens
     if not visible and usage.reasoning_tokens:
-        visible = None  # as it is sent when thinking ate everything
+        visible = None  # as sent when thinking used all tokens
     total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     return non_null(
         promptTokenCount=usage.input_tokens,
@@ -207,7 +207,7 @@ FORMAT = Format(
     loses=table.LOSES,
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
-    path=path,  # model and streaming are in it
+    path=path,  # holds model and streaming
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
     word_paths=(("candidates", 0, "finishReason"), ("candidates", 0, "finish_reason")),

@@ -33,7 +33,7 @@ from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_pi
 from loop_core.wire.gemini_generate.table import API
 from loop_core.wire.json_values import JSONArray, slice_of
 
-# The members of an event that says nothing about an end or an error, so that no other check is needed.
+# The members of an event without an end or an error, which needs no other check.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 _PLAIN_CANDIDATE = frozenset({
     "content", "index", "safetyRatings", "groundingMetadata", "citationMetadata", "avgLogprobs", "logprobsResult",
@@ -57,30 +57,31 @@ class Decoder(base.Decoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._parts = Parts(self)
-        self._counts: dict[str, Any] = {}  # the last ones
-        self._index: int | None = None  # of the candidate that is read
-        self._others: dict[int, tuple[str, At] | None] = {}  # its reason, of each candidate that is not read
-        self._token: tuple[str, At] | None = None  # the last checkpoint, and where it stood
+        self._counts: dict[str, Any] = {}  # the last token counts
+        self._index: int | None = None  # index of the candidate that is read
+        self._others: dict[int, tuple[str, At] | None] = {}  # the reason of each candidate that is not read
+        self._token: tuple[str, At] | None = None  # the last checkpoint, and its place
         self._blocked: tuple[str, At] | None = None
         self._call_chunk: bytes | None = None  # the last chunk that began a call and counts tokens
         self._goes_on = False  # whether content came after the last finish reason
-        self._holder: tuple[str, ...] = ()  # the path of the answer in the value that is read: Code Assist wraps it
+        self._holder: tuple[str, ...] = ()  # the path of the answer in the current value: Code Assist wraps it
 
     @property
     def is_over(self) -> bool:
-        """Whether the list of chunks was closed. As events they have no last one: text may follow a finish reason."""
+        """Whether the list of chunks was closed. Events have no last one, since text may follow a finish reason."""
         return isinstance(self._framing, JSONArray) and self._framing.closed
 
     @property
     def may_be_over(self) -> bool:
-        """Whether every candidate has a finish reason, unless it is repeated: then it may stand in every chunk."""
+        """Whether every candidate has a finish reason (a repeated one may be in every chunk), or a block or an error
+        was read."""
         reasons = sum(bool(raw) for raw, _ in self.words_said)
         ended = [reasons == 1, *(each is not None for each in self._others.values())]
         blocked = self._blocked is not None or self.error is not None
         return self.is_over or blocked or (all(ended) and len(ended) >= self.n)
 
     def at(self, *path: str | int) -> At:
-        """The place of the value that is being read, or of a value in the answer that it holds."""
+        """The place of the current value, or of a value in the answer that it holds."""
         return super().at(*self._holder, *path) if path else super().at()
 
     def verbatim(self, *path: str | int) -> str | None:
@@ -107,27 +108,27 @@ class Decoder(base.Decoder):
                     len(part) == parts.width
                     and type(text) is str
                     and type(usage) is dict
-                    # JSON of protocol buffers may leave out an index of 0.
+                    # JSON of protocol buffers may omit an index of 0.
                     and ((width == 1 and self._index == 0) or (width == 2 and candidate["index"] == self._index))
                     and (parts.width == 1 or part["thought"] is True)
                     and (self.id is not None or "responseId" not in event)
                     and (self.model is not None or "modelVersion" not in event)
                 ):
                     append(text)
-                    # Chunks have running totals: the last counts hold, and a usage without counts removes none.
+                    # Chunks have running totals: the last counts, and a usage without counts changes nothing.
                     if "promptTokenCount" in usage or not _COUNTED.isdisjoint(usage):
                         self._counts = usage
                     return path is None
             except (KeyError, TypeError, ValueError):
-                pass  # it has another shape
+                pass  # another shape
         if self.frame[0] == self._call_chunk:
-            self._late = self.frame  # it is no part of the answer
+            self._late = self.frame  # not part of the answer
             self.find(f"{API}.chunk_repeated", "a chunk with a call came twice, with the same count of output tokens",
                       self.at())
             return False
         before = parts.last_whole
         self._read(event)
-        # A call costs tokens: another equal call would be in a chunk with a higher count.
+        # A call costs tokens, so another equal call would be in a chunk with a higher count.
         usage = table.get(event.get(table.WRAPPER) or event, "usageMetadata")
         counted = isinstance(usage, dict) and token_count(table.get(usage, "candidatesTokenCount"))
         if counted and parts.last_whole not in (before, None):
@@ -146,7 +147,7 @@ class Decoder(base.Decoder):
             self.cut = self.cut or not (self.saw_done or self.raw)
         parts = self._parts.build()
         stop = self._stop(parts)
-        del self._parts  # it refers to this decoder: a cycle, never freed where the garbage collector is paused
+        del self._parts  # it refers to this decoder, and the cycle is not freed while the garbage collector is paused
         if stop.normalized is Stop.END_TURN and not parts:
             stop = stop._replace(detail="empty")
         for index, ended in self._others.items():
@@ -176,7 +177,7 @@ class Decoder(base.Decoder):
         candidates = event.get("candidates")
         candidates = candidates if isinstance(candidates, list) else ()
         numbers = [each.get("index") for each in candidates if isinstance(each, dict)]
-        # Protocol buffers leave out an index of 0. A candidate without a number has the first one that no other has.
+        # Protocol buffers omit an index of 0. A candidate without an index gets the first unused one.
         free = (number for number in count() if number not in numbers)
         for position, candidate in enumerate(candidates):
             if isinstance(candidate, dict):
@@ -234,7 +235,7 @@ class Decoder(base.Decoder):
         if isinstance(token, str) and token:
             self._token = token, self.at(*path, table.key_of(candidate, "continuationToken"))
         elif self.raw and self.map_word(self.raw, None).normalized is not Stop.PAUSED:
-            self._token = None  # a checkpoint on the way to an end that needs none
+            self._token = None  # a checkpoint before an end that needs none
 
     def _reason(self, reason: Any, at: At) -> None:
         raw = reason if isinstance(reason, str) else json.dumps(reason)
@@ -260,7 +261,7 @@ class Decoder(base.Decoder):
         before = stop.evidence if self.raw else ()
         if self._blocked is not None:
             word, at = self._blocked
-            # A blocked prompt has no candidate, and so no finish reason.
+            # A blocked prompt has no candidate and no finish reason.
             row = table.BLOCK_REASONS.get(word, StopRow(Stop.SAFETY_BLOCKED, "prompt"))
             rule = f"{API}.block_reasons" if word in table.BLOCK_REASONS else "unknown_word"
             return StopReason(row.stop, self.raw, row.detail, (*before, Evidence(rule, at, word)))
@@ -268,12 +269,13 @@ class Decoder(base.Decoder):
             # The generator's own client resumes such a stream, dropped connections included (_extra_utils.py:806).
             return StopReason(Stop.PAUSED, self.raw, "token", (Evidence(f"{API}.continuation_token", self._token[1]),))
         if self._goes_on and stop.normalized in FINISHED:
-            # Code execution has a STOP before the rest, and one at its end (rig): without that one, the rest is cut.
+            # With code execution there is a STOP before the rest, and one at the end (rig); without the latter, the
+            # rest is cut.
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.goes_on", f"the answer goes on after finish reason {self.raw}, and none follows it", end)
             return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.goes_on", end)))
         if self.streaming and _code_waits(parts) and stop.normalized in FINISHED:
-            # The provider runs the code and streams its result: the STOP beside the code is that middle one.
+            # The provider runs the code and streams its result: the STOP beside the code is not the last one.
             end = At(ExchangePart.BODY, self.size, self.size)
             self.find(f"{API}.no_code_result", f"the stream ends behind code that the provider runs, under finish "
                       f"reason {self.raw}, and without its result", end)
@@ -282,7 +284,7 @@ class Decoder(base.Decoder):
 
 
 def _code_waits(parts: Sequence[ResponsePart]) -> bool:
-    """Whether the last part beside thoughts is code whose result has not come."""
+    """Whether the last part, thoughts aside, is code without a result."""
     last = next((part for part in reversed(parts) if type(part) is not ReasoningPart), None)
     return type(last) is OpaquePart and last.type in _CODE
 
@@ -292,6 +294,6 @@ def _usage(counts: dict[str, Any]) -> Usage | None:
     prompt, visible, thoughts, cached = (token_count(table.get(counts, name)) for name in _COUNTS)
     if prompt is visible is thoughts is cached is None:
         return None
-    # Both spend maxOutputTokens: 478 of thoughts and 18 of text under 500 (hindsight#3365).
+    # Both count against maxOutputTokens: 478 of thoughts and 18 of text under 500 (hindsight#3365).
     output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
     return Usage(prompt, output, thoughts, cached)

@@ -19,13 +19,13 @@ from loop_core.wire.gemini_generate.table import get, key_of
 from loop_core.wire.response_calls import earlier_calls
 
 # -- Arguments that Vertex AI streams value by value (`functionCall.partialArgs`) ------------------------------------
-# Each value has a JSON path, which gives its place in a growing tree.
+# The JSON path of a value gives its place in a growing tree.
 
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"\s]+)|\[(?P<index>[0-9]{1,9})\]"""
     r"""|\['(?P<single>(?:[^'\\]|\\.)*)'\]|\["(?P<double>(?:[^"\\]|\\.)*)"\]"""
 )
-# Paths come from outside: without a bound one of them could make a tree that nothing can walk.
+# Paths come from outside: without a bound, one could make a tree too deep to walk.
 _DEEPEST = 64
 _MISSING = object()
 
@@ -47,11 +47,11 @@ class PartialArgs:
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
-        self._open = 0  # strings that wait for more
+        self._open = 0  # the number of incomplete strings
         self._where: str | None = None  # the path of the string that grew last
         self._text = _Text(False)
         self.broken = ""
-        """The reason why the values make no object; empty if they do. Broken arguments never count as whole."""
+        """Why the values form no object; empty if they do. Broken arguments never count as whole."""
 
     @property
     def whole(self) -> bool:
@@ -110,7 +110,7 @@ class PartialArgs:
         number, flag = get(value, "numberValue"), get(value, "boolValue")
         if isinstance(flag, bool):
             _put(holder, key, flag)
-        elif type(number) in (int, float) and math.isfinite(number):  # Python reads NaN and Infinity as numbers
+        elif type(number) in (int, float) and math.isfinite(number):  # Python's parser accepts NaN and Infinity
             _put(holder, key, number)
         elif "nullValue" in value or "null_value" in value:
             _put(holder, key, None)
@@ -122,7 +122,7 @@ class PartialArgs:
         if not isinstance(piece, str | None):
             raise _UnplacedError("brings no text")
         text.chunks.append(piece or "")
-        # absent means the last piece (google-genai 3.4.0 types.py PartialArg)
+        # if absent, this is the last piece (google-genai 3.4.0 types.py PartialArg)
         if get(value, "willContinue") is not True:
             text.open = False
             self._open -= 1
@@ -137,7 +137,7 @@ def string_piece(call: Mapping[str, Any], path: str) -> Any:
 
 
 class _UnplacedError(Exception):
-    """The error for a value whose place in the object cannot be found."""
+    """A value has no place in the object."""
 
 
 def _steps(path: Any) -> list[str | int]:
@@ -151,7 +151,7 @@ def _steps(path: Any) -> list[str | int]:
             raise _UnplacedError("is not a path")
         steps.append(int(step["index"]) if step["index"] else step["name"] or _unquote(step["single"], step["double"]))
         position = step.end()
-    if not steps or isinstance(steps[0], int):  # arguments are an object: `$[0]` leads nowhere
+    if not steps or isinstance(steps[0], int):  # arguments are an object, so `$[0]` is no place
         raise _UnplacedError("is not a path into an object")
     return steps
 
@@ -196,11 +196,11 @@ def _render(value: Any, last: bool) -> str:
 
 
 _TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
-"""The fields of a text or a thought. Parts of other kinds may have them too, so they do not tell the kind."""
+"""The fields of a text or a thought. Parts of other kinds may have them too."""
 
 
 class PartSource(Protocol):
-    """The source of parts. It gives verbatim values of the answer and their places, and takes reports of quirks."""
+    """The source of parts: gives verbatim values of the answer and their places, and takes reports of quirks."""
 
     def verbatim(self, *path: str | int) -> str | None:
         """The JSON text of a value in the answer."""
@@ -234,39 +234,39 @@ class _Call:
 
     def __init__(self, name: str, at: At) -> None:
         self.name, self.at = name, at
-        self.answer: str | None = None  # the id of the answer that holds it
+        self.answer: str | None = None  # id of its answer
         self.id: str | None = None
         self.signature: str | None = None
         self.arguments: str | None = None
         self.form = ArgsForm.OBJECT
-        self.empty = True  # `args` brought nothing, as an unset structure does
+        self.empty = True  # `args` is empty, like an unset structure
         self.values: PartialArgs | None = None
-        self.more = False  # the last part of it promised another
+        self.more = False  # its last part announced another
         self.ended = False  # a finish reason followed it
 
     def part(self) -> ToolCall:
         values = self.values
-        # `args` beside `partialArgs` would be two texts of one call: then nothing shows which is meant.
+        # `args` beside `partialArgs` would be two texts of one call, and nothing would show which one is meant.
         whole = not self.more and (values is None or (values.whole and self.empty))
         arguments, form = self.arguments, self.form
         if values is not None:
             arguments, form = values.text() if whole else values.prefix(), ArgsForm.STRING
         elif not whole:
-            # No brace at the end: what is not whole must not parse.
+            # Without the last brace, so that incomplete arguments do not parse.
             arguments, form = "{" if self.empty else (arguments or "").rstrip()[:-1], ArgsForm.STRING
         return ToolCall(self.id, self.name, arguments, whole and self.ended, form=form, signature=self.signature,
                         at=self.at)
 
 
 def holds_content(part: Mapping[str, Any]) -> bool:
-    """Whether a part holds more than an empty text: Gemini 3 sends a signature in a part of its own. An empty call only
-    ends one that is streamed value by value."""
+    """Whether a part holds more than an empty text, which Gemini 3 sends with a signature, or an empty call, which only
+    ends a call that is streamed value by value."""
     empty = {key_of(part, "functionCall")} if get(part, "functionCall") == {} else set()
     return bool(part.get("text")) or not part.keys() - empty <= _TEXT_FIELDS
 
 
 class Parts:
-    """The content of one candidate while it arrives. `append`, `width` and `path` are for the most frequent deltas."""
+    """The content of one candidate while it arrives. `append`, `width` and `path` serve the most frequent deltas."""
 
     __slots__ = ("_calls", "_items", "_open", "_source", "answer", "append", "before", "path", "width")
 
@@ -274,13 +274,13 @@ class Parts:
         self._source = source
         self._items: list[_Run | _Call | OpaquePart] = []
         self._calls: list[_Call] = []
-        self._open: _Call | None = None  # the call that waits for more of its values
-        self.answer: str | None = None  # the id of the answer that the part being read belongs to
-        self.before: str | None = None  # that of the chunk before; those that only continue a text do not count
+        self._open: _Call | None = None  # the call that expects more values
+        self.answer: str | None = None  # the id of the current part's answer
+        self.before: str | None = None  # the id of the chunk before, except chunks that only continue a text
         self.append: Callable[[str], None] | None = None
         """Takes the next piece of text. None unless the last part is a text, thought, or call with an open string."""
         self.width = 1
-        """The number of fields of a part that continues the last one: a thought has one more, which names it so."""
+        """The number of fields of a part that continues the last one: a thought has the further field `thought`."""
         self.path: str | None = None
         """The path of the open string in the arguments of a call; None for texts and thoughts."""
 
@@ -298,11 +298,11 @@ class Parts:
         if isinstance(call, dict):
             self.append = None
             self._call(call, signature, (*path, key_of(part, "functionCall")))
-        elif part.keys() <= _TEXT_FIELDS:  # a part is a union, and these fields name no kind
+        elif part.keys() <= _TEXT_FIELDS:  # only these fields: a text or a thought
             text = part.get("text")
             self._run(text if isinstance(text, str) else "", bool(part.get("thought")), signature)
         elif isinstance(part.get("text"), str):
-            self._run(part["text"], bool(part.get("thought")), signature)  # with metadata of its text
+            self._run(part["text"], bool(part.get("thought")), signature)  # the metadata belongs to the text
         else:
             self.append = None
             kind = next(key for key in part if key not in _TEXT_FIELDS)
@@ -310,8 +310,8 @@ class Parts:
             self._items.append(OpaquePart(kind, json.dumps(part) if source is None else source))
 
     def end_calls(self, first: str | None) -> None:
-        """Notes that a finish reason arrived: calls that began before it and announce no further piece are complete,
-        but not those of an answer behind which a gateway wrote another. `first` is the id of the first answer."""
+        """Notes a finish reason: calls that began before it and announce no further piece are complete, except those of
+        an answer to which a gateway appended another. `first` is the id of the first answer."""
         begun = [(call, call.answer) for call in self._calls]
         earlier = earlier_calls(begun, first, [(self.answer, self.before)])
         for call in self._calls:
@@ -320,7 +320,7 @@ class Parts:
             why = "another answer begins before the first one ended"
             self._source.find("gemini_generate.second_answer", why, call.at)
         if self.path is not None:
-            self.append = None  # a piece that comes nevertheless opens its call again
+            self.append = None  # a later piece opens its call again
 
     def build(self) -> tuple[ResponsePart, ...]:
         """The parts of the response."""
@@ -333,10 +333,10 @@ class Parts:
             run = run or self._begin_run(thinking)
             run.chunks.append(text)
         if signature:
-            # What signs an answer comes in a part of its own, as Gemini 3 streams it: empty text and the signature.
+            # Gemini 3 streams the signature of an answer in a part of its own, with empty text.
             run = run if run and thinking else self._begin_run(True)
             run.signature = signature
-            self.append = None  # what follows is no longer what was signed
+            self.append = None  # what follows is not signed
 
     def _begin_run(self, thinking: bool) -> _Run:
         run = _Run(thinking)
@@ -359,7 +359,7 @@ class Parts:
             if call.values.broken:
                 self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
         call.signature = call.signature or signature
-        # A part that comes after a finish reason opens the call again.
+        # A part after a finish reason opens the call again.
         call.more, call.ended = get(wire_call, "willContinue") is True, False
         self._open = call if call.more else None
         growing = call.values.growing if call.values is not None and call.more else None

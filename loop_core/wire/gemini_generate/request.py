@@ -62,7 +62,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     if isinstance(wrapped, dict) and "contents" not in body:
         served, body = None, {**wrapped, "model": body.get("model")}
     inner = body.get("config")
-    # The client's own arguments, as SDK recordings keep them, hold everything else in `config`.
+    # Recordings of SDKs hold the client's arguments, with everything else in `config`.
     body = {**body, **inner} if isinstance(inner, dict) else body
     settings = get(body, "generationConfig")
     settings = settings if isinstance(settings, dict) else body
@@ -120,7 +120,7 @@ def _part(part: Mapping[str, Any]) -> MessagePart:
     if isinstance(answer, dict):
         return _result(answer)
     if isinstance(text, str):
-        # Gemini 3 signs an answer in a part of empty text; it goes back as it came.
+        # Gemini 3 signs an answer in a part of empty text, which is sent back unchanged.
         thought = part.get("thought") is True or (not text and signature is not None)
         return ReasoningPart(text, signature) if thought else TextPart(text)
     if signature is not None and len(part) == 1:
@@ -172,8 +172,8 @@ def _choice(calling: Any) -> str | None:
 
 
 # -- Request -> the body that generateContent expects ----------------------------------------------------------------
-# The path holds the model and says whether the answer is streamed.
-# A schema that Gemini does not take is refused with its place: see `table.problems`.
+# The path holds the model and says whether the answer is streamed. A schema that Gemini does not accept is refused with
+# its place: see `table.problems`.
 
 CHOICES: Mapping[str, Any] = {"auto": {"mode": "AUTO"}, "any": {"mode": "ANY"}, "none": {"mode": "NONE"}}
 ASKING_LOSES: Mapping[str, str] = {
@@ -184,7 +184,7 @@ ASKING_LOSES: Mapping[str, str] = {
 }
 _ROLE_WORDS: Mapping[Role, str] = {Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "user", Role.SYSTEM: "user"}
 SCHEMA_FIELDS: Mapping[str, str] = {"json_schema": "parametersJsonSchema", "openapi": "parameters"}
-"""Dialect of a schema -> the field that takes it. A declaration may have only one (google-genai 3.4.0 types.py)."""
+"""Dialect of a schema -> its field. A declaration may have only one of them (google-genai 3.4.0 types.py)."""
 
 
 def path(request: Request) -> str:
@@ -248,10 +248,10 @@ def _write_part(part: MessagePart) -> dict[str, Any]:
 
 
 def _answer(part: ToolResultPart) -> dict[str, Any]:
-    """The object for a tool result. A text that is a JSON object is sent as that object, unless it would say the
-    contrary about failure."""
+    """The object for a tool result. A text that is a JSON object is sent as that object, unless it would contradict
+    `is_error`."""
     value = asking.result_object(part.text)
-    if value and ("error" in value) is part.is_error:  # else it would say the contrary
+    if value and ("error" in value) is part.is_error:  # otherwise it would contradict `is_error`
         return value
     return {"error" if part.is_error else "output": part.text}
 

@@ -1,4 +1,4 @@
-"""How the scripted provider plays a generateContent server: its stop words, and its checks of a request."""
+"""Describes how the scripted provider plays a generateContent server: stop words, and checks of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loop_core.wire.serving import CutCallForm, Event, Moment, PeerWords, Spelli
 
 SAYS: Mapping[Moment, Spelling] = {
     Moment.ENDED: serving.say("STOP"),
-    Moment.CALLED: serving.say("STOP"),  # the word for calls too (google-genai 3.4.0)
+    Moment.CALLED: serving.say("STOP"),  # also the word for calls (google-genai 3.4.0)
     **serving.budget_words("MAX_TOKENS"),  # no word of its own for a full context
     Moment.FILTERED: serving.say("SAFETY"),
     Moment.PAUSED: Spelling("CONTINUATION", token="Y29udGludWU="),  # noqa: S106  a place in an answer, no secret

@@ -1,5 +1,5 @@
-"""Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, schemas, fields that
-cannot be carried.
+"""Describes Gemini generateContent as data: stop words, their numbers, block reasons, spellings, paths, schemas, fields
+that cannot be carried.
 
 Bytes are read in `decode`. Sources: google-genai 3.4.0 (types.py: FinishReason, BlockedReason, Part), the proto files
 of google.cloud.aiplatform.v1 and google.ai.generativelanguage.v1beta, and the rows of the project's stop-reason facts
@@ -92,7 +92,7 @@ BLOCK_REASONS: Mapping[str, StopRow] = {
     "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
 }
 """Word of `promptFeedback.blockReason` -> mapped reason. The prompt was refused, and there is no candidate. A word
-without a row is a refusal too, but its evidence says that it is unknown."""
+without a row is a refusal too, with evidence that it is unknown."""
 
 NATIVE: Mapping[str, str] = {
     "finishMessage": "candidates",
@@ -146,7 +146,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     if isinstance(candidates, list):
         return any(map(_is_candidate, candidates)) or isinstance(get(value, "modelVersion"), str)
     error = value.get("error")
-    # google.rpc.Status: a code in numbers beside a status in words; OpenAI's errors have no status.
+    # google.rpc.Status: a numeric code beside a status word; OpenAI's errors have no status.
     return isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int)
 
 
@@ -212,8 +212,8 @@ READS: tuple[FactRow, ...] = (
 
 
 # -- Which JSON Schema Gemini takes in a declaration: what it does not, with its place, and a schema without that ----
-# Two fields take two languages: `parameters` a part of OpenAPI 3.0, `parametersJsonSchema` more of JSON Schema.
-# Nothing is reduced unasked, since a reduced schema allows more than the tool does.
+# Two fields have two languages: `parameters` a part of OpenAPI 3.0, `parametersJsonSchema` more of JSON Schema. Schemas
+# are reduced only on request, since a reduced schema allows more than the tool does.
 
 
 _COMMON_KEYWORDS = frozenset({
@@ -259,8 +259,8 @@ def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
 
 def reduce_schema(tool: Tool) -> Tool:
     """The tool with a schema that Gemini accepts: refused keywords are dropped, so the schema allows more. `const`
-    becomes an enum of one, alternatives that are all constants an enum, a union with null `nullable`, and a `$ref` what
-    it refers to."""
+    becomes an enum of one value, alternatives that are all constants an enum, a union with null `nullable`, and a
+    `$ref` its target."""
     if tool.schema is None or not problems(tool):
         return tool
     schema = _reduce(tool.schema, tool.dialect, tool.schema, ())
@@ -357,7 +357,7 @@ def _type_of(value: Any) -> str:
 
 
 def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
-    """The schema to which a reference inside the same schema leads; None if it leads nowhere."""
+    """The target of a reference inside the same schema; None if there is none."""
     found: Any = root
     if not reference.startswith("#"):
         return None

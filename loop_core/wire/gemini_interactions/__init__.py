@@ -1,4 +1,4 @@
-"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, kept by the server or not.
+"""Gemini Interactions: `POST /v1beta/interactions`, whole or as server-sent events, stored by the server or not.
 
 This module holds the `Format`, and encodes a `ChatResponse` as the Interactions API sends it. The status is that of the
 response; a stream without one ends without its last interaction object. A response that the format cannot carry raises
@@ -75,7 +75,7 @@ def _step(part: ResponsePart, notes: str | None = None) -> Any:
         summary = [{"type": "text", "text": part.text}] if part.text else None
         return {"type": table.THOUGHT, **non_null(signature=part.signature, summary=summary)}
     if type(part) is OpaquePart:
-        if part.type.startswith(table.INSIDE):  # part of a model's output; any other is a step of its own
+        if part.type.startswith(table.INSIDE):  # part of a model's output; any other is a separate step
             return {"type": table.OUTPUT, "content": [RawJSON(part.json)]}
         opaque_object(part, API)
         return RawJSON(part.json)
@@ -102,7 +102,7 @@ def _call(call: ToolCall, whole: bool) -> dict[str, Any]:
 
 def _events(response: ChatResponse, chunk: int) -> Iterator[tuple[str, Any]]:
     raw, head = response.stop_reason.raw, _head(response)
-    early = _metadata(response) if raw is None else {}  # a stream that breaks off has counts in its first event only
+    early = _metadata(response) if raw is None else {}  # an interrupted stream has counts only in its first event
     yield _event("interaction.created", interaction={**head, "status": "in_progress", **early})
     for index, (part, notes) in enumerate(_annotated_parts(response.parts)):
         yield from _step_events(index, part, notes, chunk)
@@ -157,7 +157,7 @@ def _head(response: ChatResponse) -> dict[str, Any]:
 
 
 def _metadata(response: ChatResponse) -> dict[str, Any]:
-    """The fields of an interaction besides its status: usage, and the token with which a paused one is continued."""
+    """The fields of an interaction besides its status: usage, and the token to continue a paused one."""
     counts = None if response.usage is None else _usage(response.usage)
     return non_null(usage=counts, continuation_token=response.continuation_token)
 
@@ -170,13 +170,13 @@ def _usage(usage: Usage) -> dict[str, int]:
         taken -= thought  # the API counts thoughts beside the output, not in it
     counts = {"input": usage.input_tokens, "output": taken, "thought": thought, "cached": usage.cached_tokens}
     totals = {f"total_{name}_tokens": count for name, count in counts.items() if count is not None}
-    # What came from the cache is part of the input.
+    # Cached tokens are part of the input.
     return {**totals, "total_tokens": sum(count for name, count in counts.items() if count and name != "cached")}
 
 
 def _error(response: ChatResponse) -> dict[str, Any]:
     error = response.error
-    assert error is not None  # noqa: S101 - asked before
+    assert error is not None  # noqa: S101 - checked before
     value = non_null(message=error.message, code=error.code, type=error.type)
     if read_error({"error": value}, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")

@@ -1,7 +1,7 @@
 """Decodes Gemini Interactions, an event stream or a whole body, into a `ChatResponse`: each step is read into parts.
 
-This module decides what of a step becomes a part and what stays verbatim, which status counts (that of the last
-interaction object, never of an unfinished one), and reads usage.
+This module decides which members of a step become parts and which stay verbatim, and which status counts (that of the
+last interaction object, never of an unfinished one). It also reads usage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GrowingStep(StreamedPart):
         self.grown = False
 
     def extend(self, delta: Mapping[str, Any]) -> bool:
-        """Reads a delta; False if the delta does not belong to a step of this type."""
+        """Reads a delta; returns False if it does not belong to a step of this type."""
         kind, text = delta.get("type"), delta.get("text")
         if kind == "text" and self.type in (table.OUTPUT, "text") and isinstance(text, str):
             self.append(text)
@@ -85,7 +85,7 @@ class GrowingStep(StreamedPart):
         for name, value in delta.items():
             before, holder[name] = holder.get(name), value
             if name == "data" and isinstance(before, str) and isinstance(value, str):
-                before += value  # there is no other reference to it, so it grows in place
+                before += value  # grows in place, as there is no other reference
                 holder[name] = before
 
     def parts(self, limit: int) -> list[ResponsePart]:
@@ -112,7 +112,7 @@ class GrowingStep(StreamedPart):
         elif not text and first_arguments is None:
             arguments = None
         elif not text and (first_arguments or self.closed):
-            # An open call whose arguments are still `{}` has said nothing yet; `{}` would be a complete one.
+            # In an open call `{}` means that no arguments have arrived; as arguments it would be a complete call.
             arguments = slice_of(self.source, self.holder, "arguments") or compact(first_arguments)
             form, untold = ArgsForm.OBJECT, not first_arguments
         return ToolCall(word(self.fields.get("id")), word(self.fields.get("name")) or "", arguments,
@@ -134,7 +134,7 @@ def read_step(fields: Mapping[str, Any], closed: bool, at: At, slice_at: Slice) 
             return _content(content, slice_at("content"))
         contents = enumerate(list_of(content))
         return [part for index, content in contents for part in _content(content, slice_at("content", index))]
-    if kind == "text" and isinstance(fields.get("text"), str):  # outputs were contents once
+    if kind == "text" and isinstance(fields.get("text"), str):  # once, outputs were contents
         return _content(fields, slice_at())
     if kind == "text":
         return []
@@ -192,12 +192,12 @@ class Decoder(base.Decoder):
         self._order: list[GrowingStep] = []
         self._open: dict[Any, GrowingStep] = {}
         self._parts: list[ResponsePart] = []  # of a whole interaction
-        self._repeated_at = At()  # the place of the event that holds a whole interaction
-        self._pending: tuple[str, At] | None = None  # the status of an interaction that is still being made
-        self._tail: int | None = None  # where the last event begins: no step reaches beyond it
+        self._repeated_at = At()  # place of the event with a whole interaction
+        self._pending: tuple[str, At] | None = None  # the status of an unfinished interaction
+        self._tail: int | None = None  # the offset of the last event, beyond which no step reaches
         self._token: str | None = None
-        self._before = "", b""  # the id of the event before, and the event as it came
-        self._ids_differ = True  # no two events that differ have had one id
+        self._before = "", b""  # the id of the previous event, and its bytes
+        self._ids_differ = True  # whether no two different events had one id
 
     @property
     def is_over(self) -> bool:
@@ -211,7 +211,7 @@ class Decoder(base.Decoder):
         (ident, payload), self._before = self._before, (word(event.get("event_id")) or "", self.frame[0])
         if ident and ident == self._before[0] and payload != self.frame[0]:
             self._ids_differ = False
-        elif ident and payload == self.frame[0] and self._ids_differ:  # an id stands for the place of one event
+        elif ident and payload == self.frame[0] and self._ids_differ:  # an id belongs to one event
             self._late = self.frame
             self._quirk("event_twice", "events came twice, with the same id; the second is left out")
             return
@@ -245,7 +245,7 @@ class Decoder(base.Decoder):
             self._quirk("unknown_event", f"an event of type {str(kind)[:80]!r} is not known")
 
     def _begin_interaction(self, ident: str | None) -> bool:
-        """Returns whether the interaction is the one that is read: one that begins behind its end is another answer."""
+        """Returns whether the interaction is the current one: one that begins after its end is another answer."""
         if ident is not None and ident == self.id:
             return True
         if self._tail is not None:
@@ -254,7 +254,7 @@ class Decoder(base.Decoder):
             return False
         if not self._order:
             return True
-        # A gateway that asks again writes the second answer behind the first: no status is about that one's calls.
+        # A gateway that asks again appends a second answer, whose status says nothing about the calls of the first.
         self._quirk("second_interaction", "another interaction begins before the first one ended")
         for step in self._order:
             step.orphan = True
@@ -281,7 +281,7 @@ class Decoder(base.Decoder):
             self._keep(index, GrowingStep({"type": implied}, "{}", "step", self.frame[2], orphan=True)).extend(delta)
 
     def _close(self, index: Any) -> None:
-        # What comes for this index later is another step: a closed call must not change.
+        # Later events with this index belong to another step: a closed call must not change.
         step = self._open.pop(index, None)
         if step is None:
             self._quirk("stop_without_start", "a step ended that was not open: it never began, or had ended")
@@ -302,7 +302,7 @@ class Decoder(base.Decoder):
 
     def _interaction(self, value: Any, path: tuple[str, ...], *, last: bool) -> None:
         if last and self.streaming:
-            # The last event repeats the interaction: no open step reaches into it.
+            # The last event repeats the interaction, and no open step reaches into it.
             self._tail = self.frame[2]
         self.id = word(value.get("id")) or self.id
         self.model = word(value.get("model")) or self.model
@@ -316,13 +316,13 @@ class Decoder(base.Decoder):
                 self.fail(error, self.at(*path, "errors", 0))
         steps = value.get("steps")
         if last and self.streaming and not self._parts:
-            self._steps(steps, (*path, "steps"))  # the end may hold all once more, or for the first time
+            self._steps(steps, (*path, "steps"))  # the end may repeat all steps, or hold them for the first time
             self._repeated_at = self.at()
 
     def _status(self, status: Any, at: At, *, last: bool) -> None:
         if not isinstance(status, str):
             return
-        # While it is being made each event says in_progress, which is no word about the end.
+        # Each event before the end says in_progress, which is no stop word.
         if status in table.PENDING and not last:
             self._pending = status, at
         elif last or self.raw is None:
@@ -339,7 +339,7 @@ class Decoder(base.Decoder):
                 error = read_error({"error": failed})
                 if error is not None:
                     self.fail(error, self.at() if self.streaming else self.at(*path, number, "error"))
-            # Under any other status the last call may have been cut: an object does not show it.
+            # Under any other status the last call may have been cut, which an object does not show.
             closed = self.raw is not None and (self.raw in table.FINISHED or number not in calls[-1:])
             at = self.at(*path, number) if step.get("type") == table.CALL else At()
             self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
@@ -357,7 +357,7 @@ class Decoder(base.Decoder):
         else:
             parts = self._parts
         if self.raw is None and self.background and self._pending is not None:
-            self.raw, self.raw_at = self._pending  # the stream was lost; the interaction goes on, and can be fetched
+            self.raw, self.raw_at = self._pending  # the stream was lost; the interaction continues and can be fetched
         if self.raw == "requires_action" and not any(type(part) is ToolCall for part in parts):
             self.find(f"{API}.action_without_call", "the status is requires_action, and there is no call", self.raw_at)
         for at in () if self.raw is None else open_places(self._order, limit):

@@ -59,7 +59,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     return Request(
         api=API,
         messages=(*([Message(Role.SYSTEM, system)] if system else []), *_messages(body.get("input"))),
-        model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as Gemini's lists of models have it
+        model=model.rpartition("/")[2] if model else None,  # also `models/NAME`, as in Gemini's list of models
         tools=asking.with_allowed_names(
             (tool for declared in list_of(body.get("tools")) if (tool := _tool(declared)) is not None),
             value_at(settings, ("tool_choice", "allowed_tools", "tools"))),
@@ -79,7 +79,7 @@ def _messages(value: Any) -> Iterator[Message]:
     parts: list[MessagePart] = []
     role = Role.USER
     for item in items:
-        # A step is a message of its own; contents that stand alone are one together.
+        # A step is one message; consecutive contents outside steps are one together.
         fresh = isinstance(item, Mapping) and word(item.get("type")) not in CONTENTS
         for who, part in _read_item(item):
             if who is not role or (fresh and who is Role.USER):
@@ -98,7 +98,7 @@ def _read_item(item: Any) -> Iterator[tuple[Role, MessagePart]]:
     if not isinstance(item, Mapping):
         return
     kind, turn = word(item.get("type")), _ROLES.get(word(item.get("role")) or "")
-    if kind is None and turn is not None:  # a turn, as the API took it at first
+    if kind is None and turn is not None:  # a turn of the API's first version
         for part in _contents(item.get("content")):
             yield Role.TOOL if isinstance(part, ToolResultPart) else turn, part
     elif kind == USER:
@@ -146,7 +146,7 @@ def _result(step: Mapping[str, Any]) -> ToolResultPart:
     if isinstance(result, list):
         texts = [each.get("text") for each in result if isinstance(each, Mapping) and each.get("type") == "text"]
         text = "".join(each for each in texts if isinstance(each, str))
-        # A single text needs nothing beside it.
+        # A single text needs no copy.
         contents = compact(result) if len(texts) != 1 or len(result) != 1 else None
     return ToolResultPart(word(step.get("call_id")), word(step.get("name")), text, step.get("is_error") is True,
                           contents)
@@ -173,7 +173,7 @@ def _choice(value: Any) -> str | None:
 
 
 # -- Request -> the body that the Interactions API expects -----------------------------------------------------------
-# The history as steps, or what is new of it.
+# The history as steps, or its new part.
 
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "any", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
@@ -188,7 +188,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     system_messages, history = asking.split_system(asking.with_names(asking.with_ids(request.messages)))
     steps = [step for message in history for step in _steps(message)]
     body: dict[str, Any] = non_null(model=request.model)
-    if steps or request.continuation_token is None:  # a kept interaction is gone on with by its token alone
+    if steps or request.continuation_token is None:  # the token alone continues a stored interaction
         text = _only_text(history)
         body["input"] = steps if text is None else text
     system = [_text(part) for message in system_messages for part in message.parts]

@@ -1,4 +1,4 @@
-"""How the scripted provider plays an Interactions server: its stop words, and its checks of a request."""
+"""Describes how the scripted provider plays an Interactions server: stop words, and checks of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Interactions format as data: statuses, kinds of steps, names of events, paths, fields that cannot be carried.
+"""Describes the Interactions format as data: statuses, kinds of steps, event names, paths, fields that cannot be
+carried.
 
 Bytes are read in `decode`. Sources: google-genai 3.4.0 (_gaos/types/interactions, _interactions_continuation.py) and
 recordings. Before its general availability the API used `outputs` for `steps` and `content.*` for `step.*`; both are
@@ -33,7 +34,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
 }
 
 PENDING = frozenset({"queued", "in_progress"})
-"""The statuses of an interaction that is still being made. Before the last event they say nothing about its end."""
+"""The statuses of an unfinished interaction. Before the last event they say nothing about its end."""
 FINISHED = frozenset({"completed", "requires_action"})
 """The statuses under which every call of a whole body is complete."""
 
@@ -54,13 +55,13 @@ THOUGHT = "thought"
 NOTES = "text.annotations"
 """The type of an opaque part that holds the annotations of the text before it."""
 INSIDE = f"{OUTPUT}."
-"""The beginning of the type of an opaque part for a content of the model's output that is not text."""
+"""Prefix of the type of an opaque part for content of the model's output that is not text."""
 
 LOSES: Mapping[str, str] = usual_losses("call.form", "call.status", "call.item_id", *ITEM_FIELDS)
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/interactions/?(?:$|[?#])"),
-    re.compile(r"/interactions/[^/?#:]+(?:/cancel)?/?(?:$|[?#])"),  # one that is fetched or cancelled by its id
+    re.compile(r"/interactions/[^/?#:]+(?:/cancel)?/?(?:$|[?#])"),  # fetched or cancelled by id
 )
 
 
@@ -113,6 +114,6 @@ READS: tuple[FactRow, ...] = (
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _ONE),
     *(FactRow(fact, each + place) for each in _LISTS for fact, place in (_CONTENT, *_STEP)),
     *(FactRow(fact, "/step" + place, _INDEX) for fact, place in (_CONTENT, *_STEP)),
-    *(FactRow(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as it was before general availability
+    *(FactRow(fact, "/content" + place, _INDEX) for fact, place in _STEP),  # as before general availability
     *STREAM_READS,
 )

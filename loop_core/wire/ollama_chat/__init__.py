@@ -96,7 +96,7 @@ def _part_losses(part: ResponsePart, stopped: bool, stream: bool) -> Iterator[tu
             yield "call.kind", f"a call is a function of the caller, never {part.kind}"
         if part.arguments is not None and read_object(part.arguments) is None:
             yield "call.arguments", "arguments are sent as an object, which cannot be cut"
-        # an object is sent as received, with its line breaks
+        # an object is encoded as received, with its line breaks
         elif stream and part.arguments is not None and "\n" in part.arguments:
             yield "call.arguments", "a line break ends the line"
         if part.closed != stopped:
@@ -240,7 +240,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
     asking.one_choice(request, API)
     choice = request.tool_choice
-    asking.tool_choice(choice, CHOICES, API, lambda name: None)  # only to refuse a word that is none
+    asking.tool_choice(choice, CHOICES, API, lambda name: None)  # only to refuse an unknown word
     body = non_null(model=request.model)
     # Ollama pairs results with calls by name.
     history = asking.with_names(asking.with_ids(request.messages, missing=False))

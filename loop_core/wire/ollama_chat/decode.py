@@ -1,4 +1,4 @@
-"""Decodes Ollama's chat into a `ChatResponse`. The first half is the format as data: stop words, paths, losses, and
+"""Decodes Ollama's chat into a `ChatResponse`. The first half describes the format: stop words, paths, losses, and
 which values become facts.
 
 Sources: ollama 0.6.3 (_types.py), the server's llm/server.go (DoneReason) and docs/api.md, and the rows
@@ -84,9 +84,8 @@ READS: tuple[FactRow, ...] = (
 
 
 # -- The decoder: one JSON object per line, or one object, on one line or on many ------------------------------------
-# What a line adds to the answer, and what its `done` means. A call arrives whole or not at all, so only `done_reason`
-# tells whether the model was cut; where it is absent there was no end (llm/server.go DoneReasonConnectionClosed: the
-# runner was lost).
+# A call arrives whole or not at all, so only `done_reason` shows whether the model was cut; if it is absent there was
+# no end (llm/server.go DoneReasonConnectionClosed: the runner was lost).
 
 _FIELDS: Mapping[str, type[TextPart] | type[ReasoningPart]] = {"thinking": ReasoningPart, "content": TextPart}
 _Run = tuple[type[TextPart] | type[ReasoningPart], list[str]]
@@ -109,15 +108,15 @@ class Decoder(base.Decoder):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._items: list[_Run | ToolCall] = []
-        self._kind: str | None = None  # the field whose pieces make the last part; None where that is a call
+        self._kind: str | None = None  # the field whose pieces make the last part; None after a call
         self._append: Callable[[str], None] = _discard  # takes the next piece of it
-        self._ended = 0  # so many items were there when the last reason arrived
+        self._ended = 0  # the number of items at the last reason
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether a line that is done was read."""
+        """Whether a line with `done` was read."""
         return self._done_at is not None
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
@@ -125,7 +124,7 @@ class Decoder(base.Decoder):
         try:
             message = event["message"]
             if not event["done"] and "role" in message and "error" not in event:
-                # A KeyError where no text is under way: `_kind` is None then.
+                # A KeyError if no text is open: then `_kind` is None.
                 piece = message[self._kind]
                 if type(piece) is str and (len(message) == 2 or self._is_thinking(message)):
                     self._append(piece)
@@ -143,7 +142,7 @@ class Decoder(base.Decoder):
     def build(self) -> ChatResponse:
         """The response from what was read."""
         at = self.raw_at or self._done_at
-        # One line that is done is a whole answer, so its place is that of the value and not of the line.
+        # A single line with `done` is a whole answer, so its place is the value and not the line.
         if self._first is self.frame and (self._done_at is not None or self.error is not None):
             self.streaming = False
             at = self._exact(at)
@@ -171,9 +170,9 @@ class Decoder(base.Decoder):
                       self.at("done_reason"))
 
     def _brings_word(self, line: Mapping[str, Any]) -> bool:
-        """Whether a line brings the word of an answer that has none yet. Behind an end without a word only a word that
-        says less than `stop` is one, and only if no content shows that another answer began: no server ends an answer
-        without a word that it still has."""
+        """Whether a line holds the stop word of an answer that has none yet. After an end without a word, only a
+        stricter word than `stop` counts, and only if no content shows that another answer began: no server ends an
+        answer before its stop word."""
         if self.raw or line.get("done") is not True or line.get("done_reason") is None:
             return False
         message, reason = mapping_of(line.get("message")), string(line["done_reason"])
@@ -194,7 +193,7 @@ class Decoder(base.Decoder):
                 self._items.append(self._call(call, function, number))
 
     def _is_thinking(self, message: dict[str, Any]) -> bool:
-        """Whether a line continues the thinking and holds nothing else but an empty text."""
+        """Whether a line only continues the thinking, apart from an empty text."""
         return self._kind == "thinking" and len(message) == 3 and message["content"] == ""
 
     def _begin(self, field: str) -> None:
@@ -223,14 +222,15 @@ class Decoder(base.Decoder):
         if counts != [None, None] and self.usage is None:
             self.usage = Usage(*counts)
         reason = line.get("done_reason")
-        # The word of a later answer may be stricter. But one that ended without a word gets no `stop` from another.
+        # The word of a later answer may be stricter, but an answer that ended without a word gets no `stop` from
+        # another.
         if reason is not None and (self.raw or brings_word):
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))
             self._ended = len(self._items) if self.raw else 0
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
-            # A call has no end mark of its own: it is closed once a reason came behind it.
+            # A call has no end mark: it is closed by a later reason.
             at = item.at if self.streaming else self._exact(item.at)
             return item._replace(closed=number < self._ended, at=at)
         kind, pieces = item

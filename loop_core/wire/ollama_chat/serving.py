@@ -1,4 +1,4 @@
-"""How the scripted provider plays Ollama, its chat and its completions: its stop words, and its checks of a request."""
+"""Describes how the scripted provider plays Ollama, chat and completions: stop words, and checks of a request."""
 
 from __future__ import annotations
 
@@ -50,10 +50,9 @@ def set_times(value: Event) -> bool:
 
 
 # -- What it demands: it is lenient ----------------------------------------------------------------------------------
-# Roles, pairs of calls and results, empty lists and unknown members are left alone; what is checked is what its Go
-# types cannot read.
-# Members: ollama 0.6.3 _types.py; the server's api/types.go. The four members of other APIs at the end of the table
-# are passed over by the real server; here nothing that asks for another answer is.
+# Roles, pairs of calls and results, empty lists and unknown members are not checked; only values that its Go types
+# cannot read are refused. Members: ollama 0.6.3 _types.py; the server's api/types.go. The real server ignores the four
+# members of other APIs at the end of the table; here nothing that requests another answer is ignored.
 
 MEMBERS: tuple[Member, ...] = (
     Member("model", "string", required=True),

@@ -22,7 +22,7 @@ from loop_core.wire.openai_chat.table import API
 
 _KNOWN = {*table.CHOICE_WORDS, *table.BODY_WORDS, *table.ERROR_WORDS, table.EARLIER, table.FILTERS,
           table.PROMPT_FILTERS}
-_LISTS = frozenset(table.MESSAGE_BLOCKS) - {"audio"}  # a message has one sound, and several of the others
+_LISTS = frozenset(table.MESSAGE_BLOCKS) - {"audio"}  # a message has one `audio`, and several of the others
 
 
 def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
@@ -108,7 +108,7 @@ def _calls(response: ChatResponse) -> dict[str, Any]:
 
 def _is_deprecated_call(response: ChatResponse) -> bool:
     calls = response.tool_calls
-    # The decoder leaves no mark of the deprecated field: under this word a call without an id can only have come in it.
+    # The decoder does not mark the deprecated field, but under this word only its call has no id.
     return (response.stop_reason.raw == "function_call" and len(calls) == 1 and calls[0].id is None
             and bool(calls[0].name) and calls[0].kind is CallKind.FUNCTION)
 
@@ -120,7 +120,7 @@ def _call(call: ToolCall, arguments: Mapping[str, Any] | None = None) -> dict[st
     if call.id is None:
         del value["id"]
     if call.signature is not None:
-        # where Gemini's compatible endpoint has it
+        # as in Gemini's compatible endpoint
         value["extra_content"] = {"google": {"thought_signature": call.signature}}
     return value
 
@@ -231,7 +231,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
 
 
 def _event(value: Mapping[str, Any]) -> bytes:
-    # Verbatim JSON may hold line breaks; they come back, because the lines of one event are joined by them.
+    # Verbatim JSON may hold line breaks, which are restored because they join the lines of one event.
     lines = dump(value).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
 
@@ -306,7 +306,7 @@ FORMAT = Format(
     provider="openai",
     word_paths=(("choices", 0, "finish_reason"),),
     whole_mark=("object", "chat.completion"),
-    prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which of them works
+    prefills=frozenset(Prefill) - {Prefill.NONE},  # the server's profile says which one works
     body_marks=True,
     rules={"openai_chat.usage_contradiction": ("usage.reasoning_tokens",),
            "openai_chat.usage_uncounted": ("usage.output_tokens",)},

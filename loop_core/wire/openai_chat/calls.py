@@ -1,7 +1,7 @@
 """Assigns the tool deltas of Chat Completions to calls, and builds the calls.
 
-Servers number streamed calls in different ways; this module puts the pieces together for all of them. A delta with a
-known index and no other name for its call belongs to the call of that index. This table decides all other cases:
+Servers number streamed calls in different ways; this module puts the pieces together for all of them. This table
+assigns a delta to a call:
 
     index    id              name        the delta
     new      any or none     any         opens a call (`id` or name given)
@@ -17,8 +17,8 @@ known index and no other name for its call belongs to the call of that index. Th
     none     none            other       opens a call
     none     none            none/same   goes on with the last one; a name opens a call if that one is complete
 
-Two complete JSON texts in a row are never one, so opening a call there loses nothing; everywhere else a wrong guess
-leaves arguments that do not parse, and such a call is not run.
+Two complete JSON texts in a row are never one, so opening a call there loses nothing; elsewhere a wrong guess leaves
+arguments that do not parse, so the call is not run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class GrowingCall:
     def complete(self) -> bool:
         """Whether the arguments so far are a whole JSON object, so that nothing can follow."""
         text = self.arguments
-        if not text or not text.rstrip().endswith("}"):  # far cheaper than to parse what nearly always is unfinished
+        if not text or not text.rstrip().endswith("}"):  # cheaper than parsing a text that is nearly always unfinished
             return False
         try:
             return isinstance(from_json(text.encode()), dict)
@@ -93,12 +93,12 @@ class GrowingCall:
 
 
 Slice = Callable[[str, str], str | None]
-"""Returns the verbatim JSON of a delta's arguments, by holder and key. It is called only if they are not a string."""
+"""Returns the verbatim JSON of a delta's arguments, by holder and key. Called only if they are not a string."""
 Text = Callable[[], str | None]
 
 
 class CallAssembly:
-    """The calls of one choice, in order of their beginning."""
+    """The calls of one choice, in the order in which they began."""
 
     __slots__ = ("_by_index", "_growing", "_last", "_note", "_sealed", "opened")
 
@@ -119,7 +119,7 @@ class CallAssembly:
             call.late = False
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """Takes the most frequent delta, a piece of arguments for a known index alone; False for any other."""
+        """Reads the most frequent delta, a piece of arguments for a known index; returns False for any other."""
         try:
             function = delta["function"]
             pieces, text = self._growing[delta["index"]], function["arguments"]
@@ -183,7 +183,7 @@ class CallAssembly:
         if name and (name != call.name or call.complete) and (piece or not call.wanders):
             self._note(f"{API}.index_shared", "several calls share one index", at)
             return None
-        # OCI behind LiteLLM (PR#40040) and LM Studio send another id in every piece of one call.
+        # OCI behind LiteLLM (PR#40040) and LM Studio change the id in every piece of one call.
         self._note(f"{API}.id_changes", "the id of a call changes between its deltas; the first one is kept", at)
         call.wanders = True
         return call
@@ -196,7 +196,7 @@ class CallAssembly:
                 return call
         if ident or name:
             return None
-        # Cerebras sends later pieces under another index and without an id (dirac PR#215): the only call takes them.
+        # Cerebras sends later pieces with another index and without an id (dirac PR#215): they belong to the only call.
         if len(self.opened) == 1 and not (piece and self.opened[0].complete):
             if piece:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
@@ -234,7 +234,7 @@ class CallAssembly:
         if type(piece) is str:
             if call.form is ArgsForm.OBJECT and piece and call.arguments == "{}":
                 call.form = ArgsForm.STRING
-                call.pieces = None  # an empty object stood for "nothing yet"
+                call.pieces = None  # the empty object meant "nothing yet"
             call.grow(piece)
             return bool(piece)
         text = verbatim()

@@ -1,6 +1,6 @@
 """One choice of a Chat Completions response while it arrives: text, reasoning, refusal, calls, and its stop words.
 
-It reads messages and deltas in every form that compatible servers send. Places and verbatim JSON come from the decoder.
+Reads messages and deltas in every form that compatible servers send. The decoder provides places and verbatim JSON.
 """
 
 from __future__ import annotations
@@ -84,13 +84,12 @@ class GrowingChoice:
             self.raw, self.raw_at = word, at
         if word:
             self.calls.seal()
-            # What comes later is late: it makes no call complete.
+            # Later pieces are late and complete no call.
             self._length = len(self.text)
 
     @property
     def late(self) -> bool:
-        """Whether text or a piece of a call arrived after the finish reason. White space alone is no text that was
-        still to come."""
+        """Whether text (more than white space) or a piece of a call arrived after the finish reason."""
         said_more = any(piece.strip() for piece in self.text[self._length :])
         return bool(self.raw) and (said_more or any(call.late for call in self.calls.opened))
 
@@ -125,7 +124,7 @@ class GrowingChoice:
         return parts
 
     def _is_copy(self, call: GrowingCall) -> bool:
-        """Whether a `function_call` stands among `tool_calls` too (llama-cpp-python, llama_chat_format.py)."""
+        """Whether a `function_call` is among `tool_calls` too (llama-cpp-python, llama_chat_format.py)."""
         copied = call is self.deprecated_call and any(
             (other.name, other.arguments) == (call.name, call.arguments)
             for other in self.calls.opened if other is not call)
@@ -136,7 +135,8 @@ class GrowingChoice:
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
     def append(self, delta: Mapping[str, Any]) -> bool:
-        """Takes the most frequent deltas, a piece of one call's arguments or of reasoning; False for any other."""
+        """Reads the most frequent deltas, a piece of one call's arguments or of reasoning; returns False for any
+        other."""
         try:
             if len(delta) == 4 and "reasoning_details" in delta:
                 return self._take_thought(delta)
@@ -208,7 +208,7 @@ class GrowingChoice:
                 self.refusal.append(block["refusal"])
                 self.refusal_at = self.refusal_at or place(*path, i)
             elif isinstance(block, Mapping) and kind is None and blocks is not value:
-                self.text.append(verbatim(*path) or "")  # an answer that a server gives as JSON, and not as its text
+                self.text.append(verbatim(*path) or "")  # an answer sent as a JSON value instead of text
             elif isinstance(block, Mapping):
                 block_json = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
                 self.opaque.append(OpaquePart(f"content.{kind}", block_json or ""))
@@ -258,7 +258,7 @@ class GrowingChoice:
             if type(detail) is not dict:
                 continue
             index = detail.get("index")
-            # Of a whole message each entry is a block; pieces of a stream without an index belong to one.
+            # In a whole message each entry is a block; in a stream, pieces without an index belong to one.
             key = index if type(index) is int else f"#{i}" if whole else None
             block = self.blocks.get(key)
             if block is None:

@@ -44,7 +44,7 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
     (Copilot), also where the first is empty."""
     ordered = sorted(choices, key=lambda choice: choice.index if type(choice.index) is int else len(choices))
     first = ordered[:1]
-    # Several choices that were asked for are several answers, of which the first is read.
+    # Several requested choices are several answers, of which the first is read.
     if n != 1 or len(ordered) < 2:
         return first
     kinds = [kind for choice in ordered for kind in choice.fields]
@@ -79,7 +79,7 @@ def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, Sto
 
 
 def words(read: Sequence[GrowingChoice], earlier: str | None) -> dict[str, str]:
-    """The further words of the choices about the end, besides their finish reason."""
+    """The stop words of the choices besides their finish reason."""
     found = {name: word for choice in reversed(read) for name, word in choice.words.items()}
     filtered = {name for choice in read for name in choice.filtered}
     if filtered:
@@ -95,7 +95,7 @@ def remarks(
 ) -> Iterator[Remark]:
     """The findings about the complete response; `empty` is the place of an empty `choices` that ended it, `stop` its
     mapped reason, and `total` the server's count of all tokens."""
-    for choice in read if stop is Stop.MAX_TOKENS else ():  # the cut decides, and these are seen beside it
+    for choice in read if stop is Stop.MAX_TOKENS else ():  # the cut decides, and these are only reported
         if choice.refusal:
             yield (f"{API}.{table.REFUSAL}", "a part of the answer is a refusal", choice.refusal_at,
                    Severity.WARNING)
@@ -108,10 +108,10 @@ def remarks(
     if any(choice.late for choice in read):
         yield (f"{API}.after_stop", "text or a piece of a call came after the finish reason", None, Severity.WARNING)
     unnamed = [part for part in parts if type(part) is ToolCall and part.id is None]
-    if len(unnamed) > sum(choice.deprecated_call is not None for choice in read):  # those have no id by their format
+    if len(unnamed) > sum(choice.deprecated_call is not None for choice in read):  # the deprecated field has no id
         yield f"{API}.id_missing", "a tool call has no id", unnamed[0].at, Severity.INFO
     thought, spent = (usage.reasoning_tokens or 0, usage.output_tokens) if usage else (0, None)
-    # Gateways to Gemini leave thinking out of the output and have it in the total (mozilla-ai/any-llm#1290).
+    # Gateways to Gemini count thinking only in the total, not in the output (mozilla-ai/any-llm#1290).
     counted = None if usage is None or usage.input_tokens is None or spent is None else usage.input_tokens + spent
     if total is not None and counted is not None and total > counted:
         yield (f"{API}.usage_uncounted",
@@ -196,7 +196,7 @@ class Decoder(Base):
             self._failure(groq, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
             self._read_metadata(event)
-            if not choices:  # as the chunk with usage is (API reference, stream_options.include_usage)
+            if not choices:  # like the chunk with usage (API reference, stream_options.include_usage)
                 return
         states = self._states
         for i, choice in enumerate(choices):
@@ -228,7 +228,7 @@ class Decoder(Base):
                 message = {**message, "content": text[len(earlier_text) :]}
             if state.reasoning or state.blocks:
                 message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
-        elif state.raw and state.whole:  # as in a list of answers without ids
+        elif state.raw and state.whole:  # e.g. a list of answers without ids
             self._note(f"{API}.second_answer", "another answer follows the first one")
             for call in state.calls.opened:
                 call.unended = True
@@ -265,7 +265,7 @@ class Decoder(Base):
         if word is not None and word not in table.NO_REASON:
             self.raw = word
             state.stop(word, self.at(*path, member))
-        for holder in (choice.get(table.PROVIDER_FIELDS), choice):  # the choice's own word last: it counts
+        for holder in (choice.get(table.PROVIDER_FIELDS), choice):  # the choice's own word last, because it counts
             for name in table.CHOICE_WORDS if type(holder) is dict else ():
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])
@@ -352,7 +352,7 @@ class Decoder(Base):
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
-        # Where no mark follows, an empty list of choices, as beside the usage, is the end too.
+        # Without an end mark, an empty list of choices, as beside the usage, is the end too.
         emptied = self._empty_at is not None and self._progress == sum(choice.progress for choice in self._choices)
         late = self.streaming and any(choice.late for choice in read)
         if late and not (self.saw_done or emptied) and stop.normalized in FINISHED:
@@ -368,8 +368,8 @@ class Decoder(Base):
         others = [choice for choice in self._choices if choice not in read]
         for choice in others:
             self._other(choice)
-        # The choices refer to this decoder. Where the garbage collector is paused, that cycle is never freed: 4 kB
-        # for each answer of a recording.
+        # The choices refer to this decoder, and the cycle is not freed while the garbage collector is paused: 4 kB for
+        # each answer of a recording.
         self._choices, self._states = [], {}
         self.native |= words(read, earlier)
         self.raw = stop.raw

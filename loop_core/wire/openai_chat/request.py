@@ -32,13 +32,13 @@ from loop_core.wire.openai_chat.table import API, REASONING_FIELDS
 
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,  # its name for models that think (API reference)
+    "developer": Role.SYSTEM,  # the name for reasoning models (API reference)
     "assistant": Role.ASSISTANT,
     "tool": Role.TOOL,
     "function": Role.TOOL,  # deprecated with function_call (API reference)
 }
 """Role of a message -> our role. Any other role is read as the user's."""
-# OpenAI deprecates max_tokens, so the newer name counts; the third is that of Responses.
+# OpenAI deprecates max_tokens, so the newer name counts first; the third is the name in Responses.
 CAPS: tuple[str, ...] = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 _ALLOWED = ("tool_choice", "allowed_tools", "tools")
@@ -72,7 +72,7 @@ def _message(item: Mapping[str, Any]) -> Message:
     parts: list[MessagePart] = []
     parts.extend(_details(list_of(item.get("reasoning_details"))))
     thinking = next((text for name in REASONING_FIELDS if (text := word(item.get(name)))), None)
-    if thinking and not parts:  # the same text in a second field is no second thought
+    if thinking and not parts:  # a second field with the same text is no second thought
         parts.append(ReasoningPart(thinking))
     parts.extend(_content(item.get("content")))
     if refusal := word(item.get("refusal")):
@@ -138,7 +138,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
         elif isinstance(function, Mapping):
             yield _tool(function, tool)
         elif word(tool.get("name")) and tool.get("type") in (None, "function"):
-            yield _tool(tool, tool)  # laid out as in the Responses API
+            yield _tool(tool, tool)  # in the form of the Responses API
         elif (kind := word(tool.get("type"))) and kind != "function":
             yield Tool(kind, description=_text(tool.get("description")), kind=CallKind.SERVER, declaration=tool)
     for function in list_of(body.get("functions")):
@@ -153,7 +153,7 @@ def _tool(function: Mapping[str, Any], declared: Mapping[str, Any]) -> Tool:
 
 
 def _choice(value: Any) -> str | None:
-    """The tool choice: auto, any, none or tool:NAME. That of a list of allowed tools is its mode."""
+    """The tool choice: auto, any, none or tool:NAME. For a list of allowed tools it is the list's mode."""
     if isinstance(value, str):
         return CHOICES.get(value)
     if not isinstance(value, Mapping):
@@ -176,8 +176,7 @@ def _text(content: Any) -> str:
 
 
 # -- Request -> the body that Chat Completions expects ---------------------------------------------------------------
-# Values that the reader takes out of a body are written back to the same places. A profile says which fields its
-# server wants spelled in another way.
+# Decoded values are written back to the same places. A profile says which fields its server spells in another way.
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 ASKING_LOSES: Mapping[str, str] = {
@@ -190,7 +189,7 @@ ASKING_LOSES: Mapping[str, str] = {
 
 def encode_request(request: Request) -> dict[str, Any]:
     """The body of the request."""
-    history = asking.with_ids(request.messages)  # only the id says which call a result answers
+    history = asking.with_ids(request.messages)  # only the id links a result to its call
     body = non_null(model=request.model)
     body["messages"] = [item for message in history for item in _messages(message)]
     choice, extra = asking.choice_to_write(request, _choice, _write_choice(request))
@@ -207,7 +206,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     if not others and message.results:
         return
     content = list(_write_content(others))
-    item: dict[str, Any] = {"role": asking.role_word(message.role)}  # parts besides results are the user's
+    item: dict[str, Any] = {"role": asking.role_word(message.role)}  # other parts than results are the user's
     texts = [block["text"] for block in content if block.get("type") == "text"]
     if len(texts) == len(content) <= 1:
         # Content may be null beside calls alone (API reference, assistant message).
@@ -217,7 +216,7 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
     item |= _thinking([part for part in others if type(part) is ReasoningPart])
     for part in others:
         if type(part) is OpaquePart and part.type == "message.audio":
-            item["audio"] = {"id": opaque_object(part, API).get("id")}  # all that a request takes of a sound
+            item["audio"] = {"id": opaque_object(part, API).get("id")}  # a request holds only the id of audio
     calls = [_write_call(part) for part in others if type(part) is ToolCall]
     if calls:
         item["tool_calls"] = calls

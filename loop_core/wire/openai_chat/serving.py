@@ -1,6 +1,5 @@
-"""How the scripted provider plays a server of Chat Completions, and of OpenAI's legacy completions: its stop words, and
-its checks of a request.
-"""
+"""Describes how the scripted provider plays a server of Chat Completions, and of OpenAI's legacy completions: stop
+words, and checks of a request."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ PEERS: Mapping[str, PeerWords] = {
     serving.PEER_FAILURE: serving.PEER_FAILED,
 }
 CANNOT: Mapping[str, str] = serving.usual_reasons("paused", "fallback", "commentary", "done_without_reason whole")
-# `length` also says that the budget is spent, so our loop goes on, and completes.
+# `length` also stands for a spent budget, so the engine's loop continues and completes.
 ENDS: Mapping[str, str] = {"context_full": "completed"}
 
 

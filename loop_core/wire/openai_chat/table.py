@@ -1,4 +1,4 @@
-"""Chat Completions as data: stop words, other words about the end, paths, fields that cannot be carried.
+"""Describes Chat Completions as data: stop words, other words about the end, paths, fields that cannot be carried.
 
 Bytes are read in `decode`. Words of single servers (Mistral's `model_length`, vLLM's `repetition`) are in profiles. The
 last sections convert token counts of Chat Completions and related formats to and from `Usage`, and say which values
@@ -60,7 +60,7 @@ FOREIGN_REASONS: Mapping[str, ForeignWord] = {
 """Word before a colon -> how to read the word behind it: `function_call_filter: MALFORMED_FUNCTION_CALL`."""
 
 NO_REASON: frozenset[str] = frozenset({"null"})
-"""Finish reasons that say nothing. KoboldCpp streams this text (LostRuins/koboldcpp@2da346a koboldcpp.py)."""
+"""Finish reasons without a meaning. KoboldCpp streams this text (LostRuins/koboldcpp@2da346a koboldcpp.py)."""
 
 CHOICE_WORDS: tuple[str, ...] = ("native_finish_reason", "stop_reason", "matched_stop", "eos_reason")
 """Fields of a choice with further words about the end: OpenRouter and routers; vLLM; SGLang; TabbyAPI."""
@@ -76,8 +76,7 @@ def reason_of(choice: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 PROVIDER_FIELDS = "provider_specific_fields"
-"""The object of a choice in which LiteLLM keeps further words of the provider behind it (litellm 1.110.2,
-`Choices`)."""
+"""The object of a choice in which LiteLLM puts further words of the provider behind it (litellm 1.110.2, `Choices`)."""
 
 BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type")
 """Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full,
@@ -103,7 +102,7 @@ SIDE_FIELDS: frozenset[str] = frozenset({
     "role", "name", "id", "model", "object", "logprobs", "token_ids", PROVIDER_FIELDS, "extra_content",
     "metadata", "provider_metadata", "padding", "channel", "thought_signature", "graph_data",
 })
-"""Fields of a message that hold no part of the answer. Any other field that is not read may be the answer."""
+"""Fields of a message that hold no part of the answer. Any other unread field may."""
 
 LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id", "reasoning.json", "text.phase")
 
@@ -152,8 +151,8 @@ _REASONING: tuple[tuple[str, ...], ...] = (
 
 
 CONSTANTS: Mapping[str, tuple[int, int]] = {"koboldcpp/": (100, 100)}
-"""Beginning of a model's name -> the input and output tokens that its server reports of every answer, having counted
-nothing (older versions of KoboldCpp)."""
+"""Prefix of a model's name -> the constant input and output tokens that its server reports for every answer (older
+versions of KoboldCpp)."""
 
 
 def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:

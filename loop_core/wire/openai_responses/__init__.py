@@ -1,8 +1,8 @@
 """OpenAI Responses, and the servers that imitate it.
 
-This module holds the `Format`, and encodes a `ChatResponse`, whole or streamed. Ids and times that a response does not
-hold are constants. A response that the format cannot express raises `EncodeError`, for example an open call whose
-status and whose response's status say that it is whole.
+This module holds the `Format`, and encodes a `ChatResponse`, whole or streamed. Missing ids and times become constants.
+A response that the format cannot express raises `EncodeError`, for example an open call under statuses that say it is
+whole.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Stream:
             kind = named.get(str(status), "response.incomplete")
             yield self.event(kind, response=_response(response, status, [whole for _, whole, _ in items]))
         elif response.error is not None:
-            # Flat, as documented, but for an error with a type, for which the flat form has no place.
+            # Flat, as documented, except for an error with a type, which the flat form cannot hold.
             error = _error(response.error)
             yield self.event("error", **(error if response.error.type is None else {"error": error}))
 
@@ -95,7 +95,7 @@ class _Stream:
         if isinstance(whole, dict):
             announced, steps = _announce_item(whole, part)
             if type(part) is ReasoningPart and not done:
-                announced.pop("encrypted_content", None)  # it counts only in an item that ended
+                announced.pop("encrypted_content", None)  # counts only in a finished item
         yield self.event("response.output_item.added", output_index=index, item=announced)
         place: dict[str, Any] = {"item_id": whole.get("id") if isinstance(whole, dict) else None, "output_index": index}
         for kind, key, text, holder in steps:
@@ -105,7 +105,7 @@ class _Stream:
                 yield self.event(f"response.{opened}.added", **at, part=_content(holder, ""))
             else:
                 at = place
-            logprobs: dict[str, Any] = {"logprobs": []} if holder == "text" else {}  # a message's events demand them
+            logprobs: dict[str, Any] = {"logprobs": []} if holder == "text" else {}  # required in events of a message
             for piece in pieces(text, self.chunk):
                 yield self.event(f"response.{kind}.delta", **at, delta=piece, **logprobs)
             if done:
@@ -142,7 +142,7 @@ def _announce_item(whole: dict[str, Any], part: Piece) -> tuple[dict[str, Any], 
     if type(part) is ReasoningPart:
         steps = [("reasoning_summary_text", "text", part.text, "summary")] if part.text else []
         return {**first, "summary": []}, steps
-    assert type(part) is ToolCall  # noqa: S101  (no other part has an item of its own making)
+    assert type(part) is ToolCall  # noqa: S101  (no other kind of part gets here)
     if part.form is ArgsForm.OBJECT or part.arguments is None:
         return first, []
     field = "input" if part.kind is CallKind.CUSTOM else "arguments"
@@ -197,7 +197,7 @@ def _call(call: ToolCall, status: str | None, done: bool) -> JSONItem:
     if call.status == "in_progress" and call.closed:
         item["caller"] = {"type": "program", "caller_id": ""}  # without it the call is not complete: `items.closes`
     if call.status is None and done and closes(item, ended) is not call.closed:
-        item["status"] = "completed" if call.closed else "incomplete"  # a call of another format has no status to keep
+        item["status"] = "completed" if call.closed else "incomplete"  # a call of another format has no status
     _check(call, done and closes(item, ended))
     return item
 
@@ -226,11 +226,11 @@ def _response(
     reason = native.get("incomplete_details.reason") or (raw.partition(":")[2] if status == "incomplete" else "")
     whole = non_null(object="response", created_at=0, id=response.id, model=response.model, status=status)
     whole.update({
-        # Otherwise `in_progress` would be read as a stream that was cut, and not as an answer that is still being made.
+        # Otherwise `in_progress` would be read as a cut stream instead of an unfinished answer.
         "background": response.stop_reason.normalized is Stop.PAUSED and status in table.PENDING,
         "error": None if early or response.error is None else _error(response.error, native),
         "incomplete_details": {"reason": reason} if reason else None,
-        # The members that the SDK's model asks of every response (openai 3.54.0 types/responses/response.py).
+        # The members that the SDK requires of every response (openai 3.54.0 types/responses/response.py).
         "instructions": None, "metadata": {}, "output": output, "parallel_tool_calls": True,
         "temperature": None, "tool_choice": "auto", "tools": [], "top_p": None,
         "usage": None if early or response.usage is None else _usage(response.usage),

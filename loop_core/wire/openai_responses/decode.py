@@ -1,8 +1,8 @@
 """Decodes OpenAI Responses, whole or streamed, into a `ChatResponse`.
 
 This module reads events and decides how a response ended: if the last event's type, its status and its reason disagree,
-the strictest counts. The final `response` object replaces what earlier events brought; a call that it leaves out is
-kept as unfinished. `items` reads the items; `table` has the stop words.
+the strictest counts. The final `response` object replaces earlier events; a call that it leaves out is kept as
+unfinished. `items` reads the items; `table` has the stop words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Decoder(BaseDecoder):
         super().__init__(**options)
         self._order: list[GrowingItem] = []
         self._earlier = 0
-        """The number of items of answers that others followed before their end."""
+        """The number of items of earlier answers that did not end."""
         self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
         self._last: Mapping[str, Any] = {}
@@ -40,28 +40,28 @@ class Decoder(BaseDecoder):
         self._ended = False
         """Whether a terminal event or a whole body was read."""
         self._next_began = False
-        """Whether another response began behind the end of this one."""
+        """Whether another response began after the end of this one."""
         self._pending: tuple[str | None, At | None] = None, None
-        """The status of a response that is still being made, and its place."""
+        """The status of an unfinished response, and its place."""
         self._status: str | None = None
         self._reason: str | None = None
         """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
         self._payload = b""
-        """The event before, as it came."""
+        """The bytes of the previous event."""
         self._next = -1
-        """The number that the next event has to have; -1 before the first one that has a number."""
+        """The expected number of the next event; -1 before the first number."""
         self._first = 0
         """The number of the first event of the answer."""
         self._counts = True
-        """Whether the first two numbers follow each other, as they do for a server that counts its events."""
+        """Whether the first two numbers are consecutive, as from a server that counts its events."""
         self._holder: tuple[str, ...] = ()
         """The path of the last `response` object in its event; empty in a whole body."""
 
     @property
     def is_over(self) -> bool:
-        """Whether a terminal event was read; `[DONE]` follows it from imitators only."""
+        """Whether a terminal event was read; only imitators send `[DONE]` after it."""
         return self._ended
 
     # -- events --------------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ class Decoder(BaseDecoder):
         return None
 
     def _came_twice(self, number: Any) -> bool:
-        """Whether an event is the one before once more, as broken routers send it: with the same number and bytes, from
-        a server that counts its events. No other format numbers them, and two equal pieces in a row prove nothing."""
+        """Whether an event repeats the previous one, as from broken routers: the same number and bytes, from a server
+        that counts its events. Without numbers, as in other formats, two equal pieces in a row prove nothing."""
         if self.frame[0] != self._payload or not self._counts or not self._first < self._next - 1 == number:
             return False
         self._late = self.frame
@@ -118,8 +118,8 @@ class Decoder(BaseDecoder):
         return True
 
     def _miscount(self, number: Any, kind: str) -> None:
-        """Reads a number that does not follow the one before. If that is inside a call, a piece of the call may be
-        missing or have come twice, and its arguments may parse all the same."""
+        """Reads a number that is not the expected one. Inside a call, a piece of the call may then be missing or
+        repeated, although its arguments may parse."""
         expected = self._next
         if type(number) is not int or not self._counts or kind == table.KEEPALIVE:
             return
@@ -143,20 +143,20 @@ class Decoder(BaseDecoder):
             self.find("openai_responses.event_repeated", message, self.at())
 
     def _is_late(self, event: Mapping[str, Any], kind: str) -> bool:
-        """Whether an event behind the end is no part of the answer. A second end is read, since it may be the stricter
-        one, unless it ends another response, which began behind this one (a file with the streams of several turns)."""
+        """Whether an event after the end does not belong to the answer. A second end is read, since it may be stricter,
+        unless it ends another response that began after this one (a file with the streams of several turns)."""
         self._next_began |= self._begins_another(event, kind)
         return self._next_began or (kind not in table.TERMINAL_EVENTS and kind != "error")
 
     def _begins_another(self, event: Mapping[str, Any], kind: str) -> bool:
-        """Whether an event begins another response than the one that was announced before."""
+        """Whether an event begins a response other than the announced one."""
         if kind != table.BEGIN or not self._last:
             return False
         return bool(mapping_of(event.get("response")).get("id") != self._last.get("id"))
 
     def _leave(self) -> None:
-        """Closes off what came of an answer that another one follows before its end: a gateway asked again, and no
-        status is about the calls of the first answer."""
+        """Leaves the calls of an unfinished answer open when another answer follows: a gateway asked again, and the
+        status says nothing about the calls of the first answer."""
         self.find("openai_responses.second_answer", "another answer begins before the first one ended", self.at())
         for item in self._order[self._earlier :]:
             item.done = False
@@ -191,10 +191,11 @@ class Decoder(BaseDecoder):
         where, item_id = event.get("output_index"), value.get("id")
         at = self.at("item")
         old = self._items.get(where) or self._items.get(item_id)
-        # The same item may be announced twice; a done one, or one with another id, gave its index away.
+        # The same item may be announced twice, but after a done item, or with another id, the index belongs to a new
+        # item.
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
             self.find("openai_responses.index_reused", "two items have the same output_index", at)
-            # What is streamed under this index from here on belongs to the new item.
+            # Later pieces with this index belong to the new item.
             for key in [key for key in self._pieces if key[0] == where]:
                 del self._pieces[key]
             old = None
@@ -222,7 +223,7 @@ class Decoder(BaseDecoder):
         place: tuple[str, ...] = ("response", "status")
         if status is None and terminal:
             status, place = terminal, ("type",)
-        # Servers imitate the format badly (omlx PR#2817, hermes-agent #91770): the stricter of the two counts.
+        # Some servers imitate the format badly (omlx PR#2817, hermes-agent #91770): the stricter word counts.
         elif terminal and status == "completed" != terminal:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, its status {status}", at)
             status, place = terminal, ("type",)
@@ -235,7 +236,7 @@ class Decoder(BaseDecoder):
             if error is not None:
                 self.error, self.error_at = error, self.at("response", "error")
         output = response.get("output")
-        if isinstance(output, list) and output:  # empty behind chatgpt.com (recorded): the events hold the items
+        if isinstance(output, list) and output:  # empty from chatgpt.com (recorded): the events hold the items
             self._order = self._merge_items(output, ("response", "output"))
 
     def _end(self, status: str | None, place: tuple[str, ...], *holder: str) -> None:
@@ -249,10 +250,10 @@ class Decoder(BaseDecoder):
 
     def _failure(self, event: Mapping[str, Any]) -> None:
         flat = {"message": event["message"], "code": event.get("code")} if event.get("message") else None
-        status = event.get("status")  # a WebSocket has no other place for it
+        status = event.get("status")  # the only place in a WebSocket
         error = read_error({"error": event.get("error") or flat}, status if type(status) is int else None)
         if error is None and event.get("type") == "error":
-            error = ProviderError("")  # it says no more
+            error = ProviderError("")  # no details
         if error is not None:
             self.fail(error, self.at())
 
@@ -314,7 +315,7 @@ class Decoder(BaseDecoder):
                 self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
         native = self._native()
         stop = self._stop("".join(refusals), native)
-        decided = stop.normalized is Stop.SAFETY_BLOCKED  # else they are told beside what decides
+        decided = stop.normalized is Stop.SAFETY_BLOCKED  # otherwise reported beside the deciding word
         if refusals and not decided:
             self.find(f"{API}.refusal", "a part of the answer is a refusal")
         if "content_filters.blocked" in native and not decided:
@@ -326,7 +327,7 @@ class Decoder(BaseDecoder):
             model=string(self._last.get("model")),
             refusal="".join(refusals) or None,
             native=native,
-            # `in_progress` of an event before the end is no word about the end.
+            # `in_progress` before the end is no stop word.
             saw_stop_reason=self._ended and bool(self.raw),
         )
 
@@ -364,8 +365,8 @@ class Decoder(BaseDecoder):
             word, at = "content_filters.blocked", self._place("content_filters")
         elif "output.status" in native:
             word, at = f"output.status:{native['output.status']}", self._cut_item
-        elif refusal:  # also beside a text, as in Chat Completions: what was asked for is not there
-            word = "refusal"  # its place is that of the fact (`Format.rules`), which a stream sends piece by piece
+        elif refusal:  # also beside a text, as in Chat Completions: the requested content is missing
+            word = "refusal"  # its place is that of the fact (`Format.rules`), which may be streamed in pieces
         if word is None:
             return stop
         row = table.STOP_REASONS.get(word, table.STOP_REASONS["incomplete"])

@@ -1,6 +1,6 @@
 """Converts output items to parts of the response.
 
-`decode` reads the events that bring items, and decides how a response ends. An item that is not interpreted keeps its
+`decode` reads the events with items, and decides how a response ended. An item that is not interpreted keeps its
 verbatim JSON.
 """
 
@@ -28,11 +28,11 @@ from loop_core.wire.response_calls import Copy, difference, is_same_json
 from loop_core.wire.unread import UNREAD
 
 # -- One output item while it arrives, and whether all that the provider sent of it agrees ---------------------------
-# A stream says most things more than once: in pieces, in an event that repeats the whole field, in the item that ended,
-# and in the final response. The last whole text counts as the item's; a call of which two texts differ stays open.
+# A stream holds most values several times: in pieces, in an event that repeats the whole field, in the finished item,
+# and in the final response. The last whole text counts; a call with two different texts stays open.
 
 _WORDS = ("text", "refusal")
-"""The fields of a message that its reader sees."""
+"""The visible fields of a message."""
 
 
 class GrowingItem:
@@ -53,14 +53,14 @@ class GrowingItem:
         self.wholes: list[tuple[Mapping[str, Any], At]] = [(value, at)] if done else []
         """Each JSON that the provider sent as the whole item, with its place; the last one is `value`."""
         self.gap = False
-        """Whether the numbers of the events show that one of them is missing, or came twice, inside the item."""
+        """Whether the event numbers show that an event inside the item is missing or repeated."""
         self.pieces: dict[tuple[str, int], list[str]] = {}
         self.finals: dict[tuple[str, int], str] = {}
         self.begins: dict[tuple[str, bool], int] = {}
-        """Field, and whether it is repeated whole -> the byte at which its first piece or first repetition begins."""
+        """Field, and whether it is a whole repetition -> the offset of its first piece or first repetition."""
 
     def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
-        """Replaces what came of the item by the whole item."""
+        """Replaces the item's JSON by that of the whole item."""
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
         self.wholes.append((value, at))
 
@@ -83,40 +83,40 @@ class GrowingItem:
 
 
 def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
-    """The payload of a call, and a second text of it if its pieces, their repetition and the whole items disagree. Such
-    a call stays open, because nothing shows which text the model meant."""
+    """Returns the payload of a call, and a second text if its pieces, their repetition and the whole items disagree.
+    Such a call stays open, because nothing shows which text the model meant."""
     pieces = "".join(item.pieces.get((field, 0), ()))
     final, word = item.finals.get((field, 0)), string(item.value.get(field))
     copies = [Copy(pieces, item.begins.get((field, False))), Copy(final or "", item.begins.get((field, True))),
               *(Copy(string(value.get(field)) or "", at.start) for value, at in item.wholes)]
     text = (word or final or pieces or word) if item.done else final if final is not None else pieces or word
-    if field == "arguments" and read_object(string(item.announced.get(field)) or ""):  # `{}` may stand for nothing yet
+    if field == "arguments" and read_object(string(item.announced.get(field)) or ""):  # `{}` may mean "nothing yet"
         copies.append(Copy(str(item.announced[field]), None))
     is_same = is_same_json if field == "arguments" else str.__eq__
     other = next((copy for copy in copies if copy.text and text and not is_same(text, copy.text)), None)
     if other is None and pieces and (final == "" or (item.done and not word)):
-        other = Copy("", None)  # an end that repeats nothing of what was streamed
+        other = Copy("", None)  # an end without the streamed text
     return text, other
 
 
 def is_confirmed(item: GrowingItem, text: str | None) -> bool:
-    """Whether the pieces of a call make the text of its whole item: then none of them is missing or came twice, and
-    what the numbers of the events lack was something else, such as a `keepalive` that a gateway left out."""
+    """Whether the pieces of a call form the text of its whole item: then no piece is missing or repeated, and the gap
+    in the event numbers was another event, such as a `keepalive` that a gateway left out."""
     pieces = "".join(["".join(each) for (field, _), each in item.pieces.items() if field in ("arguments", "input")])
     return bool(pieces) and pieces == text and any(text in (value.get("arguments"), value.get("input"))
                                                    for value, _ in item.wholes)
 
 
 def other_name(item: GrowingItem) -> str | None:
-    """Another name that the provider gave the tool of a call; None if all agree."""
+    """A second tool name that the provider sent for a call; None if all agree."""
     name = string(item.value.get("name")) or ""
     names = [string(value.get("name")) for value in (item.announced, *(value for value, _ in item.wholes))]
     return next((other for other in names if other and other != name), None)
 
 
 def other_item(item: GrowingItem) -> Copy | None:
-    """Another JSON of a whole item, if a member that both have has another value there. Its status may
-    change, and its own id where a result names the call by another one."""
+    """Returns another JSON of a whole item if a common member differs; None if all agree. The status may differ, and
+    the item's own id if results use `call_id`."""
     for value, at in item.wholes[:-1]:
         common = (value.keys() & item.value.keys()) - ({"status", "id"} if call_id(value) else {"status"})
         if any(compact(value[name], sort=True) != compact(item.value[name], sort=True) for name in common):
@@ -125,7 +125,7 @@ def other_item(item: GrowingItem) -> Copy | None:
 
 
 def words(value: Mapping[str, Any]) -> str:
-    """All that the reader of a message sees, from the JSON of the whole message."""
+    """The visible text of a message, from the JSON of the whole message."""
     content = value.get("content")
     if isinstance(content, str):
         return content
@@ -135,13 +135,13 @@ def words(value: Mapping[str, Any]) -> str:
 
 
 def streamed_words(item: GrowingItem) -> str:
-    """All that the reader of a message sees, from the pieces."""
+    """The visible text of a message, from the pieces."""
     return "".join([text for _, _, text in item.streamed_values(*_WORDS)])
 
 
 def other_words(item: GrowingItem, text: str) -> Copy | None:
-    """Another text of a message than `text`, which counts; None if all that was sent of it agrees. It keeps no answer
-    from being complete: the words of the whole message are the provider's, as far as anything shows."""
+    """Returns a text of a message that differs from `text`, which counts; None if all agree. It does not make the
+    answer incomplete, since nothing shows that the whole message is wrong."""
     pieces = "".join(["".join(item.pieces[key]) for key in sorted(item.pieces, key=lambda key: key[1])
                       if key[0] in _WORDS])
     begins = [item.begins[key] for key in item.begins if key[0] in _WORDS]
@@ -166,9 +166,9 @@ def _ids(value: Mapping[str, Any]) -> list[Any]:
 
 
 def streamed_items(streamed: Sequence[GrowingItem], values: Sequence[Mapping[str, Any]]) -> list[GrowingItem | None]:
-    """The streamed item of each item of the final response; None if it was not streamed. Items are known by id, not by
-    place: the final list may lack items, and then the others move up. Where the end renames its messages, which have no
-    other id, they are taken in order."""
+    """The streamed item of each item of the final response; None if it was not streamed. Items are matched by id, not
+    by index, because the final list may lack items. If it renames messages, which have no second id, they are matched
+    in order."""
     by_id: dict[Any, GrowingItem] = {}
     for item in streamed:
         for key in _ids(item.value):
@@ -187,9 +187,9 @@ def streamed_items(streamed: Sequence[GrowingItem], values: Sequence[Mapping[str
 def with_omitted(
     streamed: Sequence[GrowingItem], merged: Sequence[GrowingItem]
 ) -> tuple[list[GrowingItem], list[GrowingItem]]:
-    """The items of the final response together with the streamed calls and texts that it leaves out, each where it was
-    streamed; and these alone. Calls are known by an id that must be answered, so one that the end forgets is not simply
-    gone. A text is left out if no message of the end holds it."""
+    """Returns the items of the final response with the streamed calls and texts that it leaves out, in stream order;
+    and the latter alone. A left-out call has an id that must be answered, so it cannot be dropped. A text is left out
+    if no message of the final response holds it."""
     named = {key for item in merged for key in _ids(item.value)}
     said, there = "".join([words(item.value) for item in merged]), {id(item) for item in merged}
     omitted: dict[int | None, list[GrowingItem]] = {}
@@ -251,7 +251,7 @@ def closes(value: Mapping[str, Any], ended: bool) -> bool:
 def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemReading:
     """The parts of one item."""
     kind = str(item.value.get("type"))
-    if kind == "message" or (kind == "None" and "content" in item.value):  # "None": its type was left out
+    if kind == "message" or (kind == "None" and "content" in item.value):  # "None" is a missing type
         return _message(item)
     if kind == "function_call":
         return _function(item, ended)
@@ -301,13 +301,13 @@ def _message_parts(item: GrowingItem) -> tuple[list[ResponsePart], str]:
             parts.append(TextPart(part["text"]))
         elif isinstance(part, str):
             parts.append(TextPart(part))
-        elif part:  # kept as it came
+        elif part:  # kept verbatim
             parts.append(OpaquePart(str(kind), item.verbatim("content", index)))
     if misfits_type(content, list) and not isinstance(content, str):
         parts.append(OpaquePart("content", item.verbatim("content")))
     if refusal or any(type(part) is TextPart and part.text for part in parts):
         return parts, refusal
-    # A whole message without a word does not take back what was streamed.
+    # A whole message without text does not replace the streamed text.
     streamed = item.streamed_values("text", "refusal")
     parts += [TextPart(text) for _, field, text in streamed if field == "text" and (text or not parts)]
     return parts, "".join(text for _, field, text in streamed if field == "refusal")
@@ -319,7 +319,7 @@ def _reasoning(item: GrowingItem) -> ReasoningPart:
     streamed = "\n\n".join(piece for _, _, piece in found)  # each part is a paragraph (`Format.joints`)
     whole = "\n\n".join(_texts(value.get("content"))) or "\n\n".join(_texts(value.get("summary")))
     text = (whole or streamed) if item.done else (streamed or whole)
-    # What the announcement of an item says of its encrypted content may be incomplete (openai ResponseReasoningItem).
+    # The encrypted content in an item's announcement may be incomplete (openai ResponseReasoningItem).
     data = string(value.get("encrypted_content")) if item.done else None
     more = item.verbatim() if item.done and has_more_texts(value) else None
     return ReasoningPart(text, None, data, string(value.get("id")), more)

@@ -122,7 +122,7 @@ def _message(item: Mapping[str, Any]) -> Message:
                              string(item.get("id")), _json(item) if has_more_texts(item) else None)
         return Message(Role.ASSISTANT, (part,))
     if kind in CLIENT_ITEMS or kind in SERVER_ITEMS:
-        # In a history every call has an output, the client's own included, so an output does not show who ran the call.
+        # In a history every call has an output, so an output does not show who ran the call.
         server = kind in SERVER_ITEMS or runs_itself(item, frozenset())
         call = ToolCall(call_id(item) or string(item.get("id")), SERVER_ITEMS.get(kind) or CLIENT_ITEMS[kind],
                         _json(item), True, CallKind.SERVER if server else CallKind.CUSTOM, ArgsForm.OBJECT,
@@ -147,7 +147,7 @@ def _result(item: Mapping[str, Any], key: str) -> ToolResultPart:
     output = item.get("output")
     if isinstance(output, list) and all(isinstance(part, dict) and type(part.get("text")) is str for part in output):
         text = "".join(part["text"] for part in output)
-    # An answer without an output, such as an approval, is kept whole.
+    # A result without an output, such as an approval, is kept whole.
     elif output is None:
         text = _json(item)
     else:
@@ -210,7 +210,7 @@ def _json(value: Any) -> str:
 
 
 # -- Request -> the body that Responses expects ----------------------------------------------------------------------
-# A message of ours becomes one item for each thing in it, in order; the reader puts them together again.
+# Each part of a message becomes one item, in order; the decoder joins them again.
 
 
 TOOL_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
@@ -222,7 +222,7 @@ ASKING_LOSES: Mapping[str, str] = {
 _OUTPUTS: Mapping[str, str] = {
     "mcp_approval_request": "mcp_approval_response", "tool_search_call": "tool_search_output",
 }
-"""Type of a client's item -> type of the item that answers it, where the latter is not the former with `_output`."""
+"""Type of a client's item -> type of the item that answers it, if that is not the former with `_output`."""
 
 
 def encode_request(request: Request) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     history = asking.with_ids(request.messages)
     calls = {call.id: call for call in asking.calls_of(history)}
     body = non_null(model=request.model)
-    first = history[0] if len(history) > 1 else None  # a system message alone is what is asked
+    first = history[0] if len(history) > 1 else None  # a single system message is the prompt
     if first is not None and first.role is Role.SYSTEM and len(first.parts) == 1 and type(first.parts[0]) is TextPart:
         body["instructions"] = first.parts[0].text
         history = history[1:]
@@ -247,8 +247,8 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def _is_only_named(item: Mapping[str, Any]) -> bool:
-    """Whether an item of reasoning is no more than its id and summaries. The server looks such an item up, and refuses
-    the request if it did not store it (OpenAI: `Item with id … not found`)."""
+    """Whether an item of reasoning has only an id and summaries. The server looks up such an item, and refuses the
+    request if it did not store the item (OpenAI: `Item with id … not found`)."""
     return item.get("type") == "reasoning" and not item.get("encrypted_content") and not item.get("content")
 
 
@@ -296,7 +296,7 @@ def _write_message(role: Role, parts: list[TextPart | OpaquePart]) -> dict[str, 
     more: dict[str, Any] = {"annotations": []} if answered else {}
     blocks = [{"type": kind, "text": part.text, **more} if isinstance(part, TextPart) else opaque_object(part, API)
               for part in parts]
-    # An answer goes back as the item that it was, but for its id (recorded without one; llama.cpp takes no other form).
+    # An answer is sent back as its item without the id (recorded so; llama.cpp accepts no other form).
     return {"type": "message", "role": word, **({"status": "completed"} if answered else {}),
             **non_null(phase=_phase(parts)), "content": blocks}
 
@@ -326,7 +326,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
         return item
     if call.kind is CallKind.SERVER:
         raise EncodeError(f"{call.name} is not an item of this format", api=API, what="server call")
-    # Always a text (API reference, function_call), also where another format or a server gave an object.
+    # Always a string (API reference, function_call), even if another format or a server sent an object.
     sent = call.arguments if call.arguments is not None else "{}"
     kind, field = ("custom_tool_call", "input") if call.kind is CallKind.CUSTOM else ("function_call", "arguments")
     return {"type": kind, **non_null(id=call.item_id), "call_id": call.id, "name": call.name, field: sent,
@@ -336,7 +336,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[Tool]) -> dict[str, Any]:
     item = _own_item(call) if call is not None else None
     if call is None or item is None:
-        # The call itself may be in a history that the server stores, but its tool is declared in any case.
+        # The server may store the call itself, but the request always declares its tool.
         custom_call = asking.custom(part.name or "", tools) if call is None else call.kind is CallKind.CUSTOM
         kind = "custom_tool_call_output" if custom_call else "function_call_output"
         output = part.text if part.json is None else asking.content(part, API)
@@ -344,7 +344,7 @@ def _write_result(part: ToolResultPart, call: ToolCall | None, tools: Sequence[T
     kind = _OUTPUTS.get(str(item["type"]), f"{item['type']}_output")
     output = json_value(part.json or part.text)
     if isinstance(output, dict) and output.get("type") == kind:
-        return output  # the whole item was kept, since it has no field named output
+        return output  # the whole item was kept, as it has no field `output`
     return {"type": kind, RESULTS.get(kind, "call_id"): part.call_id,
             "output": output if isinstance(output, (dict, list)) else part.text}
 

@@ -1,4 +1,4 @@
-"""How the scripted provider plays a Responses server: its stop words, and its checks of a request."""
+"""Describes how the scripted provider plays a Responses server: stop words, and checks of a request."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _set_times(value: Event) -> bool:
 
 
 # -- What it demands: members of other APIs are refused by name ------------------------------------------------------
-# Members, ranges and values: openai 3.54.0 types/responses/response_create_params.py and its API reference. There the
-# least `max_output_tokens` is 16; here it is 1, so that scenarios can be cut early.
+# Members, ranges and values: openai 3.54.0 types/responses/response_create_params.py and its API reference. The real
+# minimum of `max_output_tokens` is 16; here it is 1, so that scenarios can be cut early.
 
 INCLUDES = (
     "file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
@@ -143,7 +143,7 @@ def _choice(body: Body) -> RequestError | None:
 
 CONDITIONS: tuple[Condition, ...] = (
     Condition("something", _some_input, "API reference: input, a previous response, a conversation or a prompt"),
-    # These two sentences are what clients look for in the message; there is no code to go by.
+    # Clients look for these two sentences in the message, since there is no code.
     Condition("pairs", _pairs, "copilot-cli#4572 and many clients' tests: the two messages, param input, no code"),
     Condition("choice", _choice, "vercel/ai and codex threads: param tool_choice, no code"),
 )

@@ -1,4 +1,5 @@
-"""The Responses format as data: stop words, which items the client must answer, paths, fields that cannot be carried.
+"""Describes the Responses format as data: stop words, which items the client must answer, paths, fields that cannot be
+carried.
 
 Bytes are read in `decode`. The native word is the status, with its reason if it has one:
 `incomplete:max_output_tokens`. The last section says which values become which facts.
@@ -45,8 +46,8 @@ PENDING = frozenset({"queued", "in_progress"})
 """The statuses of a response before its end. No event except the last may have any other status."""
 
 KEEPALIVE = "keepalive"
-"""The type of an event that only keeps the connection open. OpenAI counts it among the others; a gateway that adds one
-gives it any number."""
+"""The type of an event that only keeps the connection open. OpenAI numbers it like other events; a gateway that adds
+one may use any number."""
 BEGIN = "response.created"
 
 TERMINAL_EVENTS: Mapping[str, str] = {
@@ -56,7 +57,7 @@ TERMINAL_EVENTS: Mapping[str, str] = {
     "response.cancelled": "cancelled",
     "response.done": "",  # of gateways (oh-my-pi PR#4692)
 }
-"""Event that ends a response -> the status that it stands for; empty if only the response object says it."""
+"""Event that ends a response -> its status; empty if only the response object holds it."""
 
 CLIENT_ITEMS: Mapping[str, str] = {
     "computer_call": "computer",
@@ -120,7 +121,7 @@ LOSES: Mapping[str, str] = {
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/responses/?(?:$|[?#])"),
-    re.compile(r"/responses/resp_[^/?#]+(?:/cancel)?/?(?:$|[?#])"),  # a background response that is polled or cancelled
+    re.compile(r"/responses/resp_[^/?#]+(?:/cancel)?/?(?:$|[?#])"),  # a background response, polled or cancelled
 )
 
 
@@ -131,7 +132,7 @@ def is_chained(request: Request) -> bool:
 
 
 def runs_itself(item: Mapping[str, Any], result_ids: frozenset[str]) -> bool:
-    """Whether the provider ran an item that the client could run too; `result_ids` are the call ids with an output."""
+    """Whether the provider ran an item that the client could also run; `result_ids` are the call ids with an output."""
     call_id = item.get("call_id")
     if call_id and isinstance(call_id, str) and call_id in result_ids:
         return True
@@ -194,7 +195,7 @@ _ITEM: tuple[tuple[str, str], ...] = (
 
 
 def _index(field: str, name: str) -> tuple[str, ...]:
-    """The index that separates texts: each part of a message is a text of its own; all parts of a thought are one."""
+    """The index that separates texts: each part of a message is one text; all parts of a thought are one."""
     return ("/output_index", f"/{name}") if field in ("text", "refusal") else ("/output_index",)
 
 
