@@ -162,7 +162,7 @@ class _Handlers:
         masked_path, doubled = redact.url(path), connection.DOUBLE_VERSION.search(path)
         why = f"nothing is served under {masked_path}"
         if doubled:
-            why += f": /{doubled[1]} is repeated: remove it from the base URL"
+            why += f": /{doubled[1]} comes twice: remove it from the base URL"
         elif http.method not in ("GET", "POST"):
             why += f" for {http.method}"
         return await self._send(http, api, refusal(api, 404, why))
