@@ -78,8 +78,8 @@ def locate(story: Story, request: Request) -> StoryPlace:
             place = replace(place, segments=place.segments + 1)
         place = _place_after(story, place, message, failed)
     if place.answer >= len(story.answers):
-        raise CallerError(f"the scenario {story.name} has {count_of(len(story.answers), 'answer')}, and this request "
-                          "needs one more")
+        raise CallerError(f"the scenario {story.name} has {count_of(len(story.answers), 'answer')}, and this asks for "
+                          "one more")
     return _place_of_request(story, place, request)
 
 

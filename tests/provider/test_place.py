@@ -132,7 +132,7 @@ def test_a_forced_tool_after_an_answer_was_begun_is_a_repair_and_before_it_is_no
 
 def test_a_story_that_is_over_says_so() -> None:
     over = (*BEGIN, assistant("I count.", CALL), result(), assistant("Counted."), user("Thanks."))
-    with pytest.raises(CallerError, match="the scenario count has 3 answers, and this request needs one more"):
+    with pytest.raises(CallerError, match="the scenario count has 3 answers, and this asks for one more"):
         locate(STORY, request_of(*over))
 
 
