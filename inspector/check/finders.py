@@ -209,8 +209,8 @@ def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     for before, facts in pairwise(used_responses(view, turn)):
         full = before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
-            yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as if max_tokens had cut it",
-                          facts.index)
+            yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as if max_tokens had cut "
+                          "the answer", facts.index)
 
 
 LEAST_CACHED = 1_024

@@ -61,8 +61,8 @@ _EVERY: tuple[CheckRule, ...] = (
         from_findings("agent.ran_held_call")),
     CheckRule(
         "unproven-call-executed", WARNING, "An unverified call was run",
-        "The agent ran a call that is not known to be complete: no stop reason asks for tools, or the arguments are "
-        "missing or invalid. Nothing shows a cut either.",
+        "The agent ran a call that is not known to be complete: for example, no stop reason asks for tools, or the "
+        "arguments are missing or invalid. Nothing shows a cut either.",
         "The stream ended without a stop reason, and its call was run.",
         "Run a call only under a stop reason that asks for tools.",
         from_findings("agent.ran_unsure_call")),

@@ -50,7 +50,7 @@ def view_command(
 @commands.on_recordings()
 @commands.POLICY
 @click.option("--filter", "wanted", metavar="EXPR",
-              help="Show only matching responses: 'stop:max_tokens held tool:write_*'.")
+              help="Show only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
               help="Explain every turn; by default, of several files only turns that need attention.")
 @commands.TURN

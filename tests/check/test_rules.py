@@ -364,7 +364,7 @@ def test_a_full_context_and_one_taken_for_a_budget():
     assert "context-full" in rules_of(full)
     said = rules_of(full, claude([text(REST)], "end_turn", *asks, {"role": "assistant", "content": LONG.strip()}))
     assert said["context-taken-as-budget"] == (
-        "error the context was full, and a continuation was sent as if max_tokens had cut it")
+        "error the context was full, and a continuation was sent as if max_tokens had cut the answer")
 
 
 def test_a_pause_that_was_not_resumed():
