@@ -45,7 +45,7 @@ def test_a_member_of_a_member_is_told_too(rows, key, name, member, kind, tmp_pat
     odd = {**rows[number], name: {**rows[number][name], member: []}}
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", [*rows[:number], odd, *rows[number + 1 :]], rows=True).file_bytes())
-    told = f"{path}: line {number + 1}: {name}.{member} is {kind}, and "
+    told = f"{path}: line {number + 1}: {name}.{member} is {kind}, but "
     assert any(notice.startswith(told) for notice in open_paths([str(path)]).inputs[0].notices)
 
 
