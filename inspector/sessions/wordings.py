@@ -172,6 +172,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
+    NotRun("arguments_unreadable", r"(?:tool call arguments truncated by the model output token limit|"
+           r"[^:{\[\"]{1,80} in json at position \d+ \(line \d+ column \d+\))$", "the agent could not parse its arguments",
+           "Copilot CLI: its own words, and V8's"),
     NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
