@@ -33,6 +33,7 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi",
         r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}"
         r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))"),
+    HintWording("stream_timed_out", "Hermes", r"\byour previous tool call\b[^.!?]{0,120}\bthe stream timed out\b"),
     HintWording("limit_hit", "Claude Code; typeclaw",
         r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
         r"(?:was |has been |is )?(?:hit|reached|exceeded)"),
@@ -173,8 +174,8 @@ REFUSALS: tuple[NotRun, ...] = (
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
     NotRun("arguments_unreadable", r"(?:tool call arguments truncated by the model output token limit|"
-           r"[^:{\[\"]{1,80} in json at position \d+ \(line \d+ column \d+\))$", "the agent could not parse its arguments",
-           "Copilot CLI: its own words, and V8's"),
+           r"[^:{\[\"]{1,80} in json at position \d+ \(line \d+ column \d+\))$",
+           "the agent could not parse its arguments", "Copilot CLI: its own words, and V8's"),
     NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",

@@ -47,8 +47,8 @@ STOPS: Mapping[str, StopRow] = {
 RECORD = "session.usage_record"
 """The event that stores what a request used, in its member `usage`, and how the answer ended."""
 PASSED_ON = ("/chat/completions", None)
-"""The APIs of which `stop` is the provider's word; None in events that name no API. Of the others Copilot writes it also
-where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
+"""The APIs of which `stop` is the provider's word; None in events that name no API. Of the others Copilot writes it
+also where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
 UNREAD = re.compile(r"tool call arguments truncated by the model output token limit$|"
                     r"[^\n]{1,80} in json at position \d+ \(line \d+ column \d+\)$", re.IGNORECASE)
 """Matches the error of a call whose arguments were no JSON, beside `{}` in place of what the model wrote. The second is
