@@ -203,9 +203,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
-    NotRun("input_not_valid", r"(?:invalid (?:input|arguments) for tool \S+: |tool (?:input )?validation failed for )",
+    NotRun("input_not_valid", r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for )",
            "the agent refused its arguments",
-           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError); Mastra tools/validation.ts"),
+           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError); Mastra tools/validation.ts; Kimi Code"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
