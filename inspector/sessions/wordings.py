@@ -203,7 +203,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
-    NotRun("input_not_valid", r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for )",
+    NotRun("input_not_valid",
+           r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for )",
            "the agent refused its arguments",
            "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError); Mastra tools/validation.ts; Kimi Code"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),

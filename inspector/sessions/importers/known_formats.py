@@ -22,6 +22,7 @@ JSON: Mapping[str, frozenset[str]] = {
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
     "log of events of AutoGen": frozenset({"payload", "sender", "receiver", "delivery_stage"}),
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
+    "journal of Mistral Vibe 3": frozenset({"recovery_journal_record_version", "record_sha256", "sequence"}),
     "messages of Haystack": frozenset({"role", "meta", "name", "content"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
