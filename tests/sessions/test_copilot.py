@@ -172,6 +172,13 @@ def test_a_call_without_arguments_that_failed_was_read(tmp_path):
     assert (facts.exchange.response.tool_calls[0].arguments, dict(facts.exchange.refusals)) == ("{}", {})
 
 
+def test_an_answer_that_the_user_stopped_before_any_of_it_was_stored_is_cancelled(tmp_path):
+    """Copilot CLI 1.0.102 stores nothing of a text that was stopped in the middle."""
+    seen = show(file(user("go"), event("assistant.turn_start"), turn_end(), event("abort", reason="user_initiated"),
+                     user("more"), reply("Done.", apiCallId="r1"), turn_end()), tmp_path)
+    assert (stops(seen), words(seen)) == (["cancelled", "end_turn"], ["CANCELLED", "END INFERRED"])
+
+
 def test_what_copilot_says_of_an_empty_answer_is_no_further_answer(tmp_path):
     error = event("session.error", errorType="query",
                   message="No response was returned. Send your message again to retry.")

@@ -145,6 +145,8 @@ class _Session(ChatReader):
             return self._result(line, data, place)
         if kind == "abort" and data.get("reason") == CREDITS:
             return self.say(line, place, f"Copilot CLI stopped the run ({CREDITS})", mark="stopped")
+        if kind == "abort" and any(row.is_user_message for row in place.rows()):
+            return self._cancelled(line, data, place)
         if kind == "abort":
             return self.say(line, place, "", mark="interrupted")
         if kind == "session.error":
@@ -207,6 +209,15 @@ class _Session(ChatReader):
         if output_tokens is not None and (answer.usage is None or answer.usage.input_tokens is None):
             before = answer.usage.output_tokens if answer.usage else None
             answer.usage = Usage(None, max(output_tokens, before or 0))  # pieces repeat the count
+        return TreePlace(answer)
+
+    def _cancelled(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Adds the answer that the user stopped before a part of it was stored; Copilot stores none of a text."""
+        answer = self.answer(line, place, "abort")
+        answer.session = self._session_of(line)
+        answer.word_at = pointer_at(answer.take(line), "data", "reason")
+        word = known_text(data.get("reason")) or "abort"
+        answer.stop = recorder_reason(Stop.CANCELLED, None, answer.word_at, word, "copilot.aborts")
         return TreePlace(answer)
 
     def _unsaid(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
