@@ -1,8 +1,7 @@
-"""`inspector check`: checks recorded sessions by rules, with exit codes and report formats for CI, fleets of machines
-and agents.
+"""Checks recorded sessions by rules, for `inspector check`: in CI, on fleets of machines and for agents.
 
 `check_file` examines one file, or its bytes, and returns a `Report`: the problems that rules find in turns, and how the
-turns ended. A report holds plain values and no bytes of the session, so it is small, can be pickled and sent to another
+turns ended. A report has plain values and no bytes of the session, so it is small, can be pickled and sent to another
 process or machine, and can be merged with others (`merge`). `rules` has the rules.
 """
 
@@ -66,7 +65,8 @@ def check_paths_together(
     paths: Sequence[str], ids: Sequence[str], *, name: str = "", api: str | None, profile: str | None,
     filter_text: str, stdin: bytes | None = None, from_folder: bool = False,
 ) -> Report:
-    """Checks several files as one session. A file `from_folder` that is no session is counted, not reported."""
+    """Checks several files as one session. With `from_folder`, a file that is not a session is counted, not reported.
+    """
     if filter_text:
         from inspector.report import filters  # most runs need no filter, and the import builds a table of its words
 
@@ -128,7 +128,7 @@ def _problem(
 ) -> Problem:
     facts = view.responses[hit.response] if hit.response is not None else deciding(view, turn)
     severity = Severity.WARNING if severity is Severity.ERROR and not hit.sure else severity
-    message = one_line(redact.text(hit.message), LONGEST)  # half of a credential is not recognized
+    message = one_line(redact.text(hit.message), LONGEST)  # masked first: a cut credential is not recognized
     if facts is None:
         return Problem(name, severity.value, message, file, number, fingerprint=_fingerprint(name, turn.id.encode(), 0))
     exchange = facts.exchange
@@ -144,7 +144,7 @@ def _problem(
 
 
 def _fingerprint(rule: str, body: bytes, count: int) -> str:
-    """A fingerprint of the rule and the bytes of the answer. It stays the same if lines move or files are renamed."""
+    """A hash of the rule, the bytes of the answer and a count; the same if lines move or files are renamed."""
     return sha256(b"\0".join((rule.encode(), sha256(body).digest(), str(count).encode()))).hexdigest()[:32]
 
 
@@ -172,15 +172,15 @@ def _day(nanoseconds: float | None) -> str:
 
 
 # -- Many files on all cores: a pool of processes examines them, and the reports are merged ---------------------------
-# A file that belongs to the session of another file (the transcript of a subagent) is examined together with that file.
-# Exchanges that a logger spread over the files of a folder are examined together at the end.
+# A file that belongs to the session of another file (the transcript of a subagent) is examined with that file. If a
+# logger spread exchanges over the files of a folder, these are examined together at the end.
 
 FEW = 4
 """The number of files below which no second process is started: its start (0.1 s) takes longer than it saves."""
 SMALL = 24_000_000
-"""The bytes below which one process checks all (3 s); several spend 0.3 s more, as each imports the modules."""
+"""The number of bytes below which one process checks all (3 s); with several, each spends 0.3 s on imports."""
 AHEAD = 4
-"""The number of files for each process that are submitted at a time, so that finished reports do not pile up."""
+"""The number of files per process that are submitted at a time, so that finished reports do not pile up."""
 
 
 class FileTask(NamedTuple):
@@ -192,7 +192,7 @@ class FileTask(NamedTuple):
     profile: str | None
     expression: str
     listed: bool
-    """Whether the files come from a folder: one that is not a session is then counted and not reported."""
+    """Whether the files were found in a folder, where a file that is not a session is counted and not reported."""
     most: int
     """The largest number of bytes that is read from one input."""
 
@@ -213,7 +213,7 @@ def check_paths(
              for name, listed in every if not is_beside(name, names)]
     jobs = min(jobs or _jobs(tasks), len(tasks) or 1)
     reports = [first, *(Report((FileProblems(why.split(": ", 1)[0], error=why),)) for why in shut)]
-    # Exchanges of a logger, whose conversation may lie over several files of a folder.
+    # Exchanges of a logger, whose conversation may be spread over several files of a folder.
     alone: dict[str, list[tuple[FileTask, Report]]] = {}
     for done, (task, report) in enumerate(_results(tasks, jobs), start=1):
         progress(done, len(tasks))
@@ -252,8 +252,8 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
-    # The first file is checked in this process, so that the forked processes inherit what it imports and compiles (this
-    # saves 0.2 s).
+    # The first file is checked in this process, so that the forked processes inherit the imported modules and compiled
+    # patterns (this saves 0.2 s).
     yield tasks[0], examine(tasks[0])
     left = list(reversed(tasks[1:]))  # tasks are taken from the end, which is cheap for a list
     running: dict[Future[Report], FileTask] = {}
@@ -271,5 +271,5 @@ def _results(tasks: Sequence[FileTask], jobs: int) -> Iterator[tuple[FileTask, R
                     report = future.result()
                     done.add(task)
                     yield task, report
-    except BrokenProcessPool:  # a process was killed, perhaps for its memory use: this process does the rest
+    except BrokenProcessPool:  # a process was killed, perhaps for its memory use, and this process does the rest
         yield from ((task, examine(task)) for task in tasks if task not in done)

@@ -1,4 +1,4 @@
-"""The tools of `inspector mcp` as functions that only read; answers mask credentials and are cut to a bound."""
+"""The tools of `inspector mcp` as functions that only read. In answers, credentials are masked and texts are cut."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity
 
 MOST_TEXT = 4_000
-"""The number of characters of a text that an answer gives, unless the caller asks for another number."""
+"""The number of characters of a text in an answer, unless the caller requests another number."""
 LONGEST_TEXT = 20_000
-"""The largest number of characters of a text that a caller may ask for."""
+"""The largest number of characters of a text that a caller may request."""
 MOST_ARGUMENTS = 40_000
 """The largest number of characters of the arguments of all calls in an answer; further calls are only counted."""
 MOST_ROWS = 200
@@ -96,7 +96,7 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
     else:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)
-    # Folders may hold pipes and devices, and opening one would block.
+    # Folders may contain pipes and devices, and opening one would block.
     stats = sorted(((name, os.stat(name)) for name in names if _is_regular(name)), key=lambda each: -each[1].st_mtime)
     rows: list[dict[str, Any]] = []
     count = 0
@@ -236,7 +236,7 @@ def _differs(old: TurnFacts, new: TurnFacts) -> bool:
 
 
 def _outcome(branch: Branch, at: int) -> dict[str, Any]:
-    """One turn before and after, and how far that can be trusted."""
+    """One turn before and after the change, with the fidelity of its new end."""
     old, new = branch.original.turns[at], branch.view.turns[at]
     cuts = [_line(step.estimated_cut.between) for step in branch.view.steps[new.run.first : new.run.deciding_step + 1]
             if step.estimated_cut is not None]
@@ -271,7 +271,7 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if tool is None:
         raise CallerError(f"{_line(name)}: no such tool; there are {', '.join(TOOLS)}")
     try:
-        # by the signature, so unknown names are refused
+        # by the function's signature, so that unknown names are refused
         value: dict[str, Any] = TypeAdapter(tool).validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as why:
         # the input may hold a credential
@@ -283,7 +283,7 @@ def answer_of(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(path: str) -> None:
     """Refuses a path that is neither a regular file nor a folder, or that may not be read."""
-    if path == STDIN:  # standard input carries the protocol's messages
+    if path == STDIN:  # standard input has the protocol's messages
         raise CallerError("-: expected a file")
     try:
         check_bounds(path)
@@ -321,7 +321,7 @@ def _reason(facts: ResponseFacts) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    """A text on one line; masked before it is cut, since half of a credential is not recognized."""
+    """A text on one line; masked before it is cut, because a cut credential is not recognized."""
     return one_line(redact.text(text), LONGEST_LINE)
 
 

@@ -1,4 +1,4 @@
-"""The functions behind the rules of `inspector check`: each reports only what bytes, or a recorder's rows, show."""
+"""The functions behind the rules of `inspector check`. They report only what bytes or a recorder's rows prove."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Finder = Callable[[View, TurnFacts], Iterator[RuleHit]]
 
 def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
     """A finder for findings of these rules; a name that ends in a dot stands for all warnings and errors whose rules
-    begin with it. A rule that is an error counts as a warning if the finding is not an error."""
+    begin with it. A hit is sure if its finding is an error and not only a suspicion."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         for note in turn.findings:
@@ -50,7 +50,7 @@ def from_findings(*rules: str, but: Sequence[str] = ()) -> Finder:
 
 
 def _is_suspicion(view: View, reported_finding: ReportedFinding) -> bool:
-    """Whether a finding is about a call with whole arguments, and only a spent budget says that it was cut."""
+    """Whether a finding is about a call with whole arguments, for whose cut a spent budget is the only evidence."""
     if reported_finding.call is None or reported_finding.response is None:
         return False
     whole = parse_call(reported_finding.call.call).shape is ArgumentShape.COMPLETE
@@ -62,7 +62,8 @@ _OWN_LIMIT = re.compile(r"(?:^|; )this loop's limit \w+ \([\d,]+(?: of [\d,]+)?\
 
 
 def from_verdict(*words: str) -> Finder:
-    """A finder for turns with one of these verdicts. It is not sure where only a spent budget speaks of a cut."""
+    """A finder for turns with one of these verdicts. If only a spent budget is evidence of a cut, its hit is not sure.
+    """
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         verdict = turn.verdict
@@ -78,14 +79,14 @@ def from_verdict(*words: str) -> Finder:
 
 
 def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds turns that end with a held call; it is not an error if the call has no arguments and may need none."""
+    """Finds turns that end with a held call. The hit is not sure if the call has no arguments and may need none."""
     facts = deciding(view, turn)
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
         yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:
-    """Whether all held calls came without arguments, and no tool of theirs is known to require any."""
+    """Whether all held calls came without arguments, and none of their tools is known to require any."""
     tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(finding.rule == "judge.empty_arguments" for finding in facts.judgement.findings) and all(
@@ -129,7 +130,7 @@ def repeated_cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds cut responses whose tokens were nearly all reasoning; it is not an error if the turn is complete."""
+    """Finds cut responses whose tokens were nearly all reasoning. The hit is not sure if the turn is complete."""
     lost = not turn.verdict.complete
     for facts in used_responses(view, turn):
         response, usage = facts.exchange.response, facts.exchange.response.usage
@@ -164,8 +165,8 @@ DEFAULT_CAPS: Mapping[tuple[str, int], str] = {
     ("anthropic_messages", 1_024): "that of LangChain's ChatAnthropic, and of many examples",
     ("anthropic_messages", 4_096): "that of the AI SDK, and of many examples",
 }
-"""Wire format and output cap -> the library that has this cap as its default. If an answer is cut at such a cap, the
-cap was perhaps not chosen on purpose. Sources: OpenAI's API reference; the classes' own signatures."""
+"""Wire format and output cap -> the library that has this cap as its default. Such a cap was perhaps not chosen on
+purpose. Sources: OpenAI's API reference; the classes' own signatures."""
 
 
 def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -178,7 +179,7 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:
-    """Why the cap that cut an answer was probably not chosen on purpose; empty if it was, or if nothing was cut."""
+    """Why the cap that cut an answer was probably not chosen on purpose; empty otherwise, or if nothing was cut."""
     exchange = facts.exchange
     if facts.judgement.stop.normalized is not Stop.MAX_TOKENS or exchange.request is None:
         return ""
@@ -194,7 +195,7 @@ def _unchosen_cap(facts: ResponseFacts) -> str:
 
 
 def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a pause after which the client sent the user's next message in place of the paused response."""
+    """Finds a pause after which the client sent the user's next message instead of the paused response."""
     every = used_responses(view, turn)
     if not every or every[-1].judgement.stop.normalized is not Stop.PAUSED:
         return
@@ -205,7 +206,7 @@ def pause_as_end(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds a full context after which the client asked for the rest, which cannot fit."""
+    """Finds a full context after which the client requested the rest, which cannot fit."""
     for before, facts in pairwise(used_responses(view, turn)):
         full = before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
@@ -214,7 +215,7 @@ def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 LEAST_CACHED = 1_024
-"""The number of tokens from the cache below which their loss is not reported. Providers cache no shorter prefix."""
+"""The number of cached tokens below which their loss is not reported. Providers cache no shorter prefix."""
 
 
 def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -256,7 +257,7 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if begins_anew(first, second):
             yield RuleHit("the continuation starts the answer again instead of continuing it", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
-    # All later turns are searched only for a continued answer: a search for each of 3,000 turns of one file took 4.8 s.
+    # Later turns are searched only for a continued answer: a search for each of 3,000 turns of a file took 4.8 s.
     next_text = text_after(view, turn) if cut or turn.joined_text.seams else None
     if next_text is None:
         return
@@ -278,9 +279,10 @@ LISTS = ("system", "tools", "messages", "contents", "input")
 OF_HISTORY = frozenset({"pairs", "first_role", "alternation", "undeclared", "empty_text", "last_blank"})
 """The names of the scripted provider's conditions (`Demands.conditions`) that concern only the history."""
 OWN_SERVERS = frozenset({"openai", "azure_openai", "anthropic", "gemini", "vertex", "bedrock", "ollama"})
-"""The profiles of the servers whose makers defined the formats, which refuse no history that they accepted."""
+"""The profiles of the servers whose makers defined the formats. They are strict themselves, so a history that they
+accepted is valid."""
 SHARED_LENGTH = 40
-"""The number of characters that two texts must share if the match is not to be an accident."""
+"""The number of equal characters from which a match of two texts is not taken for an accident."""
 
 
 def changed_at(before: Any, after: Any) -> str | None:
@@ -295,8 +297,8 @@ def changed_at(before: Any, after: Any) -> str | None:
         elif isinstance(old, list) and isinstance(new, list):
             differs = (at for at, item in enumerate(old) if at >= len(new) or _plain(item) != _plain(new[at]))
             first = next(differs, None)
-            # The last message of the earlier request may have had the cache mark, or have been a prefill that is now
-            # sent whole.
+            # The last message of the earlier request may have had the cache mark, or been a prefill that is sent whole
+            # here.
             if first is not None and first < len(old) - 1:
                 return f"{name}[{first}]"
     return None

@@ -1,8 +1,8 @@
-"""A check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
+"""Writes a check report as text, JSON, JUnit, SARIF, GitHub annotations, Markdown, and as a baseline of known problems.
 
 Sources: SARIF 2.1.0 (OASIS standard); JUnit as Jenkins and GitLab read it; GitHub's workflow commands. All texts of a
-report are already masked. The forms for programs are ASCII with the escapes of their syntax, so that they are the same
-in a terminal or log of any encoding, and no text in them acts as a command.
+report are already masked. The forms for programs are ASCII with the escapes of their syntax, so that they are equal in
+terminals and logs of any encoding, and no text in them acts as a command.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from loop_core.values import Severity
 
 SCHEMA = "loop-inspector/check/1"
 ORDER: Sequence[str] = tuple(Severity)
-"""The severities, the gravest first."""
+"""The severities, worst first."""
 GLYPHS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "·"}
 _LEVELS: Mapping[str, str] = {"error": "error", "warning": "warning", "info": "note"}
 """Severity of a problem -> SARIF's level."""
@@ -73,7 +73,7 @@ def _wrap(line: str, indent: int) -> str:
 
 
 def text(report: Report) -> str:
-    """The report for people: each problem with its place and rule, then the totals."""
+    """The text report: each problem with its place and rule, then the totals."""
     lines = []
     for problem in report.problems:
         lines.append(_wrap(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}", 6))
@@ -165,7 +165,7 @@ def sarif(report: Report) -> str:
             "logicalLocations": [{"fullyQualifiedName": f"turn {problem.turn}" + (
                 "" if problem.record is None else f" / {entry_name('', problem.record)}"), "kind": "element"}],
         }],
-        # code scanning recognises a result again by its fingerprint
+        # code scanning identifies a result by its fingerprint
         "partialFingerprints": {"loopInspector/v1": problem.fingerprint},
         "properties": {name: value for name, value in problem._asdict().items()
                        if name in ("record", "turn", "start", "end", "pointer", "model", "agent")
@@ -184,7 +184,7 @@ def sarif(report: Report) -> str:
 
 
 def _relative_path(path: str) -> str:
-    """A path from the working directory on, masked: behind escapes (`%3A`) no mask knows a credential."""
+    """A path relative to the working directory, masked before it is escaped: no mask recognizes `%3A`."""
     plain = redact.text(path)
     try:
         return os.path.relpath(plain)
@@ -196,7 +196,7 @@ def _uri(path: str) -> str:
     """A path as a relative URI reference if it is below the working directory; else as a `file:` URI."""
     inside = _relative_path(path)
     if not inside.startswith((os.pardir, os.sep)):
-        return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes: a name need not be UTF-8
+        return quote(os.fsencode(inside.replace(os.sep, "/")))  # bytes, because a name may not be UTF-8
     return "file://" + quote(os.fsencode(os.path.abspath(redact.text(path)).replace(os.sep, "/")))
 
 
@@ -229,7 +229,7 @@ MOST_ROWS = 500
 
 
 def markdown(report: Report) -> str:
-    """A summary for people: the totals, then a table of problems, errors first."""
+    """A summary in Markdown: the totals, then a table of problems, errors first."""
     lines = ["## Loop Inspector", "", escape_markdown(totals_line(report)), ""]
     if report.problems:
         table_rows = sorted(report.problems, key=lambda each: ORDER.index(each.severity))[:MOST_ROWS]
@@ -269,8 +269,8 @@ def read_baseline(path: str) -> frozenset[str]:
 
 
 def check_baseline_file(path: str) -> None:
-    """Checks that a baseline may be written to a file: only an older baseline is overwritten. Raises `CallerError` if
-    it is another file, such as a session."""
+    """Checks that a baseline may be written to a path. Raises `CallerError` if a file exists there that is not a
+    baseline, such as a session."""
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
     try:
@@ -281,7 +281,7 @@ def check_baseline_file(path: str) -> None:
 
 
 def baseline_text(report: Report) -> str:
-    """A baseline of all problems of a report, with a description beside each fingerprint for people."""
+    """A baseline of all problems of a report, with a description of each fingerprint for readers."""
     entries = {problem.fingerprint: {"rule": problem.rule, "message": problem.message, "file": problem.file}
                for problem in sorted(report.problems, key=lambda each: (each.file, each.turn, each.rule))}
     return json.dumps({"schema": BASELINE_SCHEMA, "problems": entries}, ensure_ascii=False, indent=1) + "\n"

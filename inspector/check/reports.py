@@ -1,4 +1,4 @@
-"""The report of `inspector check`: problems and turns by file, as plain values, and how reports are merged."""
+"""The report of `inspector check` (problems and turns by file, as plain values), and the merging of reports."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Problem(NamedTuple):
     turn: int
     """The number of the turn in its file, from 1."""
     record: int | None = None
-    """The index of the file's entry with the response, from 0; None if the turn has no response. For a problem of the
-    whole turn it is the response that decided the verdict."""
+    """The index of the file's entry with the response; None if the turn has no response. For a problem of the whole
+    turn, the response that decided the verdict."""
     line: int | None = None
     """The first line of the file with the response, from 1; None if the file's entries are not lines."""
     start: int | None = None
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class TurnEnd(NamedTuple):
-    """How a turn ended, for statistics."""
+    """The end of a turn, for statistics."""
 
     turn: int
     """The number of the turn in its file, from 1."""
@@ -50,11 +50,11 @@ class TurnEnd(NamedTuple):
     """The date on which the turn began, in UTC, such as `2026-11-23`; empty if no time was recorded."""
     reason: str
     output: int
-    """The output tokens of the turn's answers, without those of uncounted answers."""
+    """The output tokens of the turn's answers that have a token count."""
     uncounted: int
     """The number of answers without a token count."""
     simulated: bool
-    """Whether an answer of the turn was made up, as by a stand-in."""
+    """Whether the turn has a simulated answer, as of a stand-in."""
 
     @property
     def is_lost(self) -> bool:
@@ -73,16 +73,16 @@ class FileProblems(NamedTuple):
     unread: tuple[tuple[str, int], ...] = ()
     """The known formats that this program cannot read, each with the number of the file's exchanges in it."""
     keys: tuple[tuple[str, ...], ...] = ()
-    """For each turn of the file the keys of its answers, by which copies are found; empty if there cannot be any."""
+    """For each turn of the file, the keys of its answers, by which copies are found; empty if none are possible."""
     copies: frozenset[int] = frozenset()
     """The numbers of the turns that are copies of turns of other files in the report."""
     same_as: str = ""
-    """The path of a file with the very same bytes, or with the same steps in whole, so that each turn of this file is a
-    copy; empty if there is none."""
+    """The path of a file with the same bytes or the same steps, so that each turn of this file is a copy; empty if
+    there is none."""
 
     @property
     def stands_in(self) -> str:
-        """The path of the file whose turns count in place of those of this file; empty if its own count."""
+        """The path of the file whose turns count instead of those of this file; empty if this file's own count."""
         return "" if self.turns else self.same_as
 
     @property
@@ -127,17 +127,17 @@ class Report(NamedTuple):
 
     @property
     def not_counted(self) -> str:
-        """The words beside the number of turns about those that it does not count; empty if it counts all."""
+        """The words after the number of turns about those that are not in it; empty if it counts all."""
         return f"{simulated_beside(self.simulated_count)}{copies_left_out(self.copy_count)}"
 
     @property
     def copy_count(self) -> int:
-        """The number of turns that are left out, since they are copies of turns of other files."""
+        """The number of turns that are left out as copies of turns of other files."""
         return sum(len(file.every_turn) - len(file.turns) for file in self.files)
 
     @property
     def notices(self) -> list[str]:
-        """The files that are left out, each with the file that counts in its place."""
+        """The files that are left out, each with the file that counts instead."""
         return [f"{file.path}: {relation(file.path, file.stands_in)} {file.stands_in}, whose turns are checked"
                 for file in self.files if file.stands_in]
 
@@ -158,11 +158,11 @@ class Report(NamedTuple):
 
 
 def merge(reports: Iterable[Report]) -> Report:
-    """Merges reports. If a file is in several of them, its first result is used; turns that were copied from one file
+    """Merges reports. If a file is in several of them, its first result is used. Turns that were copied from one file
     to another, as into that of a resumed session, are left out of the copy.
 
-    A file that equals another is left out only where that one is among the results: a report of another machine may
-    have another file under its path.
+    A file that equals another is left out only if that one is among the results, because on another machine its path
+    may be that of another file.
     """
     found: dict[str, FileProblems] = {}
     skipped = 0

@@ -1,4 +1,4 @@
-"""The rules of `inspector check`, as a table. `inspector rule` and `docs/check.md` are generated from it."""
+"""The table of the rules of `inspector check`, from which `inspector rule` and `docs/check.md` are generated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def first_of(*finders: Finder) -> Finder:
 
 
 def unless(other: Finder, finder: Finder) -> Finder:
-    """A finder whose matches count only in turns where another finder has none."""
+    """A finder whose matches count only in turns without a match of another finder."""
 
     def find(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if next(other(view, turn), None) is None:
@@ -271,8 +271,8 @@ def rule_named(name: str) -> CheckRule:
 
 
 def selected_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequence[str]:
-    """The ids of the rules that are selected and not ignored; patterns may contain `*`. Without `select`, all. Raises
-    `CallerError` if a pattern finds no rule, or none is left."""
+    """The ids of the rules that are selected (without `select`, all) and not ignored; patterns may contain `*`. Raises
+    `CallerError` if a pattern matches no rule, or none is left."""
     wanted, left_out = (set(_matching(patterns)) for patterns in (select, ignore))
     left = [name for name in RULES if (not wanted or name in wanted) and name not in left_out]
     if not left:

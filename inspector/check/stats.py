@@ -1,9 +1,9 @@
-"""Statistics of how turns ended: by model, by agent, by day, with the tokens of lost turns; as text, JSON, CSV and
+"""Statistics of how turns ended, by model, by agent and by day, with the tokens of lost turns; as text, JSON, CSV and
 HTML.
 
 A turn is lost if its verdict is an error: its answer was cut, broken or empty, or one of its calls was held, or run
 although it was cut. A turn that was filtered, or whose end is unknown, is neither complete nor lost. Simulated turns
-and copies of turns only get a number of their own. The HTML page is one file without scripts and external resources.
+and copies of turns are only counted separately. The HTML page is one file without scripts and external resources.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GroupRow(NamedTuple):
     complete: int
     lost: int
     output: int
-    """The output tokens of the group's turns, without those of uncounted answers."""
+    """The output tokens of the group's answers that have a token count."""
     lost_output: int
     endings: Mapping[str, int]
     """Verdict -> number of turns, the most frequent verdict first."""
@@ -52,7 +52,7 @@ CSV: Table[tuple[str, str, GroupRow]] = Table((
     Column("by", lambda row: row[0]), Column("name", lambda row: row[1]), Column("ending", lambda row: row[2].name),
     *(column.of(lambda row: row[2]) for column in COUNTS.columns),
 ))
-"""The columns of the CSV file: the dimension, the group, an ending, and how many of its turns end so."""
+"""The columns of the CSV file: the dimension, the group, an ending, and the number of its turns with this ending."""
 
 
 def groups(turns: Sequence[TurnEnd], dimension: str) -> list[GroupRow]:
@@ -136,7 +136,8 @@ def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:
 
 
 _COLOURS = ("#2f855a", "#c53030", "#b7791f", "#6b46c1", "#2b6cb0", "#718096")
-"""Colours of complete turns, frequent other endings, the rest: contrast 3:1 to white and to the next."""
+"""The colours of complete turns, frequent other endings and the rest, with a contrast of 3:1 to white and to the next.
+"""
 _STYLE = (
     f"{PAGE_STYLE}body{{max-width:60rem}}h2{{margin-top:2.5rem}}table{{border-collapse:collapse}}"
     "td,th{padding:.15rem .8rem .15rem 0;text-align:left}td+td,th+th{text-align:right}"
@@ -148,7 +149,7 @@ def page(report: Report) -> str:
     """An HTML page with the charts, each with its numbers in a table below."""
     turns = report.recorded_turns
     bad = Counter(turn.verdict for turn in turns if not turn.complete)
-    order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have a colour of their own
+    order = [name for name, _ in bad.most_common(len(_COLOURS) - 2)]  # the endings that have their own colour
     parts = [
         f"<h1>How turns ended</h1><p>{_totals(report, _row('all', turns))}.</p>",
         _legend(order),

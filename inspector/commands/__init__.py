@@ -1,4 +1,4 @@
-"""The parts that all commands share: options, reading of inputs, output, exit codes."""
+"""The code that all commands share: options, reading of inputs, output, exit codes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from inspector.whatif.tree import Tree
 
 READ, UNREADABLE, INTERRUPTED = 0, 2, 130
-"""The exit codes: inputs were read; one could not be read; Ctrl-C ended the command (as in shells)."""
+"""The exit codes: all inputs were read; one could not be read; Ctrl-C ended the command (as in shells)."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def names(module: str, table: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes an option's value from the names in a module's table; the module is imported only during completion."""
+    """A function that completes an option's value from the names in a module's table, which is imported only then."""
     return lambda _context, _option, begun: [
         name for name in getattr(import_module(module), table) if name.startswith(begun)]
 
@@ -102,8 +102,8 @@ def configure(policy: str | None) -> tuple[Config, Settings]:
 
 
 def configured_verdicts() -> str:
-    """The configured values under which turns may get another verdict; empty for none. A configuration that cannot be
-    read has none, since it must not stop a command that does not use it."""
+    """The configured values under which turns may get another verdict; empty for none. An unreadable configuration
+    counts as empty, because it must not stop a command that does not use it."""
     from inspector import config
     from loop_core.errors import CallerError
 
@@ -125,8 +125,8 @@ def open_view(
     paths: Sequence[str], api: str | None, profile: str | None, settings: Settings, stdin: bytes | None = None,
     keep_steps: bool = True,
 ) -> tuple[Recording, View]:
-    """The recording, and the view of its replay under these settings. Without `keep_steps` it serves only a report:
-    steps are made again when they are needed, and data that only a further request needs is not kept."""
+    """The recording, and the view of its replay under these settings. Without `keep_steps` it is only for a report:
+    steps are made again when they are needed, and data that only a further request needs is not stored."""
     from inspector.report.facts import view_of_case
 
     loaded, case = read_case(paths, api, profile, stdin, keep_steps, keep_steps or settings.simulate)
@@ -147,8 +147,8 @@ def read_case(
 
 
 def followed_paths(paths: Sequence[str], folders: bool = False) -> list[str]:
-    """The paths to follow, samples by their files. Raises `UsageError` for no path, standard input, what does not
-    exist, and without `folders` a folder."""
+    """The paths to follow, with samples replaced by their files. Raises `UsageError` for no path, standard input, a
+    path that does not exist and, without `folders`, a folder."""
     located = located_all(paths)
     for path in located or [""]:
         if not (os.path.isfile(path) or (folders and os.path.isdir(path))):
@@ -175,8 +175,8 @@ def located_all(paths: Sequence[str]) -> list[str]:
 def saved_runs(
     recording: Recording, original: View, stdin: bytes | None, make_again: bool = True
 ) -> tuple[Tree, Store]:
-    """The saved runs of a recording, and their store; reports those that cannot be used. With `make_again` false only
-    the original: no other is needed to save a run, and each takes as long as a replay."""
+    """The saved runs of a recording, and their store; reports those that cannot be used. Without `make_again`, only the
+    original: no other is needed to save a run, and each takes as long as a replay."""
     from inspector.whatif.branch_report import restore_tree
     from inspector.whatif.store import open_store
     from inspector.whatif.tree import Tree
@@ -188,8 +188,8 @@ def saved_runs(
 
 
 def without_credentials(text: str) -> str:
-    """The text with credentials masked, at equal length; all output passes it but our server's address."""
-    from inspector.sessions import redact  # `--help` and completion, which read nothing, do not import it
+    """The text with credentials masked, at equal length; applied to all output except our server's address."""
+    from inspector.sessions import redact  # not imported for `--help` and completion, which read nothing
 
     return redact.text(text)
 
@@ -202,18 +202,18 @@ def say(notices: Iterable[str], before: str = "inspector: ") -> None:
         try:
             click.echo(f"{before}{without_credentials(one_line(notice))}", err=True)
         except OSError:
-            sys.stderr = None  # what is left in its buffer would be tried once more at the end
+            sys.stderr = None  # the rest of its buffer would be written once more at the end
 
 
 def complain(recording: Recording) -> int:
-    """Reports on standard error what could not be read; returns the exit code."""
+    """Reports unreadable inputs on standard error; returns the exit code."""
     errors = errors_of(recording.inputs)
     say(errors)
     return UNREADABLE if errors else READ
 
 
 def has_terminal() -> bool:
-    """Whether the app can be drawn: in a terminal that shows screens, or through another driver, as in a browser."""
+    """Whether the app can be drawn: in a terminal that can show screens, or with another driver, as in a browser."""
     return "TEXTUAL_DRIVER" in os.environ or (
         is_terminal(sys.stdout) and os.environ.get("TERM") not in ("dumb", "unknown"))
 
@@ -224,7 +224,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def output_width(wide: int) -> int:
-    """The width of standard output in columns, or `COLUMNS` if that is set; `wide` if it is no terminal."""
+    """The width of standard output in columns, or `COLUMNS` if that is set; `wide` if it is not a terminal."""
     import shutil
 
     return shutil.get_terminal_size((wide, 24)).columns
@@ -271,7 +271,7 @@ _PIECE = 1 << 16
 
 
 class UnwrittenError(Exception):
-    """Standard output could not be written; the text says why."""
+    """Standard output could not be written; the message says why."""
 
 
 def write_address(address: str) -> None:
@@ -280,7 +280,7 @@ def write_address(address: str) -> None:
 
 
 class DiscardedOutput(TextIOBase):
-    """Standard output after its reader has left. It discards what is written, so that the exit code does not change."""
+    """Standard output after its reader has left. It discards all text, so that the exit code does not change."""
 
     def write(self, text: str, /) -> int:
         """Discards a text and reports it as written."""
@@ -299,9 +299,9 @@ def _put(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = DiscardedOutput()  # the old one's buffer would be tried at the end
+        sys.stdout = DiscardedOutput()  # the buffer of the old one would be written at the end
     except OSError as why:
-        sys.stdout = None  # what is left in its buffer would be tried once more at the end
+        sys.stdout = None  # the rest of its buffer would be written once more at the end
         raise UnwrittenError(why.strerror or str(why)) from None
 
 
@@ -343,7 +343,7 @@ def progress_bar(stream: TextIO | None) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Records Ctrl-C instead of raising it; a second Ctrl-C raises as usual."""
-    import signal  # imported here, because only commands that take long need it
+    import signal  # imported here, because only long commands need it
 
     interrupted = False
 

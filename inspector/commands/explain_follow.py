@@ -1,4 +1,5 @@
-"""`explain --follow`: a line for each turn that is new, has another verdict or is lost, in files and folders."""
+"""Implements `explain --follow`: a line for each turn in files and folders that is new, is lost or has a new verdict.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ def _verdicts_of(view: View) -> dict[int, str]:
 
 
 def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: View, reading: RowReading) -> None:
-    """Writes a line for each turn that is new or whose verdict changed, and for each file that cannot be read, whenever
-    a file grows, is gone or new, until Ctrl-C. `states` are those of the files before the view of them was read."""
+    """Writes a line for each turn that is new or whose verdict changed, and for each unreadable file, whenever a file
+    grows, appears or disappears, until Ctrl-C. `states` are those of the files before their view was read."""
     rows: dict[str, list[TurnRow]] = {}
     for row, (_, number, of) in zip(rows_of(view), places_in_sessions(view), strict=False):
         rows.setdefault(row.paths[0], []).append(row._replace(number=number, of=of))
@@ -107,7 +108,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             if begun < rests_until:
                 continue
             if begun >= searches_at:
-                known = (path for group in rows.values() for path in group[0].paths)  # also one that is gone
+                known = (path for group in rows.values() for path in group[0].paths)  # with files that disappeared
                 names = [*dict.fromkeys((*_files_in(paths), *known))]
                 searches_at = begun + max(SEARCH, SEARCH_REST * (time.monotonic() - begun))
             now = states_of(names)

@@ -72,7 +72,7 @@ def run_command(
     if otel:
         from inspector.export import telemetry
 
-        sink = telemetry.sink(os.environ)  # a missing exporter is reported before anything is requested
+        sink = telemetry.sink(os.environ)  # now, to report a missing exporter before anything is sent
     begun = headless.start(typed, settings)
     ran = headless.run_live(begun.request, begun.server, begun.settings, begun.answers, begun.path)
     from inspector.report.facts import view
@@ -137,7 +137,7 @@ def provider(
 
 
 def _nothing_beside(option: str) -> None:
-    """Refuses everything else that is given with an option that prints a text of its own. Raises `UsageError`."""
+    """Raises `UsageError` if anything else is given with an option that only prints its own text."""
     context = click.get_current_context()
     for each in context.command.params:
         typed = context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE

@@ -204,7 +204,7 @@ def mcp() -> None:
         async with stdio_server() as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
-    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be stopped, and no work is left.
+    # Ctrl-C ends it at once: a thread that waits for a line of input cannot be stopped, and there is no other work.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(serve)
 
@@ -217,15 +217,15 @@ def run_tool(name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
         return _visible(json.dumps(answer_of(name, arguments), ensure_ascii=False)), False
     except LoopError as why:
         return _utf_8(commands.without_credentials(" ".join(str(why).split()))), True
-    except Exception as why:  # noqa: BLE001 - an agent can do nothing with a traceback, which may hold what was read
+    except Exception as why:  # noqa: BLE001 - a traceback does not help an agent, and may contain what was read
         return f"{name}: cannot be done: {type(why).__name__}", True
 
 
 def _visible(text: str) -> str:
-    """The JSON with an escape for each character that no screen shows: it would turn or hide the words beside it."""
+    """The JSON with an escape for each unprintable character, which could reverse or hide the words beside it."""
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def _utf_8(text: str) -> str:
-    """The text with escapes for lone surrogates, whose failed write in UTF-8 would end the server."""
+    """The text with escapes for lone surrogates: an error when they are written as UTF-8 would end the server."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

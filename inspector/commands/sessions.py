@@ -79,7 +79,7 @@ def explain(
         session_view, watch = start(paths, api, profile, settings)
         loaded = session_view.replay.case.recording
     else:
-        # A document does not show the steps, which take a third of the memory that the recording does not take.
+        # A document does not show the steps, which take a third of the memory besides the recording.
         loaded, session_view = commands.open_view(paths, api, profile, settings, keep_steps=not as_json)
     only = None if found is None else filters.responses(found, session_view)
     if found is not None and (searched := filters.search_note(found, filters.values_of(session_view))):
@@ -287,7 +287,7 @@ def _numbers(text: str) -> tuple[int, int]:
 
 
 def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
-    """A turn by its number; without a number the worst turn, or the second worst if it is compared with the worst."""
+    """A turn by its number; without a number, the worst turn or, to compare with the worst, the second worst."""
     if number is not None:
         return view.numbered(number)
     ranked = sorted(view.turns, key=lambda turn: turn.verdict.rank)
@@ -331,7 +331,7 @@ def check(
 
     forms = report_forms.FORMS
     if stats:
-        from inspector.check import stats as statistics  # it takes time that a check does not need
+        from inspector.check import stats as statistics  # imported here, because a check does not need it
 
         forms = statistics.FORMS
     if form not in forms:

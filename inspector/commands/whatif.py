@@ -110,7 +110,7 @@ def replay(
 def _with_edits(
     stretches: Sequence[tuple[int | None, dict[str, str]]], edits: Sequence[tuple[int, dict[str, str]]]
 ) -> list[tuple[int | None, dict[str, str]]]:
-    """The settings with the edited inputs, each from its step on."""
+    """The settings together with the edited inputs, each from its step on."""
     found = {since: dict(each) for since, each in stretches}
     for since, each in edits:
         found[since] = {**found.get(since, {}), **each}
@@ -249,7 +249,7 @@ def branches(paths: Sequence[str], api: str | None, profile: str | None, as_json
 
 
 class Way(NamedTuple):
-    """The way in which a turn is sent live, by default as recorded; `variable` names the one with the key."""
+    """How a turn is sent live, by default as recorded; `variable` names the environment variable with the key."""
 
     base: str
     model: str | None
@@ -262,8 +262,8 @@ def run_live_branch(
     tree: Tree, start: Node, stretches: Sequence[tuple[int | None, Mapping[str, str]]], from_step: int | None,
     turn: int | None, way: Way | None, store: Store, save: bool, yes: bool,
 ) -> tuple[Node, int]:
-    """Runs a branch live, or by a stand-in if `way` is None; returns the branch and its exit code. Raises `LoopError`
-    if it cannot be asked; nothing was sent then."""
+    """Runs a branch live, or with a stand-in if `way` is None; returns the branch and its exit code. Raises `LoopError`
+    if it cannot be sent; then nothing was sent."""
     from inspector.live.branch_request import branch_request
     from inspector.live.branch_run import new_name, run_branch
     from inspector.live.headless import EXITS

@@ -1,7 +1,7 @@
-"""The configuration: limits, policy, theme and keys, from files and environment variables. Options override the
-environment, which overrides files.
+"""Reads the configuration (limits, policy, theme, keys, prices) from files and environment variables. Options override
+the environment, which overrides files.
 
-Each value knows where it came from. Without a file and a variable nothing is read, and pydantic is not imported.
+Each value has its source. Without a file and a variable nothing is read, and pydantic is not imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loop_core.turn.limits import Limits
 PREFIX = "LOOP_INSPECTOR_"
 """The prefix of every variable, as in LOOP_INSPECTOR_CONTINUATION_MAX_ATTEMPTS=5."""
 AGENT = "agent"
-"""The table of a configuration that holds the limits, by the names of ZeroClaw RFI 2309."""
+"""The table of a configuration with the limits, by their names in ZeroClaw RFI 2309."""
 KEYS = "keys"
 PRICES = "prices"
 NAMES = ("policy", "seam", "method", "allow_silence", "theme", "ascii", "currency")
@@ -77,7 +77,7 @@ class Config(NamedTuple):
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """Binding id -> its keys, comma-separated, in place of the default keys."""
+        """Binding id -> its keys, comma-separated, which replace the default keys."""
         return {name.removeprefix(f"{KEYS}."): str(each.value) for name, each in self.values.items()
                 if name.startswith(f"{KEYS}.")}
 
@@ -87,7 +87,7 @@ _OFF = ("0", "false", "no", "off")
 
 
 def _is_on(value: object) -> bool:
-    """A yes or no of a file or a variable. Raises `CallerError` if it is neither."""
+    """Whether a value of a file or a variable means yes. Raises `CallerError` if it means neither yes nor no."""
     word = str(value).strip().lower()
     if word not in (*_ON, *_OFF):
         raise CallerError(f"ascii: {word!r} is neither yes nor no")
@@ -101,7 +101,7 @@ def price_table(models: Mapping[str, Mapping[str, float]], currency: str) -> Pri
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
     """Reads files and variables in order; later ones override earlier ones. Raises `CallerError` if a file cannot be
-    read, or holds an invalid value; the text names file, value and what was expected."""
+    read or has an invalid value; the message names file, value and what was expected."""
     variables = os.environ if environment is None else environment
     _refuse_misspelt(variables)
     found: dict[str, Value] = {}
@@ -119,7 +119,7 @@ def load(environment: Mapping[str, str] | None = None) -> Config:
 
 
 def _refuse_misspelt(variables: Mapping[str, str]) -> None:
-    """Raises `CallerError` if a variable is nearly one of ours, since it would be ignored."""
+    """Raises `CallerError` if a variable's name is similar to one of ours, because it would be ignored."""
     ours = (*(PREFIX + name.upper() for name in (*LIMITS, *NAMES)), files.CONFIG_VARIABLE, files.DATA_VARIABLE,
             files.CACHE_VARIABLE)
     for name in variables:
@@ -144,7 +144,7 @@ def every(config: Config) -> list[tuple[str, Value]]:
 
 
 def _check_values(values: Mapping[str, Value]) -> None:
-    """Reads every value once by the engine's own rules, so that a mistake is reported with its file or variable."""
+    """Parses every value once by the engine's own rules, so that an error is reported with its file or variable."""
     for name, each in values.items():
         try:
             if name.startswith(f"{AGENT}."):

@@ -1,8 +1,8 @@
 """The program's own files and folders: how they are written, where they are, and which paths a browser tab may open.
 
-Stored files are accessible to their owner alone; they are written under a temporary name, then renamed. An environment
-variable holds the bounds of a browser tab as JSON. Without it (in a terminal) everything may be opened; if it is
-damaged, nothing.
+Stored files are accessible only to their owner; they are written under a temporary name, then renamed. An environment
+variable has the bounds of a browser tab as JSON. Without it (in a terminal) everything may be opened; if it is damaged,
+nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def private_folder(path: Path) -> None:
-    """Makes one of our folders and its missing parents accessible to their owner alone; an existing folder is
+    """Makes one of our folders and its missing parents, accessible only to their owner; an existing folder is
     restricted too. Raises `OSError` if it cannot be made."""
     new_folder(path)
-    with suppress(OSError):  # a folder of another owner stays as it is
+    with suppress(OSError):  # another owner's folder stays unchanged
         if path.stat().st_mode & 0o077:
             path.chmod(FOLDER)
 
 
 def new_folder(path: Path) -> None:
-    """Makes a folder and its missing parents, accessible to their owner alone; an existing folder stays unchanged.
+    """Makes a folder and its missing parents, accessible only to their owner; an existing folder stays unchanged.
     Raises `OSError` if it cannot be made."""
     if path.is_dir():
         return
@@ -47,8 +47,8 @@ def new_folder(path: Path) -> None:
 
 
 def folder_named(path: str | Path) -> bool:
-    """Makes the folder that an operator named for files, if its parent exists; returns whether it is new. A mistyped
-    path thus makes no chain of folders. Raises `CallerError` if its parent does not exist, and `OSError` if it cannot
+    """Makes the folder that an operator named for files, if its parent exists, so that a mistyped path makes no chain
+    of folders; returns whether it is new. Raises `CallerError` if its parent does not exist, and `OSError` if it cannot
     be made."""
     from pathlib import Path
 
@@ -63,25 +63,25 @@ def folder_named(path: str | Path) -> bool:
 
 
 def private_file(path: str | Path) -> None:
-    """Makes a file, accessible to its owner alone, if it does not exist. Raises `OSError` if it cannot be made, or is a
-    FIFO, since opening one would wait."""
+    """Makes a file, accessible only to its owner, if it does not exist. Raises `OSError` if it cannot be made, or if it
+    is a FIFO, because opening one would wait."""
     if _is_fifo(path):
         raise OSError(errno.ESPIPE, "a FIFO: expected a regular file", str(path))
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY, FILE))
 
 
 def replace_all(files: Mapping[Path, bytes], mode: int = 0o666) -> None:
-    """Writes all files under temporary names, then renames them: if the disk is full, the old files stay intact. Raises
-    `OSError` if one cannot be written; no file is new then, unless a rename failed between two others."""
+    """Writes all files under temporary names, then renames them, so that a full disk leaves the old files intact.
+    Raises `OSError` if one cannot be written; no file has changed then, unless a rename failed after others."""
     renames: list[tuple[Path, Path]] = []
-    import secrets  # the import takes 7 ms, which a program that only reads saves
+    import secrets  # takes 7 ms, and programs that only read do not need it
     from pathlib import Path
 
     try:
         for path, data in files.items():
             if path.exists() and not path.is_file():
-                # A FIFO or a device is written in place, since it has no content to preserve. For `/dev/stdout` at a
-                # pipe, and for `>(command)`, only this name can be opened, not the one that the link leads to.
+                # A FIFO or a device is written in place, because it has no content to preserve. For `/dev/stdout` at a
+                # pipe, and for `>(command)`, only this name can be opened, but not the target of the link.
                 _write_in_place(path, data)
                 continue
             target = Path(os.path.realpath(path))  # a link stays a link
@@ -137,13 +137,13 @@ def _write(path: Path, data: bytes, former_mode: int | None, mode: int) -> None:
         os.fsync(number)
 
 
-# -- Where things are kept -------------------------------------------------------------------------------------------
-# The operator's configuration, the project's, our data. Nothing is written here.
+# -- The paths of the operator's configuration, the project's, and our data ------------------------------------------
+# Nothing is written here.
 
 APP = "loop-inspector"
 PROJECT_FILE = "loop-inspector.toml"
 CONFIG_VARIABLE = "LOOP_INSPECTOR_CONFIG"
-"""The variable with the path of a configuration file in place of the operator's own; empty: none is read."""
+"""The variable with the path of a configuration file that replaces the operator's own; empty: none is read."""
 DATA_VARIABLE = "LOOP_INSPECTOR_DATA"
 """The environment variable with the path of a folder that replaces the default data folder."""
 CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
@@ -151,7 +151,7 @@ CACHE_VARIABLE = "LOOP_INSPECTOR_CACHE"
 
 
 def home_of_user() -> str:
-    """The user's home by the system's list of users; `/`, as containers have it, for a user who is not in it."""
+    """The user's home by the system's list of users; `/`, as in containers, for a user who is not in it."""
     import pwd  # Windows has no such module
 
     found = ""
@@ -169,9 +169,9 @@ def user_file(environment: Mapping[str, str]) -> str | None:
 
 
 def _config_home(environment: Mapping[str, str]) -> str:
-    """Our folder among the operator's configurations."""
-    # Needed at every start, so on Linux it is found by the XDG specification and as a string: importing platformdirs,
-    # which finds it on all other systems, takes longer than reading a small recording, and `Path` objects cost time.
+    """Our folder within the operator's configuration folder."""
+    # Needed at every start, so on Linux it is found by the XDG specification and as a string: platformdirs, which finds
+    # it on other systems, takes longer to import than a small recording to read, and `Path` objects cost time too.
     home, config_home = environment.get("HOME", ""), environment.get("XDG_CONFIG_HOME", "")
     if sys.platform == "linux" and os.path.isabs(home) and "ANDROID_ROOT" not in environment:
         return os.path.join(config_home, APP) if os.path.isabs(config_home) else os.path.join(home, ".config", APP)
@@ -242,7 +242,7 @@ BRANCHES = "sessions"
 
 
 def own_folders(environment: Mapping[str, str]) -> frozenset[str]:
-    """The folders of files that only this program reads, as real paths. Its recordings and exports are not in them."""
+    """The folders of files that only this program reads, as real paths, without those of recordings and exports."""
     data, state = data_folder(environment), state_folder()  # one and the same folder on some systems
     own = (cache_folder(environment), data / BRANCHES, None if state == data else state)
     return frozenset(os.path.realpath(path) for path in own if path is not None)
@@ -280,7 +280,7 @@ class Bounds(NamedTuple):
 
 
 def bounds_text(paths: Sequence[str], tools: bool, environment: Mapping[str, str]) -> str:
-    """The bounds of a browser tab with these paths, as text; without paths it may open everything."""
+    """The bounds of a browser tab with these paths, as text; without paths, the tab may open everything."""
     trees = [str(path) for path in paths if os.path.isdir(path)]
     files = [path for path in paths if path not in trees]
     return json.dumps({

@@ -63,8 +63,8 @@ MOST_BYTES = 1 << 20
 
 
 def read(path: str) -> dict[str, object]:
-    """The values of one file, by dotted name. Raises `CallerError` if it cannot be read, is not TOML, or holds an
-    invalid value."""
+    """The values of one file, by dotted name. Raises `CallerError` if it cannot be read, is not TOML, or has an invalid
+    value."""
     try:
         document = tomllib.loads(_bytes(path).decode("utf-8"))
         parsed = ConfigFile.model_validate(document)
@@ -84,8 +84,8 @@ def read(path: str) -> dict[str, object]:
 
 
 def _bytes(path: str) -> bytes:
-    """The bytes of a file. Raises `OSError` if it cannot be read, and `CallerError` if it is not a regular file
-    (reading a FIFO would wait), or it is too large."""
+    """The bytes of a file. Raises `OSError` if it cannot be read, and `CallerError` if it is too large or not a regular
+    file (reading a FIFO would wait)."""
     if path != os.devnull and not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise CallerError(f"{path}: a FIFO or a device: expected a regular file")
     with open(path, "rb") as file:
@@ -97,7 +97,7 @@ def _bytes(path: str) -> bytes:
 
 def _first(why: ValidationError) -> str:
     errors = why.errors(include_url=False, include_input=False)
-    # First a misspelt name, since its right one may be reported as missing.
+    # First a misspelt name, because the correct one may be reported as missing.
     error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":

@@ -1,4 +1,4 @@
-"""The settings of a replay as a value: how they are typed, and the command line that gives the same replay."""
+"""The settings of a replay as a value, their typed form, and the command line that gives the same replay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Price(NamedTuple):
     input: float
     output: float
     cached_input: float | None = None
-    """The price of input from the provider's cache; None: unknown, and so is the cost of a response with such input."""
+    """The price of input from the provider's cache; None: unknown, like the cost of a response with such input."""
     cache_write: float | None = None
     """The price of input that was written to the cache, if the provider counts it separately."""
     reasoning: float | None = None
@@ -59,9 +59,9 @@ class PriceTable(NamedTuple):
     """The configured prices; none are built in."""
 
     models: tuple[tuple[str, Price], ...] = ()
-    """Pairs of a model's name, or `BEGINNING*`, and its price. An exact name comes first, then the longest."""
+    """Pairs of a model's name, or `BEGINNING*`, and its price. An exact name wins, then the longest beginning."""
     currency: str = ""
-    """The text after an amount of money; empty if none is configured."""
+    """The text after an amount of money; empty if it is not configured."""
 
     def of(self, model: str | None) -> Price | None:
         """The price of a model; None if the table does not name it."""
@@ -79,7 +79,7 @@ NO_PRICES = PriceTable()
 
 
 REPLAYED = Limits(max_empty_retries=0)
-"""The default limits of a replay. An empty answer is not requested again, because nobody would answer."""
+"""The default limits of a replay. An empty answer is not requested again, because nobody could answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Settings:
     limits: Limits = field(default_factory=lambda: REPLAYED)
     policy: Policy = STRICT
     max_tokens: int | None = None
-    """An initial max_tokens in place of the recorded one, which only a simulation or a live run can answer."""
+    """An initial max_tokens instead of the recorded one; only a simulation or a live run can answer it."""
     explicit: frozenset[str] = frozenset()
     """The names of the limits that the operator set. They take precedence over limits in a session file."""
     configured: frozenset[str] = frozenset()
@@ -99,17 +99,17 @@ class Settings:
     method: Method | None = None
     """The method by which a cut text is continued; None: the first of the policy's methods that the server allows."""
     profile: str | None = None
-    """The server profile assumed for every exchange; None: the one that was recognised when the exchange was read."""
+    """The server profile for every exchange; None: the one that was recognised when the exchange was read."""
     simulate: bool = False
     """Whether answers that the recording lacks are simulated from the output known so far."""
     allow_silence: bool | None = None
     """Whether an answer without visible content counts as intended; None: as the policy says."""
     live: str | None = None
-    """The name of the live run whose answers are used from the step on at which these settings begin."""
+    """The name of the live run whose answers are used from the first step of these settings."""
     edits: tuple[TurnEdit, ...] = ()
     """The edited inputs of turns."""
     prices: PriceTable = field(default=NO_PRICES, compare=False)
-    """The prices that the operator pays for tokens; they change no run."""
+    """The operator's prices of tokens; they change no run."""
 
     @property
     def belief(self) -> Policy:
@@ -134,7 +134,7 @@ def _cap(text: str) -> int | None:
 
 
 STAND_IN = "-stand-in"
-"""The end of the name of a live run that was answered by this program's stand-in and not by a provider."""
+"""The end of the name of a live run that this program's stand-in answered, instead of a provider."""
 _RUN = rf"\d{{8}}-\d{{6}}-\d{{6}}(?:{STAND_IN})?"
 
 
@@ -167,13 +167,13 @@ def _yes_or_no(on: bool) -> str:
 
 SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
-"""Name -> a continuation method that a loop can choose; the other methods follow from what the provider sent."""
+"""Name -> a continuation method that a loop can choose; the others depend on what the provider sent."""
 ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
 SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
 class SettingChoice(NamedTuple):
-    """A setting other than a limit: how typed text is parsed, and how a value is written."""
+    """How a setting other than a limit is parsed from typed text, and how its value is written."""
 
     parse: Callable[[str], Any]
     """Converts typed text to the value; raises CallerError if the text is not valid."""
@@ -222,12 +222,12 @@ def settings_of(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
-    """The word that may be meant, as the end of a message; all words if none is near."""
+    """The word that may be meant, as the end of a message; all words if none is similar."""
     return suggestion(word, words) or f"; expected one of {', '.join(words)}"
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
-    """The word that may be meant, as the end of a message; empty if none is near."""
+    """The word that may be meant, as the end of a message; empty if none is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, words, 1)
@@ -241,7 +241,7 @@ def settings_asked(assignments: Mapping[str, str], base: Settings) -> Settings:
 
 
 def _with_simulation(others: dict[str, Any], base: Settings) -> dict[str, Any]:
-    """The settings with `simulate` derived from max_tokens: the recorded answers do not belong to another value."""
+    """The settings with `simulate` derived from max_tokens, because recorded answers do not belong to another value."""
     cap, simulate = others.get(INITIAL), others.get("simulate")
     if cap is not None and simulate is None and "live" not in others:
         return {**others, "simulate": True}
@@ -300,7 +300,7 @@ def command(
     earlier: Sequence[tuple[int, Settings]] = (), verb: str = "replay",
 ) -> str:
     """The command line that gives the same replay without the app. `since` is the index of the step from which the
-    settings hold; `earlier` are the steps and settings before."""
+    settings hold; `earlier` has the steps and settings before it."""
     import shlex
 
     words = ["inspector", verb, *paths]
@@ -308,7 +308,7 @@ def command(
         words += [option, option_value] if option_value is not None else []
     before = Settings()
     stretches = [*earlier, (since, settings)]
-    alone = len(stretches) == 2 and not assignments(stretches[0][1])  # otherwise each names its step
+    alone = len(stretches) == 2 and not assignments(stretches[0][1])  # otherwise each setting names its step
     for first, current in stretches:
         for name, value in assignments(current, before).items():
             if name == "policy" and (first == 0 or alone):
@@ -328,8 +328,9 @@ def command(
 def parse_stretches(
     assignments: Sequence[str], from_step: int | None = None
 ) -> list[tuple[int | None, dict[str, str]]]:
-    """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: the step index from which each setting holds,
-    None without a step. Raises `CallerError` if one of them has no `=`, or a step that is not a number from 1 on."""
+    """Parses `NAME=VALUE` and `NAME=VALUE@STEP` words of a command line: settings, after the index of the step from
+    which they hold (None without a step). Raises `CallerError` if a word has no `=`, or a step that is not a number
+    from 1 on."""
     found: dict[int | None, list[str]] = {}
     for text in assignments:
         setting, at, step = text.rpartition("@") if "@" in text else (text, "", "")

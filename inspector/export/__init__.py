@@ -1,7 +1,7 @@
-"""Exports: a session as a document, an exchange for other tools, a bug report. Credentials are masked once more.
+"""Exports sessions as documents, exchanges for other tools, and bug reports. Credentials are masked once more.
 
 `FORMS` lists the forms; each returns texts by file name and opens no file. `form_files` makes the files of a form that
-the operator named; `write` writes files into a folder and never overwrites one.
+the operator named. `write` writes files into a folder and overwrites none unless it is told to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Form(NamedTuple):
     about: str
     make: Callable[[ExportScope], Mapping[str, str]]
     holds: str = "turn"
-    """The part of a session that the form holds: `turn` (all turns or one), `response`, or the whole `session`."""
+    """The part of a session in the form: `turn` (all turns or one), `response`, or the whole `session`."""
 
 
 def _only(scope: ExportScope) -> list[int] | None:
@@ -78,7 +78,7 @@ def _json(scope: ExportScope) -> Mapping[str, str]:
 
     under = settings_words(scope.view)
     masked_document = redact.texts({**document(scope.view), **({"settings": under} if under else {})})
-    # in ASCII, lone surrogates can be written too
+    # in ASCII, because lone surrogates can then be written too
     return {f"{scope.name}.json": json.dumps(masked_document, ensure_ascii=True, indent=1) + "\n"}
 
 
@@ -147,15 +147,15 @@ HOLDS: Mapping[str, str] = {
     "turn": "turns; --turn N chooses one", "response": "one response; --response N chooses it",
     "session": "the whole session; leave it out",
 }
-"""Value of `Form.holds` -> the words in the error message for an operator who chose another part."""
+"""Value of `Form.holds` -> the words in the error message if the operator chose another part."""
 
 
 # -- The form that an operator named, and its files ------------------------------------------------------------------
 
 
 def check_form(form: str, turn: int | None, response: int | None) -> None:
-    """Checks, before anything is read, that there is such a form and that it can hold the chosen turn or response.
-    Raises `CallerError` if there is no such form, or it would ignore the chosen turn or response."""
+    """Checks a form before anything is read. Raises `CallerError` if there is no such form, or if it would ignore the
+    chosen turn or response."""
     if form not in FORMS:
         raise CallerError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
     holds = FORMS[form].holds
@@ -182,19 +182,19 @@ def name_of(view: View) -> str:
 
 
 OWN = "session.jsonl"
-"""The end of a session file's name, after the first dot. It is left out of the names of exports."""
+"""The end of a session file's name, which is left out of the names of exports."""
 
 
 def stem_of(path: str) -> str:
     """A file name without dots; names that differ only after the first dot stay different."""
-    name = redact.text(Path(path).name)  # a credential with a dot is none that a mask knows once it has hyphens
+    name = redact.text(Path(path).name)  # now: a credential whose dots became hyphens is not recognized
     head, _, rest = name.partition(".")
     stem = _word(head) or "session"
     if rest in ("", OWN):
         return stem
-    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # then no other name gives the same hyphens
+    if re.fullmatch(r"\w+(?:\.\w+)*", rest):  # no other name gives the same hyphens
         return f"{stem}-{rest.replace('.', '-')}"
-    # `_word` makes different names equal
+    # `_word` gives equal results for different names
     return f"{stem}-{_word(rest)}-{crc32(rest.encode('utf-8', 'surrogateescape')):08x}"
 
 
@@ -216,8 +216,8 @@ class Written(NamedTuple):
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written:
-    """Writes the files into a folder, which is made if its parent exists. Raises `CallerError` if one of the files
-    exists, or the folder cannot be written; existing files are unchanged."""
+    """Writes the files into a folder, which is made if its parent exists. Raises `CallerError` if the folder cannot be
+    written or, without `force`, one of the files exists; existing files are then unchanged."""
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
     if there and not force:

@@ -1,7 +1,7 @@
 """OpenTelemetry's conventions for generative AI: their names, and spans and points as plain values with times.
 
-Data only. Names that begin with `gen_ai.`, `server.`, `error.` and `http.` are those of the semantic conventions for
-generative AI (tests hold them against the package opentelemetry-semantic-conventions); all others are ours.
+Names that begin with `gen_ai.`, `server.`, `error.` and `http.` are those of the semantic conventions for generative AI
+(tests compare them with the package opentelemetry-semantic-conventions); all others are ours.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class Times(StrEnum):
     LENGTH = "length"
     """The length is known and the start is not, so the span begins where the span before it ends."""
     BATCH = "batch"
-    """The span is a tool run. All calls of an answer ran one after another between the start and the end."""
+    """The span is a tool run: all calls of an answer ran between the start and the end."""
     ORDER = "order"
-    """The times are too little known for a length: the span is placed after the span before it or, if only the time of
-    a tool's result is known, at that time."""
+    """The length is not known: the span is placed after the span before it or, if only the time of a tool's result is
+    known, at that time."""
 
 
 PROVIDERS: Mapping[str, str] = {
     "chatgpt_codex": "openai", "gemini": "gcp.gemini", "vertex": "gcp.vertex_ai", "azure_openai": "azure.ai.openai",
     "azure_foundry": "azure.ai.inference", "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai",
 }
-"""Server profile -> the provider's name in the conventions, for profiles whose own name is another one."""
+"""Server profile -> the provider's name in the conventions, for profiles with another name."""
 
 
 def provider(profile: str, api: str | None) -> str:
@@ -87,7 +87,7 @@ def provider(profile: str, api: str | None) -> str:
     if profile.startswith("generic"):
         if api is None:
             return "unknown"
-        return wire(api).provider if api in FORMATS else api  # server unknown: the API decides, by the conventions
+        return wire(api).provider if api in FORMATS else api  # if the server is unknown, the API decides (conventions)
     return PROVIDERS.get(profile, profile)
 
 
@@ -133,7 +133,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 
 
 # -- Spans and metric points as plain values -------------------------------------------------------------------------
-# Nothing here knows OpenTelemetry's own packages. Times are nanoseconds; a span without a recorded time says so.
+# They need none of OpenTelemetry's packages. Times are nanoseconds; a span without a recorded time says so.
 
 Attribute = str | int | float | bool | tuple[str, ...]
 Attributes = Mapping[str, Attribute]
@@ -189,9 +189,9 @@ def compact(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 
 
 STEP = 1_000
-"""Nanoseconds after a span without a recorded end, so that viewers keep the order of the spans."""
+"""The nanoseconds after a span without a recorded end, so that viewers keep the order of the spans."""
 SKEW = 100_000_000
-"""A tolerance in nanoseconds: by two clocks, a tool that took no time may seem to end before its answer."""
+"""A tolerance in nanoseconds: with two clocks, a tool that took no time may seem to end before its answer."""
 
 
 class When(NamedTuple):

@@ -1,4 +1,4 @@
-"""One exchange as a curl command (a variable in place of its key), an engine test, a session file, a bug report."""
+"""Writes exchanges as a curl command (with a variable for the key), an engine test, a session file, a bug report."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ _CURL_HEADERS = frozenset({
 
 
 def curl(facts: ResponseFacts) -> str:
-    """The request as a curl command for a POSIX shell; its output is unbuffered. Raises `CallerError` if the recording
-    holds no request, or no address to send it to."""
+    """The request as a curl command for a POSIX shell. Raises `CallerError` if the recording has no request, or no
+    address to send it to."""
     exchange = facts.exchange
     if facts.recut is not None or (facts.live and facts.simulated):
         raise CallerError(f"{facts.name}: no provider was asked; choose a recorded one")
     if exchange.request_json is None or not exchange.url.startswith(("http://", "https://")):
         raise CallerError(f"{facts.name}: its request was not recorded, so there is nothing to send")
     address = redact.url(exchange.url)
-    # Unbuffered: events of a stream show as they arrive. Without globs: `[1-9]` in an address would be nine requests.
+    # Unbuffered, to show events of a stream at once. Without globs, because `[1-9]` in an address means nine requests.
     words = [f"curl -sS --no-buffer --globoff -X POST {_shell(address)}"]
     sent = {name.lower() for name, _ in exchange.request_headers}
     words += [f"-H {_shell(f'{name}: {_scheme(name)}{value}')}"
               for name, value in redact.headers(exchange.request_headers)
               # HAR files list HTTP/2's pseudo-headers (`:path`) too
               if name.lower() not in _CURL_HEADERS and not name.startswith(":")]
-    if "content-type" not in sent:  # else curl would send the content type of a form
+    if "content-type" not in sent:  # otherwise curl would send the content type of a form
         words.append("-H 'content-type: application/json'")
-    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # in ASCII: the same bytes in any locale
+    body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # ASCII: equal bytes in any locale
     words.append(f"--data-binary {shlex.quote(body)}")  # `--data` would drop line breaks
     return " \\\n  ".join(words) + "\n"
 
@@ -76,7 +76,7 @@ def _shell(text: str) -> str:
 
 def fixture(facts: ResponseFacts) -> str:
     """The response as a test of the engine: its bytes, and the facts that were decoded from them. Raises `CallerError`
-    if the body was not recorded, or holds an agent's rows."""
+    if the body was not recorded, or consists of an agent's rows."""
     exchange, stop = facts.exchange, facts.judgement.mapped
     _of_provider(exchange)
     if not exchange.recorded:
@@ -113,18 +113,18 @@ def _pieces(body: bytes) -> str:
 
 
 ACT_VALUES: Mapping[str, str] = {"cancel": "answered", "note": "text", "policy": "name"}
-"""Kind of an act on an exchange -> the member of its record with its value. Limits hold for a whole file."""
+"""Kind of an act on an exchange -> the member of its record that has its value. Limits hold for a whole file."""
 
 
 def records(exchanges: Iterable[Exchange], inputs: Iterable[Input] = ()) -> Iterator[dict[str, Any]]:
-    """The records of a session file with these exchanges, the arrival times of their bytes, and what `inputs` hold
-    beside them: results of tools, and the operator's acts. Raises `CallerError` if one of them holds an agent's rows.
+    """The records of a session file with these exchanges, the arrival times of their bytes, and their tool results and
+    operator's acts from `inputs`. Raises `CallerError` if an exchange consists of an agent's rows.
     """
     beside, before = _records_beside(inputs), None
     for number, exchange in enumerate(exchanges):
         _of_provider(exchange)
         key = f"r{number}"
-        # The recorder states a place after the exchange before, which may have been left out.
+        # A recorded place follows from the exchange before, which may have been left out.
         follows = (exchange.path, exchange.entry - 1) == before
         before = exchange.path, exchange.entry
         yield {
@@ -185,29 +185,29 @@ def _bytes(key: str, data: bytes, ms: float | None) -> dict[str, Any]:
 
 
 # -- A bug report ----------------------------------------------------------------------------------------------------
-# A report holds a small session that still shows the finding or verdict, and the command that shows it. Exchanges are
-# left out as long as the remaining session, written and read again, gives the same finding or verdict. So a report
-# contains little of the user's work, and it has been verified.
+# A report has a small session that still shows the finding or verdict, and the command that shows it. Exchanges are
+# left out while the remaining session, written and read again, gives the same finding or verdict. So a report contains
+# little of the user's work, and it has been verified.
 
 MOST_TRIALS = 64
-"""The most times that the search for a smaller session reads one again; then the smallest so far is used."""
+"""The most sessions that the search for a smaller one reads again; then the smallest so far is used."""
 
 Shows = Callable[[View], bool]
 T = TypeVar("T")
 
 
 def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
-    """The files of a bug report: the report and its session; name -> content. Raises `CallerError` if no provider sent
-    the turn's answers, or the finding is gone when the turn is read alone."""
+    """The files of a bug report, the report and its session: name -> content. Raises `CallerError` if no provider sent
+    the turn's answers, or if the finding disappears when the turn is read alone."""
     refused = why_unreported(view, turn)
     if refused:
         raise CallerError(refused)
-    # The session holds the answers themselves: it needs neither the file of a live run nor a simulation.
+    # The session has the answers themselves, so it needs neither the file of a live run nor a simulation.
     settings = replace(view.replay.settings_at(turn.run.deciding_step), live=None, simulate=False)
     responses = used_responses(view, turn)
     subject_view, subject = view, turn
     if any(facts.live for facts in responses):
-        # A limit that ended a live turn is reported as such; a recording of the same answers is cut by the provider.
+        # A live turn may have been ended by a limit; in a recording of the same answers, the provider has cut them.
         subject_view = reread(responses, settings, view.inputs)
         subject = subject_view.worst or turn
     rule, shows = symptom(subject_view, subject)
@@ -220,18 +220,18 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
         return any(each.verdict.sentence == subject.verdict.sentence for each in again.turns)
 
     if not shows_rule(responses):
-        # The finding depends on earlier turns, so the whole conversation is taken.
+        # The finding depends on earlier turns, so the whole conversation is used.
         talk = [other for other in view.turns if other.conversation == turn.conversation]
         responses = [facts for other in talk for facts in used_responses(view, other)]
         if not shows_rule(responses):
             raise CallerError(f"turn {turn.id}: {rule} does not come back when its exchanges are read alone")
-    # The sentence of a verdict also names the limit that ended the turn, which needs the answers that led to it. It
-    # differs if the file itself sets that limit, since the report's session does not contain the limit.
+    # The sentence of a verdict also names the limit that ended the turn, which needs the answers before it. It differs
+    # if the file itself sets that limit, because the report's session does not contain the limit.
     by_verdict = rule == _rule_of(subject) and repeats_sentence(responses)
     smallest = shrink(responses, repeats_sentence if by_verdict else shows_rule)
     name = f"loop-inspector-{rule.replace('.', '-')}"
     again = reread(smallest, settings, view.inputs)
-    # The verdict of the whole turn may rest on answers that the smallest session leaves out, such as a repair.
+    # The verdict on the whole turn may depend on answers that the smallest session leaves out, such as a repair.
     word, found = (again.worst or subject).verdict.word, subject.verdict.word
     origin = _origin(view, turn) + ("" if word == found else
         f" The verdict of the whole turn is {found}; answers that do not matter to this report are left out below.")
@@ -244,11 +244,11 @@ UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
     (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
     (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
-"""Why a turn is no evidence against a provider: conditions with descriptions; the first that holds is reported."""
+"""Conditions under which a turn is no evidence against a provider, with descriptions; the first that holds counts."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
-    """Why a turn cannot be reported to a provider, and what can be instead; empty if a provider sent its answers."""
+    """Why a turn cannot be reported to a provider, and what to report instead; empty if a provider sent its answers."""
     look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
     why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
     if not why:
@@ -259,7 +259,7 @@ def why_unreported(view: View, turn: TurnFacts) -> str:
 
 
 def symptom(view: View, turn: TurnFacts) -> tuple[str, Shows]:
-    """The name of the turn's gravest finding, else of its verdict; and a test whether a session still shows it."""
+    """The name of the turn's gravest finding, else of its verdict, and a test whether a session still shows it."""
     grave = [note.finding for note in view.findings
              if note.turn == turn.id and note.finding.severity is not Severity.INFO]
     if grave:
@@ -314,7 +314,7 @@ def session_of(
 
 
 def reread(responses: Sequence[ResponseFacts], settings: Settings, inputs: Iterable[Input]) -> View:
-    """The responses of `inputs` as they are after being written to a session file and read again."""
+    """The view of the responses of `inputs` after they were written to a session file and read again."""
     written = session_bytes(records([facts.exchange for facts in responses], inputs))
     return view(replay(open_case(open_paths(["-"], stdin=written)), settings))
 
@@ -359,7 +359,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
 def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:
     path = f"{name}.jsonl"
     run = command([path], settings) if settings != Settings() else f"inspector explain {path}"
-    # the facts that a maintainer asks for first
+    # the facts that a maintainer needs first
     versions = [f"{each} {_version(each)}" for each in ("loop-inspector", "textual", "pydantic")]
     head: list[Block] = [
         Heading(1, f"Bug report: {title}"),
@@ -370,7 +370,7 @@ def _report(view: View, name: str, title: str, origin: str, settings: Settings) 
         Items((*versions, f"Python {platform.python_version()}", platform.system())),
     ]
     body = list(blocks(view))
-    return markdown([*head, *body[2 if len(view.turns) == 1 else 1 :]])  # of one turn the heading says it again
+    return markdown([*head, *body[2 if len(view.turns) == 1 else 1 :]])  # the heading of a single turn would repeat it
 
 
 @cache  # the metadata of a distribution is a long file

@@ -79,14 +79,13 @@ class Sink:
     """The destination of this process's telemetry."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Finds the exporters that the environment names. Raises `CallerError` if one of them is not known, not
+        """Finds the exporters that the environment names. Raises `CallerError` if one of them is unknown, not
         installed, or cannot be made."""
         resource = Resource.create({"service.name": _service(environment), "service.version": __version__})
         self._sampled = _SampledSpans()
-        # `send` shuts it down, and reports a failure
+        # `send` shuts it down and reports a failure
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        # This is not the SDK's BatchSpanProcessor, which does not return an exporter's result, while a failure must be
-        # reported.
+        # Not the SDK's BatchSpanProcessor, which does not return an exporter's result: a failure must be reported.
         self._tracers.add_span_processor(self._sampled)
         self._spans: list[SpanExporter] = _exporters("traces", environment)
         readers = [PeriodicExportingMetricReader(exporter, export_interval_millis=math.inf)
@@ -116,7 +115,7 @@ class Sink:
 
 
 def _service(environment: Mapping[str, str]) -> str:
-    """The name of the service. One in the environment goes first, although the SDK would prefer the program's own."""
+    """The name of the service: that in the environment, which the SDK would not prefer, else the program's own."""
     # `key=value,…` (OpenTelemetry, resource SDK)
     attributes = dict(pair.partition("=")[::2] for pair in environment.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     return environment.get("OTEL_SERVICE_NAME") or attributes.get("service.name", "").strip() or SERVICE
@@ -145,7 +144,7 @@ def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[s
     elif protocol:
         wanted = [PROTOCOLS.get(protocol, protocol)]
     else:
-        wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; the installed one is used
+        wanted = ["otlp_proto_http", "otlp_proto_grpc"]  # the specification prefers HTTP; the first installed is used
     point = next((registered[each] for each in wanted if each in registered), None)
     if point is None:
         how = ("the extra otlp brings one" if name == "otlp" else f"installed are {', '.join(sorted(registered))}")
@@ -157,7 +156,7 @@ def _load_exporter(name: str, signal: str, variable: str, environment: Mapping[s
 
 
 class _LogMessages(logging.Handler):
-    """A log handler that keeps the logged messages."""
+    """A log handler that stores the logged messages."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -169,7 +168,7 @@ class _LogMessages(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    """Collects what the SDK and its exporters log within the block, instead of many lines on standard error."""
+    """Collects the log of the SDK and its exporters within the block, instead of many lines on standard error."""
     messages, logger = _LogMessages(), logging.getLogger("opentelemetry")
     before = logger.propagate
     logger.addHandler(messages)

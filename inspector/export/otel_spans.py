@@ -1,8 +1,8 @@
 """Converts the view of a session to spans: one trace per turn, with a span for each answer and each tool run.
 
-Pure. A turn is `invoke_agent`, an exchange `chat`, a result that went back to the model `execute_tool`. The finish
-reason is the provider's own word. Its meaning and the decisions of gate and machine are in attributes of our own. The
-first section writes message contents in the conventions' JSON.
+A turn is `invoke_agent`, an exchange `chat`, a result that was sent back to the model `execute_tool`. The finish reason
+is the provider's own word; its meaning, and the decisions of gate and machine, are in our own attributes. The first
+section writes message contents in the conventions' JSON. The module is pure.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ FAILED: Mapping[Stop, str] = {
 def spans(
     view: View, now: int, *, with_content: bool = False, only: Sequence[int] | None = None
 ) -> tuple[OtelSpan, ...]:
-    """The spans of a session, or of the turns with the indices `only`; `now`, in nanoseconds since the epoch, is the
-    start if no time was recorded; `with_content` adds message contents."""
+    """The spans of a session, or of the turns with the indices `only`. `now`, in nanoseconds since the epoch, is the
+    start if no time was recorded. `with_content` adds message contents."""
     session_spans: list[OtelSpan] = []
     clock = Clock(first_moment(facts.exchange for facts in view.responses) or now)
     results = late_answers(view.inputs)
@@ -160,7 +160,7 @@ def _turn(view: View, turn: TurnFacts, clock: Clock, at: int, notes: _Results, w
 
 def failure(turn: TurnFacts) -> str | None:
     """Why a turn failed: its verdict in one word, or its terminal reason; None if it succeeded. A cut call that ran is
-    a failure although the agent completed its turn; a recording that ends early is none."""
+    a failure although the agent completed its turn; a recording that ends early is not."""
     if turn.verdict.severity is Severity.ERROR:
         return identifier(turn.verdict.word)
     return None if turn.terminal in NO_ERROR else turn.terminal
@@ -197,7 +197,7 @@ def who(exchange: Exchange) -> dict[str, Attribute | None]:
 
 
 def server(url: str) -> tuple[str | None, int | None]:
-    """Host and port of an address; None if it names none."""
+    """Host and port of an address; None for a part that it does not name."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -285,7 +285,8 @@ _Results = Mapping[tuple[str, int | None], Sequence[ToolAnswer]]
 def _tool_results(
     notes: _Results, facts: ResponseFacts, following: ResponseFacts | None
 ) -> Iterator[tuple[ToolResultPart, Verdict | None, str | None]]:
-    """The results of an answer's calls, sent back or else recorded separately, each with its call and its time."""
+    """The results of an answer's calls, sent back or else recorded separately, each with its call's verdict and its
+    time."""
     exchange = facts.exchange
     answers = notes.get((exchange.path, exchange.entry), ())
     sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()

@@ -1,4 +1,4 @@
-"""A session as a document of blocks, in Markdown or HTML; each renderer escapes texts for its own syntax."""
+"""Renders a session as a document of blocks in Markdown or HTML; each renderer escapes texts for its own syntax."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[Block]:
 def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
     text, seams = turn.joined_text.text, turn.joined_text.seams
     starts = [0, *(seam.at for seam in seams), len(text)]
-    if redact.text(text) != text:  # a key crosses a seam, so the whole text is masked and not divided
+    if redact.text(text) != text:  # a key may cross a seam, so the whole text is masked instead of its parts
         yield Quote(redact.text(text), count_of(len(seams) + 1, "segment"))
         return
     for number, (start, end) in enumerate(pairwise(starts)):
@@ -241,7 +241,7 @@ def _html_block(block: Block) -> str:
 
 
 # -- The document as Markdown ----------------------------------------------------------------------------------------
-# A transcript's text stands in fences that it cannot close, or is escaped.
+# A transcript's text is in fences that it cannot close, or is escaped.
 
 _GRAVE = {Severity.ERROR: "**✖** ", Severity.WARNING: "**!** ", Severity.INFO: ""}
 

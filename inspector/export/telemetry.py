@@ -1,9 +1,9 @@
-"""Telemetry: turns as OpenTelemetry spans and metrics, by its conventions for generative AI.
+"""Writes turns as OpenTelemetry spans and metrics, by its conventions for generative AI.
 
-`points` turns a session into measurements (those of ZeroClaw RFI 2309 come from the events that a logger gets), `spans`
-into spans. `traces` and `metrics` write them as OTLP/JSON without another package; `otel_sdk` passes them to
-OpenTelemetry's SDK; `view_of_run` makes a session of a live run of the caller's own loop. Message contents are included
-only on request, credentials never.
+`points` converts a session to measurements (those of ZeroClaw RFI 2309 come from the events that a logger gets),
+`spans` to spans. `traces` and `metrics` write them as OTLP/JSON without another package; `otel_sdk` passes them to
+OpenTelemetry's SDK; `view_of_run` makes a session from a live run of the caller's own loop. Message contents are
+included only on request, credentials never.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
 _LEFT_OUT = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type, so it is left out
 _INT64 = 1 << 63
-"""One more than the largest integer of an instrument. A provider may report larger counts; they are left out."""
+"""One more than the largest integer of an instrument. Larger counts, which a provider may report, are left out."""
 
 
 def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ...]:
@@ -136,10 +136,10 @@ def sink(environment: Mapping[str, str]) -> Sink:
     return Sink(environment)
 
 
-# -- OTLP/JSON: one request body each, for a collector's address or its file receiver --------------------------------
-# The bodies are made of plain values, so that none of OpenTelemetry's packages is needed. The sources are
-# opentelemetry-proto (trace/v1, metrics/v1) and the JSON mapping of the OTLP specification: ids in hexadecimal, 64-bit
-# integers as text, enumerations as numbers.
+# -- OTLP/JSON: request bodies for a collector's address or its file receiver -----------------------------------------
+# The bodies are plain values, so that none of OpenTelemetry's packages is needed. The sources are opentelemetry-proto
+# (trace/v1, metrics/v1) and the JSON mapping of the OTLP specification: ids in hexadecimal, 64-bit integers as text,
+# enumerations as numbers.
 
 
 KINDS: Mapping[OtelKind, int] = {OtelKind.INTERNAL: 1, OtelKind.CLIENT: 3}  # opentelemetry-proto, `Span.SpanKind`
@@ -234,4 +234,4 @@ _SCOPE = {"name": SERVICE, "version": __version__}
 
 
 def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"  # one line: a file receiver reads by line
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"  # a file receiver reads line by line

@@ -1,1 +1,1 @@
-"""Live turns: the request, server, key and tools; the run, its recording and its report."""
+"""Live turns: their request, server, key and tools; the run, its recording and its report."""

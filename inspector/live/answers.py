@@ -1,9 +1,9 @@
-"""Chooses the source of the result of each call in a live turn: a recording, a tool, or the operator.
+"""Chooses the source of each call's result in a live turn: a recording, a tool, or the operator.
 
-`TurnResults` answers the calls of a turn that is run live again: each call gets the result that was recorded in the
-same turn for equal arguments, as often as it was recorded. If there is none, the turn stops and says so. `Answers`
-holds the operator's decision about each call. A call without a decision gets its result from the recording, if one was
-given (`RecordedResults`); else its tool runs. Only released calls can be answered.
+`TurnResults` answers the calls of a recorded turn that is run live again: each call gets a result that was recorded in
+the same turn for equal arguments, each result once. If there is none, the turn stops and says so. `Answers` holds the
+operator's decision about each call. A call without a decision gets its result from the recording, if one was given
+(`RecordedResults`); otherwise its tool runs. Only released calls can be answered.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TurnResults:
 
     results: Mapping[CallKey, Sequence[ToolResultPart]]
     toolbox: Toolbox | None = None
-    """The tools that the operator gave, which are run for their calls; None: there are none."""
+    """The operator's tools, which are run for their calls; None: there are none."""
     first_messages: int = 0
     """The number of messages with which the turn began. Calls answered in them belong to earlier turns."""
 
@@ -53,7 +53,7 @@ class TurnResults:
 
     def run(self, effect: RunTools, turn: Turn) -> Event:
         """A result for every released call; ends the turn if a call has none."""
-        # The history shows how often each call was answered already, so the source itself has no state to lose.
+        # The history shows how often each call was already answered, so the source needs no state.
         used = Counter(key for key, _ in _answers(turn.history[self.first_messages :]))
         before = effect.chars_before(turn.spend)
         found: list[ToolResultPart] = []
@@ -76,7 +76,7 @@ class TurnResults:
         parts = self.results.get(key, ())
         number = uses[key]
         uses[key] += 1
-        if number >= len(parts):  # repeated more often than recorded: a repeated turn invents no result
+        if number >= len(parts):  # repeated more often than recorded; no result is invented
             return None
         part = parts[number]
         return ToolResultPart(call.id, call.name, part.text, part.is_error, part.json)
@@ -90,7 +90,7 @@ def recorded_results(exchanges: Iterable[Exchange], message_count: int) -> dict[
             one: dict[CallKey, list[ToolResultPart]] = {}
             for key, part in _answers(exchange.request.messages[message_count:]):
                 one.setdefault(key, []).append(part)
-            # Each request repeats the results of the turn so far: the request with the most of them has them all.
+            # Each request repeats the results of the turn so far, so the request with the most of them has all.
             for key, parts in one.items():
                 if len(parts) > len(found.get(key, ())):
                     found[key] = parts
@@ -137,8 +137,8 @@ class RecordedResults:
         return len(self._calls_with_results)
 
     def result_for(self, call: ToolCall, before: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, str] | None:
-        """The result for a call, and the reason for the choice; None if the recording holds none: the k-th recorded one
-        for the same arguments, else that of the k-th recorded call of the tool. `before` will be answered by then."""
+        """The k-th recorded result for the call's arguments, else the result of the tool's k-th recorded call, and the
+        reason for the choice; None if the recording has neither. The calls `before` count as answered."""
         key, place = _call_key(call), self._used[call.name] + sum(each.name == call.name for each in before)
         own = [(each, result) for each, result in self._calls_with_results if each.name == call.name]
         same = [result for each, result in own if _call_key(each) == key]
@@ -157,7 +157,7 @@ class RecordedResults:
 
 
 def results_of(path: str) -> RecordedResults:
-    """A recording's tool results, in any readable format. Raises `CallerError` if it cannot be read, or holds none."""
+    """The tool results in a recording of any readable format. Raises `CallerError` if it is unreadable or has none."""
     loaded = open_paths([path])
     wrong = next((source.error for source in loaded.inputs if source.error), None)
     if wrong is not None:
@@ -169,9 +169,9 @@ def results_of(path: str) -> RecordedResults:
 
 
 def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolResultPart]]:
-    """Every call with its result: recorded by itself, else carried by the request that followed."""
-    alone = late_answers(recording.inputs)  # native sessions record results by themselves
-    # of other formats only the next request has them
+    """Every call with its result, from a record of its own, else from the next request."""
+    alone = late_answers(recording.inputs)  # native sessions have a record for each result
+    # in other formats only the next request has them
     after = {link.parent: link.index for turn in recording.turns for link in turn.links if link.parent is not None}
     for index, exchange in enumerate(recording.exchanges):
         calls = exchange.response.tool_calls
@@ -239,7 +239,7 @@ class Answers:
                 part, whence = self._answer_call(decision, verdict)
                 parts.append(bound_result(part, turn.limits, used))
                 used += len(parts[-1].text)
-            # Noted for held calls too, since the model requested them and the recording counts them.
+            # Counted for held calls too, because the model requested them, and the recording counts them.
             if self.results is not None:
                 self.results.count_use(verdict.call)
             self.last_batch.append((verdict, whence))

@@ -25,7 +25,7 @@ class AwsSigner:
     """Signs requests with the credentials that botocore finds: environment, profile, SSO, container, instance."""
 
     def __init__(self, region: str | None) -> None:
-        """Looks for the credentials. Raises `CallerError` if no credentials were found."""
+        """Finds the credentials. Raises `CallerError` if there are none."""
         self._words: dict[str, None] = {}
         try:
             session = Session()
@@ -33,7 +33,7 @@ class AwsSigner:
             self.region: str | None = region or session.get_config_variable("region")
             self._credentials = session.get_credentials()
             if self._credentials is not None:
-                # Temporary credentials are renewed here, so an expired SSO session is reported before anything is sent.
+                # Renews temporary credentials, so that an expired SSO session is reported before anything is sent.
                 self._frozen()
         except BotoCoreError as why:
             raise CallerError(f"AWS credentials: {_message(why)}") from None
@@ -47,9 +47,9 @@ class AwsSigner:
         return tuple(self._words)
 
     def __call__(self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> Headers:
-        """Date, token and signature for this request. Raises `CallerError` if the region is not known, or the
-        credentials cannot be renewed."""
-        # A signature for another region than the host's is refused.
+        """The headers with date, token and signature for this request. Raises `CallerError` if the region is not known,
+        or the credentials cannot be renewed."""
+        # AWS refuses a signature for a region that is not the host's.
         region = region_of(url) or self.region
         if not region:
             raise CallerError("no AWS region: set AWS_REGION, or name the host with --base-url")
@@ -61,7 +61,7 @@ class AwsSigner:
             raise CallerError(f"AWS credentials: {_message(why)}") from None
         auth_headers = tuple((name, value) for name, value in request.headers.items() if name.lower() not in _SIGNED)
         signature = dict(auth_headers)["Authorization"].rpartition("Signature=")[2]
-        # A signature is a secret for as long as it is valid, so it is masked in what is recorded.
+        # A signature is a secret while it is valid, so it is masked in the recording.
         self._words[signature] = None
         return auth_headers
 

@@ -1,6 +1,6 @@
 """Prepares the request that sends a recorded turn again, live, from one of its steps: address, key and cost.
 
-This module sends nothing. The text that announces the request contains no control characters and no markup.
+This module sends nothing. The text about the request contains no control characters and no markup.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from loop_core.wire import wire
 
 
 class StandIn(Protocol):
-    """A server of this program that answers in the provider's place."""
+    """A server of this program that answers instead of the provider."""
 
     def close(self) -> None:
         """Stops the server."""
@@ -59,7 +59,7 @@ class BranchRequest:
     target: Target
     cost: Cost
     counted: bool
-    """Whether the provider counted the first request's input tokens when it was recorded; else an estimate."""
+    """Whether the first request's input tokens are the provider's recorded count, instead of an estimate."""
     results: TurnResults
     first: Step
     ability: Ability
@@ -67,7 +67,7 @@ class BranchRequest:
     under: str
     """The settings that differ from those of the parent run, in words; `unchanged` if none does."""
     stand_in: StandIn | None = None
-    """The stand-in that answers in the provider's place; None: the provider answers."""
+    """The stand-in that answers instead of the provider; None: the provider answers."""
 
 
 def branch_request(
@@ -97,7 +97,7 @@ def branch_request(
     of_turn = [replace(each, request=edited_request(each.request, edits)) for each in exchanges if each.request]
     opened = len(opening.request.messages) if opening.request else 0
     results = TurnResults(recorded_results(of_turn, opened), toolbox, opened)
-    # Without any result the first call ends the turn, so no further round costs anything.
+    # Without results the first call ends the turn, so there are no further rounds.
     left = requests_left(first.turn, any(isinstance(each, Send) for each in first.effects), results.has_any)
     counted = None if edits else _input_tokens(parent, start, target, model, base)
     tokens = counted if counted is not None else estimate(len(json.dumps(body, ensure_ascii=False)))
@@ -136,33 +136,33 @@ def _spelling(
     assert opening.request is not None  # noqa: S101 - `target_of` refuses such a one
     assert isinstance(recorded, Mapping)  # noqa: S101 - as before
     request = opening.request
-    for turn_input, text in edits:  # in its recorded place if that is clear, else as the format encodes it
+    for turn_input, text in edits:  # at its recorded place if that is unambiguous, else as the format encodes it
         changed = with_text(recorded, turn_input.text, text)
         if changed is not None:
             recorded, request = changed, edited_request(request, [(turn_input, text)])
     before, recorded_body = body_of(request, target.profile), recorded
 
     def spell(ask: LiveRequest) -> LiveRequest:
-        # Only the difference between our two encodings goes into the recorded body, whose spelling the server accepted.
+        # Only the difference of our two encodings goes into the recorded body, whose spelling the server accepted.
         return ask if ask.body is None else replace(ask, body=graft_changes(recorded_body, before, ask.body))
 
     return spell
 
 
 def _input_tokens(parent: Replay, start: BranchStart, target: Target, model: str | None, base: str) -> int | None:
-    """The input tokens that the provider counted for the request that is asked again."""
+    """The provider's count of input tokens for the request that is sent again; None if it does not apply."""
     if start.prefix or model or base:
         return None  # another request than the recorded one, or another tokenizer
     usage = parent.case.recording.exchanges[start.opening.index].response.usage
     if usage is None or usage.input_tokens is None:
         return None
-    # Anthropic's `input_tokens` leaves out what was read from the cache; the next request may not find it there.
+    # Anthropic's `input_tokens` leaves out tokens from the cache, where the next request may not find them.
     beside = wire(target.server.api).cached_apart
     return usage.input_tokens + ((usage.cached_tokens or 0) if beside else 0)
 
 
 def announcement(request: BranchRequest, turn: int) -> list[str]:
-    """The description of the request, as lines for people. `turn` is the number of the turn."""
+    """The description of the request, as lines of text. `turn` is the number of the turn."""
     target = request.target
     most, *basis = cost_lines(request)
     who = f"{target.server.api}, model {one_line(target.model or '') or 'not named'}, profile {target.profile.name}"
@@ -180,7 +180,7 @@ NOT_ENCRYPTED = "not encrypted: anyone on the network path can read the request 
 
 
 def cost_lines(request: BranchRequest) -> list[str]:
-    """The greatest possible cost in tokens, then the parts of this sum and the limits that they come from."""
+    """The greatest possible cost in tokens, then the parts of this sum, each with its limit."""
     found = request.cost
     if found.requests is None or found.output is None or found.input is None:
         return [f"no bound: {found.unbounded}"]

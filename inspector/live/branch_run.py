@@ -1,6 +1,6 @@
-"""Runs a recorded turn again live from one of its steps, records it, and reads the recording.
+"""Runs a recorded turn again live from one of its steps, records the run, and reads the recording.
 
-`run_branch` and `BranchRun` send requests. Each request and every byte of its answers is written to a session file
+`run_branch` and `BranchRun` send requests. Each request and every byte of its answer is written to a session file
 before the machine receives it. `recall` reads such a file, so that the branch can be made again without a server.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection
 
 def new_name(by_stand_in: bool) -> str:
-    """A name for a live run that starts now; with `by_stand_in` a stand-in answers it."""
+    """A name for a live run that starts now; `by_stand_in`: a stand-in answers it."""
     return time_name() + (STAND_IN if by_stand_in else "")  # it is part of a branch's settings
 
 
@@ -47,7 +47,7 @@ class BranchRecorder(RunMemory, Recorder):
 
     def __init__(self, path: Path, request: BranchRequest) -> None:
         with suppress(OSError):  # `Recorder` reports it when it cannot begin the file
-            # Recordings hold what was asked and answered, so other users of the machine may not read them.
+            # Recordings hold prompts and answers, so other users of the machine may not read them.
             private_folder(path.parent)
         self.by_stand_in = request.stand_in is not None
         how = "answered by a stand-in" if self.by_stand_in else "asked live again"
@@ -82,7 +82,7 @@ class BranchRecorder(RunMemory, Recorder):
         super().on_tools(number, results)
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
-        """Does nothing yet: `conclude` writes how the run ended."""
+        """Does nothing, because `conclude` writes the end of the run."""
 
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
@@ -93,7 +93,7 @@ class BranchRecorder(RunMemory, Recorder):
         return self._ability_before, done
 
     def conclude(self) -> None:
-        """Writes how the run ended."""
+        """Writes the end of the run."""
         turn = None if self.last is None else self.last.turn
         end = "cancelled" if turn is None or (not turn.ended and not self.problem) else turn.terminal or "unrecorded"
         reason = self.problem or (turn.notice if turn is not None and end == "unrecorded" else "")
@@ -121,7 +121,7 @@ def silent_exchanges(exchanges: Sequence[Exchange], again: set[int], end: str) -
     """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
-    # A broken answer counts as an answer if the run continued after it; only the last one can have been given up.
+    # A broken answer is an answer if the run continued after it; only the last one can have been given up.
     given_up = end in ("cancelled", "") and last >= 0 and exchanges[last].response.transport_end in broken
     return frozenset({*again, *([last] if given_up else [])})
 
@@ -155,8 +155,8 @@ def _open_recorder(request: BranchRequest, path: Path) -> Iterator[BranchRecorde
 def run_branch(
     request: BranchRequest, name: str, folder: Path, line: Connection | None = None
 ) -> tuple[BranchAnswers, str | None]:
-    """Runs to the end of the turn; returns the responses, and why the recording failed, if it did. Raises `CallerError`
-    if the recording cannot be begun, or the turn ends before a request is sent."""
+    """Runs to the end of the turn; returns the responses, and why the recording failed, or None. Raises `CallerError`
+    if the recording cannot be begun, or if the turn ends before a request is sent."""
     from loop_core.client.transport import Live
 
     with ExitStack() as stack:
@@ -209,8 +209,8 @@ class BranchRun:
 
 
 def recall(name: str, folder: Path) -> BranchAnswers:
-    """The responses of a recorded live run. Raises `CallerError` if it is not a name of one, or its recording is not
-    there, or cannot be read."""
+    """The responses of a recorded live run. Raises `CallerError` if `name` is not one of a live run, or its recording
+    is missing or unreadable."""
     path = file_of(folder, live_run(name))
     try:
         data = path.read_bytes()
@@ -246,11 +246,11 @@ def _exchanges(reading: FileReading, path: str) -> list[Exchange]:
         if isinstance(found, Exchange):
             exchanges.append(found)
             continue
-        # What cannot be decoded still happened: it stays as a failed answer, as the live run saw it.
+        # A body that cannot be decoded stays as a failed answer, as it was in the live run.
         body, raw.body = raw.body, b""
         empty = build(raw, path, Options())
         if not isinstance(empty, Exchange):
-            break  # an unknown format: the place of what follows is not known either
+            break  # an unknown format, after which the places are not known either
         error = ProviderError(found.why, "decode")
         response = ChatResponse(empty.api, stop_reason=StopReason(Stop.ERROR, None, "fatal"), http_status=raw.status,
                                 error=error, transport_end=raw.end, size=len(body))
@@ -272,7 +272,7 @@ def _places(data: bytes, count: int) -> tuple[tuple[RequestPlace, int], ...]:
 
 
 def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
-    """The abilities and the profile of the server, as they were known before it answered."""
+    """The abilities and the profile of the server, as far as they were known before it answered."""
     request = exchange.request or Request(exchange.api)
     chosen = _profile_by_address(exchange, request)
     if exchange.named_profile not in (None, chosen.profile.name):

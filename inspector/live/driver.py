@@ -1,8 +1,8 @@
 """Runs the effects of a live turn one by one, as its operator decides, and records the traffic and the decisions.
 
-The driver holds the connection, the recording and the effect under way; `stepper` holds the state of the turn. It
-depends on no screen: it calls a function when something has changed. httpx is imported when the first request is sent.
-The recording also contains the operator's acts.
+The driver holds the connection, the recording and the effect in progress; `stepper` holds the state of the turn. The
+driver depends on no screen: it calls a function when something has changed. httpx is imported when the first request is
+sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Driver(Observer):
     def __init__(
         self, start: LiveStart, on_change: Callable[[], None] | None, line: Connection | None = None
     ) -> None:
-        """`on_change` is called when the phase or the steps have changed, and not for each piece of a stream. Raises
+        """`on_change` is called when the phase or the steps have changed, but not for each piece of a stream. Raises
         `LoopError` if the first request cannot be sent in this format."""
         request, plan = plan_turn(start.request, start.server, start.settings)
         self.start, self.answers = start, start.answers
@@ -62,8 +62,8 @@ class Driver(Observer):
         return self.live.stepper
 
     def _recording(self) -> Recorder:
-        """The recording, whose file is made if it does not exist yet. Raises `CallerError` if it is there already, or
-        cannot be written."""
+        """The recording, which is begun at the first call. Raises `CallerError` if its file already exists or cannot be
+        written."""
         if self.recorder is None:
             self.recorder = Recorder(
                 self.start.path, title=f"{self.start.request.model}, live", provenance=f"recorded {BY_US}, by hand")
@@ -71,7 +71,7 @@ class Driver(Observer):
         return self.recorder
 
     async def act(self) -> None:
-        """Runs the effect that waits, and the following ones if the turn runs freely."""
+        """Runs the waiting effect, and the following ones if the turn runs without waiting."""
         if self.live.phase is Phase.WAITING:
             await self._run_effect()
             await self._go_on()
@@ -86,7 +86,7 @@ class Driver(Observer):
         await self._go_on()
 
     async def run(self) -> None:
-        """Runs the effects without waiting, to the end or until `pause`; continues after the effect under way."""
+        """Runs the effects without waiting, to the end or until `pause`; continues after the effect in progress."""
         self.live.running = True
         self._changed()
         await self.act()
@@ -99,7 +99,7 @@ class Driver(Observer):
         self._changed()
 
     async def _run_effect(self) -> None:
-        """Carries out one effect. A failed answer that waits is passed to the machine unchanged."""
+        """Runs one effect. A failed answer that waits is passed to the machine unchanged."""
         live = self.live
         live.problem = ""
         if live.failed_answer is not None:
@@ -113,15 +113,15 @@ class Driver(Observer):
             self._finish()
 
     def pause(self) -> None:
-        """Waits again after the effect under way."""
+        """Waits again after the effect in progress."""
         self.live.running = False
         self._changed()
 
     def cancel(self) -> None:
-        """Ends the turn, whatever is under way."""
+        """Ends the turn, whatever is in progress."""
         live = self.live
         live.running = False
-        # The source ends the request; the effect under way then takes the turn to its end.
+        # The source ends the request; the effect in progress then takes the turn to its end.
         if live.phase in BUSY:
             if self._source is not None:
                 self._source.cancel()
@@ -134,8 +134,8 @@ class Driver(Observer):
             self._change(Phase.WAITING, live.stepper.after_event(Cancel(), self._sent))
 
     def say(self, text: str) -> None:
-        """Adds a message of the user after the end: the next turn begins with it. Raises `CallerError` if the turn has
-        not ended, the text is empty, or `max_follow_ups` is reached."""
+        """Begins the next turn with a message of the user. Raises `CallerError` if the turn has not ended, the text is
+        empty, or `max_follow_ups` is reached."""
         live = self.live
         if live.phase is not Phase.WAITING or not isinstance(live.pending, Finish):
             raise CallerError("a new message can be sent only after the turn has ended")
@@ -144,8 +144,8 @@ class Driver(Observer):
         self._change(Phase.WAITING, stepper)
 
     def edit(self, limits: Limits, names: Sequence[str], cap: int | None) -> None:
-        """Sets other limits, and another budget for the request that waits. Raises `LoopError` if a value is not
-        possible at this point; then nothing is changed."""
+        """Sets other limits, and another budget for the waiting request. Raises `LoopError` if a value is not possible
+        at this point; then nothing is changed."""
         stepper = self.stepper
         if names:
             stepper = stepper.with_limits(limits)
@@ -159,13 +159,13 @@ class Driver(Observer):
                 self.recorder.limits(self._settings)
 
     def edit_body(self, body: dict[str, Any]) -> None:
-        """Replaces the body of the request that waits. Raises `LoopError` if it is not a request of this format, or
-        holds the key."""
+        """Replaces the body of the waiting request. Raises `LoopError` if the body is not a request of this format, or
+        contains the key."""
         refuse_secrets(body, self.start.server)
         self._change(Phase.WAITING, self.stepper.with_body(body))
 
     async def wait_until_idle(self) -> None:
-        """Waits until nothing is under way."""
+        """Waits until nothing is in progress."""
         while self.live.phase in BUSY:
             self._moved.clear()
             await self._moved.wait()
@@ -187,8 +187,8 @@ class Driver(Observer):
                 raise CallerError(live.stepper.unsendable)
             refuse_secrets(request.body, self.start.server)
             source, responses = self._connect(), live.responses[-1]
-            self._recording()  # only now: a request that cannot be sent leaves no empty file behind
-            # more answers than before: the cancelled one was begun
+            self._recording()  # only now, so that a request that cannot be sent leaves no empty file
+            # more answers than before: the cancelled one had begun
             count, self._edited = len(responses), live.stepper.edits
             self._change(Phase.ASKING)
             event = await source.respond(send, live.stepper.last.turn, request)
@@ -214,7 +214,7 @@ class Driver(Observer):
     def _end_cancelled(self, answer: LiveResponse) -> None:
         """Ends the turn with an answer that the operator cancelled."""
         self._recording().record_cancel(answer.ask.number, answered=False)
-        # Cut by the operator, so its end says nothing about the provider.
+        # The operator cut it, so its end is no evidence about the provider.
         self.live.responses[-1][-1] = replace(answer, judgement=cancelled_answer(answer.judgement))
         self._change(Phase.WAITING, self.live.stepper.after_answer(answer, self._sent, cancelled=True))
 

@@ -1,4 +1,5 @@
-"""The sheets of an answer that is still arriving. Each grows, so a frame costs only what has come since the last."""
+"""The sheets of an answer that is still arriving. They grow, so that a frame costs only what has come since the last.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from loop_core.turn.seam import join
 from loop_core.turn.state import Send
 
 # -- A sheet whose text grows at its end -----------------------------------------------------------------------------
-# Finished lines stay unchanged; only the last line is made again. `stable` is the number of lines that can no longer
-# change, so a view lays out only those after them.
+# Finished lines stay unchanged; only the last line is made again. `stable` is the number of lines that have not changed
+# since the last layout, so a view lays out only those after them.
 
 GUTTER = f"{glyphs.AT_CURSOR} "
 
@@ -43,7 +44,7 @@ class GrowingSheet(LineSheet):
         self.text = ""
 
     def grow(self, added: str, foot: Sequence[Line] = ()) -> None:
-        """Appends text; `foot` stands under it until it grows again."""
+        """Appends text; the lines `foot` are below it until it grows again."""
         self.stable = min(self.stable, self._settled)
         del self._made[self._settled :]
         self.text += added
@@ -52,7 +53,7 @@ class GrowingSheet(LineSheet):
             rows = paragraphs(self._tail + added)
             lines: list[Line] = [(Span(self._gutter, Tone.RULE), *row) for row in rows]
             self._made += lines
-            self._settled += len(lines) - 1  # all but the last line: it may still grow
+            self._settled += len(lines) - 1  # without the last line, which may still grow
             self._tail = text_of(rows[-1])
         self._made += foot
         self.focus = max(0, len(self._made) - 1)
@@ -118,7 +119,7 @@ class Streams:
     def _grow_merged(self) -> None:
         whole, added = self._joining.at(self.flow.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
-        if seam != self._seam:  # text that was already shown turned out to be a quotation, an echo or a repetition
+        if seam != self._seam:  # text that was already shown is a quotation, an echo or a repetition
             self.sheets["merged"] = self._merged_text()
         self.sheets["merged"].grow(self._take("merged", added), arrival_lines(self.flow))
 

@@ -1,4 +1,4 @@
-"""`inspector run`: builds a live turn from options and their defaults, runs it to its end, and records it."""
+"""Builds a live turn from the options of `inspector run`, runs it to its end, and records it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LiveResult:
     failure: str | None = None
     """Why the recording stopped early; None if it is complete."""
     notice: str | None = None
-    """The notice of the turn's end for the operator; None if the turn ended well."""
+    """The operator's notice about the turn's end; None if the turn ended well."""
 
     @property
     def exit(self) -> int:
@@ -67,7 +67,7 @@ class _Observer(RunMemory, Recorder):
 
 def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Request, Plan]:
     """The first request under these settings, and the plan of the run. Raises `LoopError` if it cannot be sent in this
-    format, or holds the key."""
+    format, or contains the key."""
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
     chosen = expected_speaker(server, request.model)
@@ -86,7 +86,7 @@ def run_live(
 
     with ExitStack() as stack:
         source = stack.enter_context(Live(server, None, toolbox, line, redact.body))
-        # Only now: a turn that cannot be sent leaves no empty file.
+        # Only now, so that a turn that cannot be sent leaves no empty file.
         source.observer = observer = _Observer(
             path, title=f"{request.model}, live", provenance=f"recorded {BY_US}")
         stack.callback(observer.close)
@@ -94,7 +94,7 @@ def run_live(
         steps: list[Step] = []
         try:
             for step in turn_steps("t1", request, source, plan):
-                steps.append(step)  # noqa: PERF402  (kept when an interrupt leaves the loop)
+                steps.append(step)  # noqa: PERF402  (the steps remain if an interrupt leaves the loop)
         except KeyboardInterrupt:
             if not steps:
                 raise
@@ -190,9 +190,9 @@ def server_of(options: LiveOptions) -> Server:
         base = form.home.base.replace(form.region, region)
     server = Server(options.api, base, profile=options.profile, hidden_words=secrets_of(os.environ),
                     insecure_http=tuple(options.insecure_http))
-    # without the named profile: who the address itself shows
+    # the server that the address shows, without the named profile
     owner = expected_speaker(replace(server, profile=None), options.model)
-    # A profile that the operator names says how the server speaks, not who it is: it must not choose the key.
+    # A profile that the operator names describes the server's protocol, not its owner, and must not choose the key.
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""
     if options.sign is None:

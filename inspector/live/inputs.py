@@ -73,7 +73,7 @@ def json_file(path: str, option: str) -> Any:
 # -- Keys from the environment ---------------------------------------------------------------------------------------
 
 ANY = "LOOP_INSPECTOR_API_KEY"
-"""The environment variable whose key may be sent to any server."""
+"""The environment variable with a key that may be sent to any server."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -92,7 +92,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openrouter": ("OPENROUTER_API_KEY",),
     "hf_router": ("HF_TOKEN",),
 }
-"""Profile that the address shows -> the variables that the provider's SDK or documents name for its key, in order."""
+"""Profile that the address shows -> the variables for its key, by the provider's SDK or documents, in order."""
 
 
 def key_for(address: str, environment: Mapping[str, str], variable: str | None) -> str:
@@ -103,9 +103,9 @@ def key_for(address: str, environment: Mapping[str, str], variable: str | None) 
 
 
 def variable_for(address: str, environment: Mapping[str, str], variable: str | None) -> str | None:
-    """The environment variable of the key for a server, found by its address; None if none is set. `address` is the
-    name of a profile that was found by the host, because a name that the operator gave does not prove where the key
-    would go. `variable` is one that the operator named. Raises `CallerError` if the named variable is not set."""
+    """The environment variable of the key for a server; None if none is set. `address` is the name of the profile that
+    was found by the host, because a name that the operator gave does not prove where the key would go. `variable` is
+    one that the operator named. Raises `CallerError` if that variable is not set."""
     if variable is not None:
         if not environment.get(variable):
             raise CallerError(f"--key-env: {variable} is not set")
@@ -119,7 +119,7 @@ def key_variables(address: str) -> tuple[str, ...]:
 
 
 def missing_key(server: Server, model: str | None) -> str:
-    """Which variable to set for the key that a provider's own address needs; empty if none is needed."""
+    """The variable to set for the key that a provider's own address needs; empty if no key is missing."""
     if server.secrets or server.sign is not None:
         return ""
     owner = expected_speaker(replace(server, profile=None), model)
@@ -136,7 +136,8 @@ _IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@:]*:([^\s/?#@]+)@", re.IG
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The environment values that look like keys by their names, and passwords in addresses (proxies, databases)."""
+    """The values of environment variables whose names suggest a key, and passwords in addresses (proxies, databases).
+    """
     named = [value.strip() for name, value in environment.items() if VARIABLE.search(name)]
     passwords = [form for value in environment.values() for word in _IN_ADDRESS.findall(value)
                  for form in (word, unquote(word))]  # an error message may show it percent-encoded or not
@@ -144,8 +145,8 @@ def secrets_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_secret(value: str) -> bool:
-    """Whether a value may be a secret: it is not a plain word, a number or the name of a file."""
-    # Variables such as TOKENIZER_PATH or KEYBOARD match by name; hiding their values would mask ordinary words.
+    """Whether a value may be a secret: not a plain word, a number or the path of a file."""
+    # Variables such as TOKENIZER_PATH or KEYBOARD match by name; masking their values would hide ordinary words.
     return len(value) >= SHORTEST and not value.isalpha() and not value.isdigit() and value[0] not in "/~."
 
 

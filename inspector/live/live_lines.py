@@ -1,4 +1,4 @@
-"""Lines about a live turn: its current activity, the effect that waits, in full, and the view of a run under way."""
+"""Lines about a live turn: its current activity and its waiting effect in full; the view model of a run in progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from loop_core.turn.trace import Trace
 from loop_core.values import Severity
 from loop_core.wire.body import dump
 
-# -- A live run as the screens' view model, while it goes on ---------------------------------------------------------
+# -- A live run in progress as the screens' view model ---------------------------------------------------------------
 # It has the responses and the steps so far, and no verdict.
 
 LIVE_WORD = "LIVE"
@@ -81,7 +81,7 @@ def _with_first(view: View, live_turn: LiveTurn, settings: Settings) -> View:
 SHOWN_CHARS = 4_000
 """The largest number of characters of a recorded or typed result that are shown beside its call."""
 Keys = Callable[[str], str]
-"""A function that gives the name of the key of a binding, by the binding's id."""
+"""A function that gives the name of a binding's key, by the binding's id."""
 
 
 def activity_line(driver: Driver, key: Keys) -> Line:
@@ -137,7 +137,7 @@ def _streaming_line(driver: Driver, key: Keys) -> Line:
 
 
 LONG_SILENCE = 2
-"""The number of seconds of silence from which the silence is shown while an answer is expected."""
+"""The number of seconds without a byte from which the silence is shown while an answer is expected."""
 
 
 def _silence_line(driver: Driver) -> Line:
@@ -180,7 +180,7 @@ def _request_name(send: Send, driver: Driver) -> str:
 
 
 HOW_SENT: Mapping[Method, str] = {Method.REPAIR: ", which asks for the held call again", Method.NUDGE: ""}
-"""Method of a request -> the words after its name, where the method in brackets would only repeat the name."""
+"""Method of a request -> the words after its name, if the method in brackets would only repeat the name."""
 
 
 def _edit_note(driver: Driver) -> Line:
@@ -196,7 +196,7 @@ def why_no_answer(answer: LiveResponse) -> str:
 
 
 def waiting_lines(driver: Driver) -> list[Line]:
-    """The effect that waits, in full: the request as it will be sent, the calls, or the end."""
+    """The waiting effect in full: the request as it will be sent, the calls, or the end."""
     failed, effect, request = driver.live.failed_answer, driver.live.pending, driver.stepper.request
     before = [] if failed is None else [*_failure_lines(failed), EMPTY]
     if isinstance(effect, RunTools):
@@ -222,7 +222,7 @@ def request_lines(request: LiveRequest, parts: tuple[str, ...], missing: str) ->
 
 
 def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
-    """The calls that wait, each with its arguments and its planned answer."""
+    """The waiting calls, each with its arguments and its planned answer."""
     lines: list[Line] = [(Span("CALLS", Tone.TITLE), Span(f"  {len(effect.batch)} to be answered", Tone.DIM))]
     for place in range(len(effect.batch)):
         lines += [EMPTY, *waiting_call_lines(effect, place, answers)]
@@ -230,7 +230,7 @@ def call_lines(effect: RunTools, answers: Answers) -> list[Line]:
 
 
 def waiting_call_lines(effect: RunTools, place: int, answers: Answers) -> list[Line]:
-    """The lines of one call that waits."""
+    """The lines of one waiting call."""
     verdict = effect.batch[place]
     glyph, role = glyphs.ADMISSION[verdict.admission]
     call = verdict.call
@@ -294,7 +294,7 @@ def exchange_lines(driver: Driver) -> list[Line]:
 
 
 def arrival_text(flow: Flow) -> str:
-    """How much of an answer has arrived, for the status line; its token count is known only at its end."""
+    """The amount of an answer that has arrived, for the status line; its token count is known only at its end."""
     parts = [f"+{len(flow.text):,} chars"]
     if flow.thinking:
         parts.append(f"{len(flow.thinking):,} thinking")

@@ -1,7 +1,7 @@
-"""Records a live run in a session file as it happens, and builds its replay.
+"""Records a live run in a session file while it runs, and builds its replay.
 
-Each record is flushed when it is written. If a recording cannot continue (a full disk), one line reports it and the
-turn goes on.
+Each record is flushed when it is written. If a recording cannot continue (a full disk), one line reports it, and the
+turn continues.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ def new_recording(api: str) -> str:
 
 
 def refuse_existing(path: str | Path) -> None:
-    """Raises `CallerError` if there is a file that a recording would continue. An empty one, as `mktemp` makes it, is
-    used."""
+    """Raises `CallerError` if a recording's file already exists, unless it is empty, as `mktemp` makes it."""
     if os.path.exists(path) and os.path.getsize(path):
         raise CallerError(f"--record {path}: the file exists; expected a path for a new file")
 
 
 class RequestClock(Observer):
-    """Reads the clock once per request, so that a run and its recording have the same times."""
+    """Reads the clock once per request, so that a run and its recording have equal times."""
 
     def __init__(self) -> None:
         self.started: dict[int, str] = {}
@@ -67,7 +66,7 @@ class RequestClock(Observer):
         self.sending_time(ask)
 
     def sending_time(self, ask: LiveRequest) -> str:
-        """When a request was sent: the time of the first call for it."""
+        """The time at which a request was sent, which is that of the first call for it."""
         return self.started.setdefault(ask.number, _now())
 
 
@@ -145,17 +144,16 @@ class Recorder(RequestClock):
         self.write({"type": "policy", "name": settings.policy.name, **silent})
 
     def limits(self, settings: Settings) -> None:
-        """Records limits that were set or that differ from a replay's; no record without any."""
+        """Records the limits that were set or that differ from a replay's; writes no record if there are none."""
         names = set(settings.explicit)
-        # A live run asks again after an empty answer and a replay does not, so the limit is recorded even if nobody set
-        # it.
+        # A live run asks again after an empty answer and a replay does not, so this limit is recorded even if not set.
         if settings.limits.max_empty_retries != REPLAYED.max_empty_retries:
             names.add("max_empty_retries")
         if names:
             self.write({"type": "limits", "values": {name: getattr(settings.limits, name) for name in sorted(names)}})
 
     def record_cancel(self, number: int, *, answered: bool) -> None:
-        """Records that the turn was cancelled, while this last request was under way or after its answer was read."""
+        """Records that the turn was cancelled, during this last request or after its answer was read."""
         self.write({"type": "cancel", "request": _id(number), "answered": answered})
 
     def note(self, text: str, number: int | None = None) -> None:
@@ -163,7 +161,7 @@ class Recorder(RequestClock):
         self.write({"type": "note", **({} if number is None else {"request": _id(number)}), "text": text})
 
     def write_end(self, terminal: str) -> None:
-        """Records how the turn ended; the last record."""
+        """Records the end of the turn, as the last record."""
         self.write({"type": "about", "end_state": terminal})
 
     def write(self, record: Mapping[str, Any]) -> None:
@@ -192,12 +190,12 @@ def _id(number: int) -> str:
 
 
 def _now() -> str:
-    # Always with microseconds: `isoformat` leaves out zeros, and times of another length do not sort as text.
+    # Always with microseconds: `isoformat` leaves out zeros, and times of different lengths do not sort as text.
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 class RunMemory(RequestClock):
-    """Keeps the events of a live source in memory, and passes them to the next observer class it inherits from."""
+    """Stores the events of a live source in memory, and passes them to the next observer class it inherits from."""
 
     def __init__(self, *beside: Any, **named: Any) -> None:
         super().__init__(*beside, **named)  # the arguments of the next class in the order of inheritance
@@ -238,7 +236,7 @@ def replay_of_turns(
     turns: Sequence[LiveTurn], settings: Settings, path: str, notices: Sequence[Notice | str] = (),
     memory: RunMemory | None = None,
 ) -> Replay:
-    """Live turns with any response as a replay; `memory` has the times of requests and the results of tools."""
+    """The replay of those live turns that have a response; `memory` has the times of requests and the tool results."""
     started, answers = (memory.started, tuple(memory.answers)) if memory is not None else ({}, ())
     turns = [turn for turn in turns if turn.responses]
     responses = [each for turn in turns for each in turn.responses]
@@ -275,8 +273,8 @@ def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Ex
         chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),
         again=bool(ask.attempt),
     )
-    # The source masks secrets that are whole in the bytes. A stream may split one over several events, so that it is
-    # whole only in the decoded text: those are masked here.
+    # The source masks secrets that are whole in the bytes. A stream may split a secret over several events, so that it
+    # is whole only in the decoded text; it is masked here.
     return with_body(exchange, without_pieces(exchange.body, exchange.api, exchange.response))
 
 
@@ -284,7 +282,7 @@ def _links(answers: Sequence[LiveResponse], first: int) -> list[Link]:
     links: list[Link] = []
     for index, each in enumerate(answers, first):
         ask = each.ask
-        # a follow-up begins a turn, whatever place it had
+        # a follow-up begins a turn, whatever its place was
         place = TURN_PLACES[ask.place] if index > first else TurnPlace.REQUEST
         if ask.attempt:
             place = TurnPlace.RETRY

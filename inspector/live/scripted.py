@@ -1,7 +1,7 @@
-"""A live turn against the scripted provider: its server uses a free local port and lives as long as the turn.
+"""Live turns against the scripted provider, whose server uses a free local port and lives as long as the turn.
 
-No key is needed and nothing leaves the machine. The provider plays a scenario, a row of the table of dialects, whose
-bytes are the first answer, unchanged, or the stand-in for the provider of a recorded turn.
+No key is needed, and nothing leaves the machine. The provider plays a scenario, a row of the table of dialects (whose
+bytes are the first answer, unchanged), or the stand-in for the provider of a recorded turn.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from inspector.provider.scenarios import DeclaredTool
 
 ENOUGH_TOKENS = 1_024
-"""The max_tokens for a scenario that names none, since some formats (Anthropic Messages) need it."""
+"""The max_tokens for a scenario that sets none, because some formats (Anthropic Messages) require it."""
 PACE = 0.1
-"""The factor for the waits of a scenario, so that an operator does not have to wait a minute for a silent server."""
+"""The factor for the waits of a scenario, so that an operator does not wait a minute for a silent server."""
 
 
 class ScriptedServer:
@@ -70,7 +70,7 @@ class ScriptedTurn:
     stop_word: str = ""
     """A sentence about false or missing stop words that the scenario sends; empty if all are true."""
     blind: str = ""
-    """Why the first answer, which is cut, has the same bytes as a finished answer; empty if it has not."""
+    """Why the first answer, which is cut, has the same bytes as a finished answer; empty if its bytes differ."""
 
 
 def formats_of(story: Story) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
     cap = [] if "max_tokens" in own else [f"max_tokens={story.max_tokens or ENOUGH_TOKENS}"]
     server = ScriptedServer(story, options.profile if has_dialect(options.profile) else story.profile)
     try:
-        # the story has its own messages, tools and results
+        # the scenario has its own messages, tools and results
         local = replace(options, model=story.name, base=server.bases[options.api],
                         prompt=options.prompt or story.prompt, messages=None, tools=None, results=None, key_env=None,
                         assignments=[*options.assignments, *cap])
@@ -100,7 +100,7 @@ def scenario_turn(story: Story, options: LiveOptions, settings: Settings) -> Scr
         keyless = replace(begun.server, key="", sign=None)  # no key for this machine, even if the environment has one
         tools, answers = _tools(() if wire(options.api).no_tools else story.tools)
         request, _ = plan_turn(replace(begun.request, tools=tools), keyless, begun.settings)
-    except BaseException:  # also on an interrupt: no server may outlive a turn that never began
+    except BaseException:  # an interrupt too: no server may outlive a turn that never began
         server.close()
         raise
     return ScriptedTurn(replace(begun, request=request, server=keyless, answers=answers), server,
@@ -131,7 +131,7 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
 
 
 def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]:
-    """The tools of a scenario, each with its one result."""
+    """The tools of a scenario, and the answers with the result of each."""
     def run(result: str) -> ToolFunction:
         return lambda arguments: result
 
@@ -141,8 +141,8 @@ def _tools(declared: Sequence[DeclaredTool]) -> tuple[tuple[Tool, ...], Answers]
 
 
 # -- A stand-in for the provider of a recorded turn ------------------------------------------------------------------
-# It answers with the recorded output and a made-up rest: that shows, without a key, what a loop does with a cut answer
-# whose rest was not recorded. Its answers are marked as simulated, and their text says where the recording ends.
+# It answers with the recorded output and a made-up rest, to show without a key what a loop does with a cut answer whose
+# rest was not recorded. Its answers are marked as simulated, and their text says where the recording ends.
 
 MADE_UP_MARK = "[the recording ends here, the rest is made up]"
 """The text between the recorded part and the made-up rest, in texts and in arguments."""
@@ -168,7 +168,7 @@ def stand_in_request(parent: Replay, settings: Settings, since: int, environment
         server.close()
         raise
     target = request.target
-    # nothing of it may reach a log
+    # no credential may reach a log
     keyless = replace(target, server=replace(target.server, key="", sign=None), variable=None)
     return replace(request, target=keyless, stand_in=server)
 
@@ -203,7 +203,7 @@ def _last_answer(turn: Turn) -> Intent:
 
 
 def _rest(text: str) -> str:
-    """A rest as long as the text; each sentence has a number, so that no two pieces look like an overlap."""
+    """A rest as long as the text; its sentences are numbered, so that no two pieces look like an overlap."""
     rest, number = f" {MADE_UP_MARK}", 0
     while len(rest) < max(len(text), LEAST_REST):
         number += 1
@@ -212,8 +212,8 @@ def _rest(text: str) -> str:
 
 
 def _whole_call(call: ToolCall, tools: tuple[Tool, ...]) -> ToolCall:
-    """A call whose arguments are completed, with the mark after the text that was cut; also one whose arguments look
-    whole, since a format that sends an object hides cuts. No recorded result answers such arguments."""
+    """The call with completed arguments, which have the mark after the cut text. A call whose arguments look whole gets
+    the mark too, because a format that sends objects hides cuts. No recorded result fits such arguments."""
     try:
         begun = from_json_prefix((call.arguments or "").encode())
     except ValueError:
@@ -236,7 +236,8 @@ def _missing_values(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mark_end(value: Any) -> Any:
-    """The value with the mark after the string at its end; a number at its end, which may be cut, stays unchanged."""
+    """The value with the mark after the string at its end. A number at its end stays unchanged, although it may be cut.
+    """
     if isinstance(value, str):
         return f"{value} {MADE_UP_MARK}"
     if isinstance(value, dict) and value:

@@ -1,8 +1,8 @@
 """A live turn as a value that waits before each effect, and the operator's changes to that effect.
 
-The module is pure: it opens no connection and depends on no screen. A driver carries out the effect and reports the
-result; the machine decides. A change under which past steps would have gone another way is refused, because the
-recording must give the same turn when it is read again.
+The module is pure: it opens no connection and depends on no screen. A driver runs the effect and reports the result;
+the machine decides. A change under which past steps would have been different is refused, because the recording must
+give the same turn when it is read again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from loop_core.wire import stream_reader, wire
 
 
 class Flow:
-    """One answer while it streams; a screen that is drawn decodes what has come since."""
+    """One answer while it streams; its new pieces are decoded when a screen is drawn."""
 
     def __init__(self, api: str, number: int, secrets: Sequence[str]) -> None:
         """`secrets` are masked even if a server sends them in pieces."""
@@ -89,7 +89,7 @@ class Flow:
 # -- The turn --------------------------------------------------------------------------------------------------------
 
 METHODS_WITHOUT_MESSAGE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""The methods whose requests add no message to the history, so that an edit affects only that request."""
+"""The methods whose requests add no message to the history, so that an edit affects only the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Stepper:
     past: tuple[tuple[Step, ...], ...] = ()
     """The steps of each earlier turn."""
     request: LiveRequest | None = None
-    """The request that waits to be sent; None if no request waits."""
+    """The waiting request; None if no request waits."""
     edits: tuple[str, ...] = ()
     unsendable: str = ""
     """Why the waiting request cannot be sent in this format; empty if it can be sent."""
@@ -116,7 +116,7 @@ class Stepper:
 
     @property
     def waiting(self) -> Effect:
-        """The effect that waits to be run."""
+        """The waiting effect."""
         return self.last.effects[0]
 
     @property
@@ -125,7 +125,7 @@ class Stepper:
         return (*self.past, self.steps)
 
     def after_event(self, event: Event, count: int) -> Stepper:
-        """The turn after an event, at its next effect; `count` requests have left."""
+        """The turn after an event, at its next effect; `count` is the number of sent requests."""
         return _advance(replace(self, steps=(*self.steps, next_step(self.last, event))), count)
 
     def after_answer(self, answer: LiveResponse, count: int, cancelled: bool = False) -> Stepper:
@@ -135,8 +135,8 @@ class Stepper:
         return self.after_event(answer.event._replace(judgement=judged, verdicts=verdicts), count)
 
     def next_turn(self, text: str, count: int) -> Stepper:
-        """The next turn: the history of the last one, and a message of the user. Raises `CallerError` if the message is
-        empty, `max_follow_ups` is reached, or the server keeps the conversation."""
+        """The next turn, with the history of the last one and a message of the user. Raises `CallerError` if the
+        message is empty, `max_follow_ups` is reached, or the server stores the conversation."""
         if not text.strip():
             raise CallerError("the message is empty: expected text")
         if keeps_conversation(self.opening):
@@ -152,7 +152,7 @@ class Stepper:
         return _advance(replace(self, opening=request, steps=(step,), past=self.turns, edits=()), count)
 
     def with_limits(self, limits: Limits) -> Stepper:
-        """The turn with other limits. Raises `CallerError` if under them it would have gone another way before now."""
+        """The turn with other limits. Raises `CallerError` if past steps would have been different under them."""
         plan = self.plan._replace(limits=limits)
         at = self._first_changed_step(plan)
         again = self.last.state is State.EXECUTE_TOOLS  # this state is entered again, and checks its guards then
@@ -172,21 +172,21 @@ class Stepper:
         return None
 
     def with_cap(self, cap: int | None) -> Stepper:
-        """The turn with another budget for the request that waits. Raises `LoopError` if the format needs one, or the
-        body was edited into something that cannot be written again."""
+        """The turn with another budget for the waiting request. Raises `LoopError` if the format requires one, or if
+        the body was edited, so that it cannot be encoded again."""
         waiting, send = self._waiting_request()
         if cap == waiting.request.max_tokens:
             return self
         request = replace(waiting.request, max_tokens=cap)
         body = self._body(request, send)
-        # A new cap is written by encoding the request again, which would drop what was edited by hand.
+        # A new cap is written by encoding the request again, which would drop edits of the body.
         if "body" in self.edits and self._body(waiting.request, send) != waiting.body:
             raise CallerError("max_tokens: the body was edited by hand; change it there")
         return self._with_request(send._replace(max_tokens=cap), waiting, request, body, "max_tokens")
 
     def with_body(self, body: Mapping[str, Any]) -> Stepper:
-        """The turn with another body for the request that waits, sent unchanged. Raises `LoopError` if it is not a
-        request of this format."""
+        """The turn with another body for the waiting request, which is sent unchanged. Raises `LoopError` if it is not
+        a request of this format."""
         waiting, send = self._waiting_request()
         if waiting.body is None:
             raise CallerError("this request has no body: it fetches an answer that is still being generated")
@@ -196,7 +196,7 @@ class Stepper:
         if not any(message.parts for message in read.messages):
             raise CallerError(f"not a request of {waiting.request.api}: it holds no messages")
         streams = read.stream if "stream" in body else waiting.request.stream
-        # Gemini's bodies name neither model nor stream: the path does.
+        # Gemini's bodies name neither model nor stream; the path names both.
         request = replace(read, model=read.model or waiting.request.model, stream=streams)
         return self._with_request(send._replace(max_tokens=request.max_tokens), waiting, request, body, "body")
 
@@ -252,7 +252,7 @@ def _remake_step(plan: Plan, step: Step, opening: Request) -> Step:
 
 
 def _advance(stepper: Stepper, count: int | None, request: LiveRequest | None = None) -> Stepper:
-    """Continues to the next effect; `count` is the number of sent requests, `request` one that still waits."""
+    """Continues to the next effect; `count` is the number of sent requests, `request` a request that still waits."""
     steps = list(stepper.steps)
     while not steps[-1].effects:  # states without an effect do not wait for the operator
         steps.append(next_step(steps[-1], Tick()))
@@ -297,19 +297,19 @@ class RunState:
     responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
     flow: Flow | None = None
     failed_answer: LiveResponse | None = None
-    """A failed answer that the machine has not received so far, so that its request can be sent again first."""
+    """A failed answer that the machine has not received yet, so that its request can be sent again first."""
     until: float = 0.0
     """The time at which a request is sent again, on the monotonic clock."""
     heard_at: float = 0.0
     """The time at which a request was sent or the last piece of its answer arrived, on the monotonic clock."""
     running: bool = False
-    """Whether effects are carried out without waiting."""
+    """Whether effects are run without waiting."""
     problem: str = ""
-    """Why the last act of the operator failed; empty if it did not."""
+    """Why the operator's last act failed; empty if it did not."""
 
     @property
     def pending(self) -> Send | RunTools | Finish:
-        """The effect that waits or is under way."""
+        """The effect that waits or is in progress."""
         return self.stepper.waiting
 
     @property

@@ -1,10 +1,10 @@
-"""The target of a recorded request when it is sent again: the address, the server's profile, the key.
+"""Finds the target of a recorded request that is sent again: the address, the server's profile, the key.
 
 A recording's own credentials are masked and never sent; the key comes from the environment. A recorded address gets a
 provider's key only because of its host, never because of its path: a recording must not choose who receives a key.
 
 The module also computes the greatest possible cost of a live run in tokens, and writes the changes of a request into
-its recorded body without touching the rest.
+its recorded body without changing the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.format import Profile
 
 KEPT_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
-"""The names of recorded headers that are sent again, since they decide how the server reads the body."""
+"""The names of recorded headers that are sent again, because they decide how the server reads the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Target:
     variables: tuple[str, ...]
     """The environment variables that were searched, in order."""
     missing: str = ""
-    """The missing key's variable, since this provider refuses requests without a key; empty if nothing is missing."""
+    """The variable of the missing key, if this provider refuses requests without a key; empty if none is missing."""
 
     @property
     def host(self) -> str:
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def open(self) -> bool:
-        """Whether everything, including the key, would cross a network unencrypted."""
+        """Whether everything, including the key, would be sent over a network unencrypted."""
         return is_unencrypted(self.url)
 
     @property
@@ -82,8 +82,8 @@ def target_of(
     variable: str | None = None, insecure_http: Sequence[str] = (), profile: str | None = None,
 ) -> Target:
     """The target for the request of a recorded exchange; `base` and `model` override the recorded values, and `profile`
-    the one found by the address. Raises `CallerError` if it cannot be sent again, the recording does not say where to,
-    or a key would go there as plain text."""
+    the one found by the address. Raises `CallerError` if the request cannot be sent again, the recording has no
+    address, or a key would be sent as plain text."""
     why = why_unsendable(exchange)
     if why is not None or exchange.request is None:
         raise CallerError(f"it cannot be sent live: {why}")
@@ -95,7 +95,7 @@ def target_of(
                     hidden_words=secrets_of(environment), insecure_http=tuple(insecure_http))
     owner = expected_speaker(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
-    # At another address another server may speak, so a profile that was only guessed from the recording is dropped.
+    # Another address may be another server's, so a profile that was only guessed from the recording is dropped.
     elsewhere = bool(base.strip()) and exchange.named_profile is None
     if not elsewhere and exchange.profile.name not in ("generic", owner.profile.name) and by != "profile.host":
         server = replace(server, profile=exchange.profile.name)
@@ -115,7 +115,7 @@ def target_of(
 
 
 def base_of(url: str, api: str, request: Request) -> str:
-    """The part of a recorded address before the format's own path: with the version, if there is one, and without the
+    """The part of a recorded address before the format's own path, with the version, if there is one, and without the
     masked parts. Raises `CallerError` if there is no address, or it does not end in a path of the format."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -131,7 +131,7 @@ def base_of(url: str, api: str, request: Request) -> str:
     return urlunsplit((parts.scheme, host, parts.path.removesuffix(end), query, ""))
 
 
-# -- The greatest possible cost of a live run in tokens, before it is asked for --------------------------------------
+# -- The greatest possible cost of a live run in tokens, before it is sent -------------------------------------------
 # Pure.
 # With C the output cap, A the continuations that are left, T what is left of the budget for continuations, R the
 # repairs, P the resumptions of a pause, E the retries of an empty answer, S the rounds of tools, N the answers that
@@ -139,10 +139,10 @@ def base_of(url: str, api: str, request: Request) -> str:
 #     requests  1 + S + A + R + P + E
 #     output    N x ( S x C + max(C, min(C + A x B, T - 1 + B)) + (R + P + E) x B )
 # where B is C, doubled for each retry of an answer that was all thinking and for each repair of a cut call. The input
-# of each request is that of the first one, and all answers before it. What a server refuses costs no output.
+# of each request is that of the first one plus all answers before it. Refused requests cost no output.
 
 CHARS_A_TOKEN = 3
-"""The characters per token of a request's JSON, where none were counted; low, so that the estimate is a bound."""
+"""The characters per token of a request's JSON if no tokens were counted; low, so that the estimate is a bound."""
 MESSAGE_TOKENS = 120
 """The tokens that a continuation's or repair's message adds to the history, besides the answer so far."""
 
@@ -152,7 +152,7 @@ class RequestsLeft:
     """The requests and tokens that a run may still use."""
 
     first: bool
-    """Whether a request is about to be sent; otherwise the machine decides first whether to send one."""
+    """Whether a request waits to be sent; otherwise the machine first decides whether to send one."""
     cap: int | None
     attempts: int | None
     """The number of continuations; None if the policy has no bound."""
@@ -163,7 +163,7 @@ class RequestsLeft:
     rounds: int | None
     """The number of rounds of tools; None if the policy has no bound."""
     boosts: int | None
-    """The number of retries with twice the cap; None if only the continuations bound them."""
+    """The number of retries with twice the cap; None if they are bounded only by the continuations."""
     answers: int = 1
     nudges: int = 0
     """The number of retries of answers without content."""
@@ -172,7 +172,7 @@ class RequestsLeft:
 
 
 class CostPart(NamedTuple):
-    """What one kind of request adds to the greatest possible output."""
+    """The part of one kind of request in the greatest possible output."""
 
     one: str
     many: str
@@ -236,7 +236,7 @@ def _attempts(limits: Limits, spend: Spend, policy: Policy, turn: Turn) -> int |
     if limits.attempts_scope == "turn":
         return max(0, limits.continuation_max_attempts - spend.attempts)
     rounds = limits.max_tool_steps + limits.max_resumes + limits.continuation_tool_repair_attempts
-    return limits.continuation_max_attempts * (1 + rounds)  # each answer that is not cut gives them all back
+    return limits.continuation_max_attempts * (1 + rounds)  # each answer that is not cut resets the count
 
 
 def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost:
@@ -251,13 +251,13 @@ def cost_of(remaining: RequestsLeft, first_input: int, results: int = 0) -> Cost
     most = remaining.cap * 2 ** (attempts if remaining.boosts is None else min(remaining.boosts, attempts))
     if remaining.doubles:
         most *= 2**remaining.repairs
-        most = most if remaining.tokens is None else min(most, remaining.tokens)  # the bound holds for each request
+        most = most if remaining.tokens is None else min(most, remaining.tokens)  # the bound applies to each request
     own = int(remaining.first)
     others = remaining.repairs + remaining.resumes + remaining.nudges
     requests = own + rounds + attempts + others
     chain = whole = own * remaining.cap + attempts * most
     if remaining.tokens is not None:
-        beyond = 0 if remaining.doubles else most - 1  # without it the bound is checked between requests only
+        beyond = 0 if remaining.doubles else most - 1  # without doubling, it is checked only between requests
         chain = max(own * remaining.cap, min(chain, remaining.tokens + beyond if attempts else 0))
     output = rounds * remaining.cap + chain + others * most
     before = sum(min(number * most, output) for number in range(requests))
@@ -285,10 +285,10 @@ def estimate(chars: int) -> int:
     return -(-chars // CHARS_A_TOKEN)
 
 
-# -- The body of a request that was recorded, with nothing changed in it but what was altered ------------------------
+# -- The body of a recorded request with a change --------------------------------------------------------------------
 # Pure.
-# A format's reader and writer lose little, but the server accepted the recorded body as it was. So every field that the
-# change does not concern keeps its recorded spelling.
+# A format's reader and writer may lose details, and the server accepted the recorded body as it was. So every field
+# that the change does not concern keeps its recorded spelling.
 
 SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("max_tokens", "max_completion_tokens", "max_output_tokens"),
@@ -300,7 +300,7 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
 
 
 def graft_changes(original: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded body with the new request's changes: the difference of `after` and `before`, both encoded."""
+    """The recorded body with the difference between the encoded requests `before` and `after`."""
     body = dict(original)
     for name in [*before, *(name for name in after if name not in before)]:
         if name in before and name in after and before[name] == after[name]:

@@ -25,7 +25,7 @@ _HOMES = {
     "AnsweredRequest": "connection", "read": "reading", "all_stories": "reading", "Provider": "server",
     "serving": "server", "Intent": "scenarios", "Kind": "scenarios", "PlacedFault": "scenarios", "Story": "scenarios",
 }
-"""Public name -> its module, which is imported when the name is first used, since the table of dialects needs neither a
+"""Public name -> its module, which is imported when the name is first used: the table of dialects needs neither a
 server nor aiohttp and pydantic."""
 
 # Written out, because type checkers do not evaluate a list made from `_HOMES`.

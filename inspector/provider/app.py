@@ -1,6 +1,6 @@
 """The scripted provider as an aiohttp application: its paths, models, replies and stored responses.
 
-The application stores only how often it has refused a request; everything else is derived from the request.
+The only state of the application is how often it has refused a request; all else is derived from the request.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def application(
     app.router.add_get("/api/tags", served.tags)
     app.router.add_get("/api/version", served.version)
     app.router.add_post("/api/show", served.show)
-    # aiohttp takes the first route that fits, so the paths of any format come after those with names.
+    # aiohttp takes the first route that matches, so the paths of all formats come after the fixed ones.
     app.router.add_options("/{path:.*}", served.options)
     app.router.add_get("/{path:.*}", served.poll)
     app.router.add_post("/{path:.*}", served.answer)
@@ -66,7 +66,7 @@ def application(
 
 @web.middleware
 async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request for another host, since a page of a name that was rebound could read the answers."""
+    """Refuses a request for another host name, because a page that rebound its name could read the answers."""
     if is_own_host(request.headers.getall("host", ())):
         return await handler(request)
     status, why = UNKNOWN_HOST
@@ -75,7 +75,7 @@ async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.Str
 
 @web.middleware
 async def _refuse_broken_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request whose body is not what its headers say: 500 would ask the client to send it again."""
+    """Refuses a request whose body contradicts its headers; status 500 would make the client send it again."""
     try:
         return await handler(request)
     except web.RequestPayloadError:
@@ -86,7 +86,7 @@ def _allow_origin(origin: str) -> Callable[[web.Request, web.StreamResponse], An
     """A middleware that lets the pages of one origin read the answers."""
 
     async def allow(http: web.Request, response: web.StreamResponse) -> None:
-        # Set for all origins, since a cache could otherwise give this answer to another origin (Fetch, "CORS protocol
+        # Set for all origins, because a cache could otherwise give this answer to another origin (Fetch, "CORS protocol
         # and HTTP caches").
         response.headers["vary"] = "Origin"
         if http.headers.get("origin") != origin:
@@ -192,7 +192,7 @@ class _Handlers:
             reply = _error(api, why)
             self._note(http, api, body, request, story, reply, str(why))
             return await self._send(http, api, reply, sent)
-        # SDKs repeat a request with the same bytes, so these tell a repetition from a new request.
+        # SDKs repeat a request with the same bytes, which distinguish a repetition from a new request.
         if reply.refusal is not None and self._refuses((path, sent), reply.refusals):
             reply = replace(reply.refusal, place=reply.place, segment=reply.segment, faults=reply.faults)
         self._note(http, api, body, request, story, reply)
@@ -209,7 +209,7 @@ class _Handlers:
         return await self._document(http, api, document(request_tokens(request)), sent)
 
     async def poll(self, http: web.Request) -> web.StreamResponse:
-        """Answers with a stored response that was made before, in the background or not, always complete."""
+        """Answers with a stored response, which is always complete, whether it was made in the background or not."""
         api, ident = connection.polled_response(http.path) or (connection.ANY, "")
         mark = None if connection.DOUBLE_VERSION.search(http.raw_path) else read_mark(ident)
         story = next((story for story in self.stories if mark is not None and story.name == mark.story), None)
@@ -228,7 +228,7 @@ class _Handlers:
 
     async def _send(self, http: web.Request, api: str, reply: Reply, body: bytes = b"") -> web.StreamResponse:
         if reply.status >= 400 and connection.is_array_path(api, http.raw_path):
-            reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as where streams are arrays
+            reply = replace(reply, frames=(b"[" + b"".join(reply.frames) + b"]",))  # as if streams are arrays
         named = with_request_id(api, reply, *self._seeds, http.method, redact.url(http.raw_path), body)
         return await connection.send(http, named, self.pace)
 
@@ -252,7 +252,7 @@ class _Handlers:
         return reply
 
     def _refuses(self, key: Any, times: int) -> bool:
-        """Whether the same request is refused once more. After the request was answered, the count starts again."""
+        """Whether the same request is refused once more. The count starts again after the request was answered."""
         count = self._refused.pop(key, 0)
         if count >= times:
             return False

@@ -1,8 +1,8 @@
-"""Checks requests like real servers: finds the first member that a server of the format would refuse, and words the
-error.
+"""Checks requests like real servers: finds the first member that a server of the format would refuse, and describes
+the error.
 
-The checks of each format are in its package (`loop_core.wire.demands`). The second part applies a request's stop
-strings and JSON schema to the text of an answer, or refuses the request.
+The checks of each format are in its package (`loop_core.wire.demands`). The last part applies a request's stop strings
+to the text of an answer, and checks the text against the request's JSON schema.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Flaw(StrEnum):
     LONG = "long"
     UNKNOWN = "unknown"
     UNSERVED = "unserved"
-    """The member asks for something that a scripted answer cannot give, so the request is refused."""
+    """The member requests something that a scripted answer cannot give, so the request is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
 }
-"""JSON type -> the function that tells whether a value has this type."""
+"""JSON type -> the function that decides whether a value has this type."""
 _ABSENT = object()
 
 
@@ -203,7 +203,7 @@ CODES: Mapping[Flaw, str] = {
 }
 """Kind of error -> OpenAI's code for it."""
 BOUNDS: Mapping[Flaw, str] = {Flaw.LOW: "{}_below_min_value", Flaw.HIGH: "{}_above_max_value"}
-"""Kind of error of a number -> OpenAI's code for it, with a place for the number's type."""
+"""Kind of error of a number -> OpenAI's code for it; `{}` stands for the number's type."""
 
 
 def _code(member: BadMember) -> str | None:
@@ -241,7 +241,7 @@ def until_stop(parts: Sequence[ResponsePart], strings: Sequence[str]) -> tuple[t
             continue
         found = [(at, string) for string in strings if (at := part.text.find(string)) >= 0]
         if found:
-            at, string = min(found)  # the first string in the text, whatever their order in the request
+            at, string = min(found)  # the first one in the text, whatever their order in the request
             kept_parts = (TextPart(part.text[:at]),) if at else ()
             return (*parts[:number], *kept_parts), string
     return tuple(parts), None

@@ -1,6 +1,6 @@
 """One connection of a client: the incoming request, and the outgoing reply with its network faults.
 
-The request determines the wire format and the scenario; `AnsweredRequest` keeps what a test may examine. A reply is
+The request determines the wire format and the scenario; `AnsweredRequest` stores what a test may examine. A reply is
 sent unchanged, slowly, in torn pieces, or with a connection that ends early.
 """
 
@@ -45,23 +45,23 @@ class AnsweredRequest:
     scenario: str = ""
     status: int = 200
     place: StoryPlace = field(default_factory=StoryPlace)
-    """The place in the scenario: the answer, the part of it that the client had, and what the client asked for."""
+    """The place in the scenario: the answer, the part of it that the client had, and the purpose of the request."""
     segment: int = 0
     tokens: int = 0
     """The number of tokens of the answer, as the scripted provider counts them."""
     ended: Moment | None = None
-    """How the answer really ended, whatever the reply stated; None for an error."""
+    """How the answer really ended, whatever the reply said; None for an error."""
     faults: tuple[str, ...] = ()
     error: str = ""
 
     @property
     def answer(self) -> int:
-        """The index of the scenario's answer that it got, from 0."""
+        """The index of the scenario's answer to the request."""
         return self.place.answer
 
     @property
     def kind(self) -> Kind:
-        """Whether it asked for a new answer, for the rest of one, or for its calls again."""
+        """The purpose of the request: a new answer, the rest of one, or its calls again."""
         return self.place.kind
 
 
@@ -80,7 +80,7 @@ def polled_response(path: str) -> tuple[str, str] | None:
 
 
 def read_body(body: bytes) -> Mapping[str, Any]:
-    """The request body as a JSON object. Raises `CallerError` if it is none."""
+    """The request body as a JSON object. Raises `CallerError` if it is not one."""
     try:
         value = from_json(body)
     except ValueError as why:
@@ -97,14 +97,14 @@ def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
 
 
 def is_array_path(api: str, path: str) -> bool:
-    """Whether the answers of this path are arrays: of stream elements, or of one error."""
+    """Whether the answers under this path are arrays: of stream elements, or of one error."""
     mark = wire(api).serving.array_unless
     return bool(mark) and mark not in path.partition("?")[2] and wire(api).read_request({}, path).stream
 
 
 def story_for(stories: Sequence[Story], request: Request) -> Story:
-    """The scenario of a request: the only one, or the one named by its model. Raises `RequestError` if several are
-    served, and the model does not name one."""
+    """The scenario of a request: the only one, or the one that its model names. Raises `RequestError` if several are
+    served and the model names none."""
     if len(stories) == 1:  # any model is accepted, because many clients require certain model names
         return stories[0]
     named = request.continuation_token or request.previous_id
@@ -126,7 +126,7 @@ ANY = next(iter(FORMATS))
 
 
 def format_of(path: str, headers: Mapping[str, str]) -> str:
-    """The format of errors under this path: the one served there, else that of the path or the client, else `ANY`."""
+    """The format of errors under this path: the served one, else that of the path or the client, else `ANY`."""
     rows = [(api, wire(api).serving) for api in reversed(tuple(FORMATS))]
     near = next((api for api, row in rows if row.near is not None and row.near.search(path)), None)
     client = next((api for api, row in rows if row.client_header and row.client_header in headers), None)
@@ -155,20 +155,19 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
 
 
 # -- The reply: frames, the waits between them, and the ways in which a connection ends early ------------------------
-# This is the only code of the provider that uses a socket, to reset it. Times are multiplied by `pace`, so that with 0
-# there are no waits.
+# Only this code of the provider uses a socket, to reset it. Times are multiplied by `pace`; with 0 there are no waits.
 
 
 ARRIVAL = 0.02
 """Seconds before a connection is reset. A reset discards bytes that are still on their way."""
-_LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once in place of a FIN (socket(7), SO_LINGER)
+_LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once instead of a FIN (socket(7), SO_LINGER)
 
 
 async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
     """Sends a reply. If the reply requires it, the connection is broken instead of ended."""
     response = web.StreamResponse(status=reply.status, headers=reply.headers)
     if reply.headers["content-type"] == JSON:
-        # providers send whole bodies with a length, streams in chunks
+        # providers send whole bodies with a length, and streams in chunks
         response.content_length = sum(map(len, reply.frames))
     await response.prepare(http)
     if reply.sending == _SEND_PLAINLY:
@@ -228,5 +227,5 @@ async def _break_off(http: web.Request, *, hard: bool) -> None:
     found = transport.get_extra_info("socket")
     if hard and found is not None:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-    # `close` would first send what is still buffered.
+    # `close` would first send the buffered bytes.
     transport.abort()

@@ -1,7 +1,7 @@
 """The table of dialects as lines of spans, for a screen and the text report.
 
-Pure. Rows with equal values share a line of the table, named by the first of them. The second part lays the table out
-as a list with one line per dialect and as many columns as fit.
+Rows with equal values share a line of the table, which has the name of the first. The second part lays the table out as
+a list with one line per dialect and as many columns as fit. The module is pure.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def deciding_rules(row: DialectRow) -> str:
 
 
 def _misreaders(row: DialectRow) -> Line:
-    """The libraries that read the word differently, with a mark at those that take the answer for finished."""
+    """The libraries that read the word differently; those that take the answer for finished have a mark."""
     return join_groups(
         ((Span(f"{peer.name} ", Tone.DIM), Span(f"{peer.word}{'!' if peer.looser else ''}",
                                                 Tone.ERROR if peer.looser else Tone.PLAIN))
@@ -124,7 +124,7 @@ def name_of(entry: TableEntry, short: bool = False) -> Line:
 def _columns(grid: Grid, names: Sequence[str], beneath: Grid, width: int) -> list[list[Line]] | None:
     """The heads of the columns, then each row with the lines below it; None if they do not fit."""
     heads: tuple[Line, ...] = tuple((Span(name, Tone.KEY),) for name in names)
-    # The sentence of a silent row runs on over the empty cells behind it, so it widens no column.
+    # The sentence of a silent row continues over the empty cells after it, so it widens no column.
     sizes = [max(width_of(row[column]) for row in [heads, *grid] if column != 1 or row[2])
              for column in range(len(names))]
     if sum(sizes) + GAP * (len(sizes) - 1) > width:
@@ -150,7 +150,7 @@ NARROW_COLUMNS = ("  dialect", "raw word", "reason", "the call", "decision")
 
 
 def _by_api(entries: Sequence[TableEntry], width: int) -> list[Line]:
-    """Under a heading for each API, with one column for the reason; stacked where even that is too wide."""
+    """The table with a heading for each API and one column for the reason; stacked if even that is too wide."""
     grid: Grid = []
     beneath: Grid = []
     for entry in entries:
@@ -219,7 +219,7 @@ def heading(rows: Sequence[TableRow], policy: str) -> list[Line]:
 
 
 def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
-    """How often each verdict was reached, how many answers only look finished, and which libraries misread them."""
+    """The number of rows with each verdict, that of answers that only look finished, and who misreads them."""
     rows = [row for row in table_rows if isinstance(row, DialectRow)]
     lines: list[Line] = []
     if rows:
@@ -248,7 +248,7 @@ Shown = str | TableEntry
 
 
 def peers(row: TableRow) -> Line:
-    """The libraries that read the stop word differently, in short; by name and mark if they take it for finished."""
+    """The libraries that read the stop word differently, in short; those that take it for finished by name and mark."""
     differ = [peer for peer in row.peers if not peer.agrees] if isinstance(row, DialectRow) else []
     loose = [peer.name for peer in differ if peer.looser]
     words = f"all {len(loose)} !" if isinstance(row, DialectRow) and len(loose) == len(row.peers) > 1 else " ".join(
@@ -271,7 +271,7 @@ LIST_COLUMNS: tuple[tuple[Column[TableRow], range], ...] = (
 RANKS = (3, 2, 1, 0)
 """The ranks of the lists, the widest first."""
 LEAST = 8
-"""The least width of a column of the list, in columns of the screen."""
+"""The least width of a column of the list, in cells of the terminal."""
 
 
 class ColumnLayout(NamedTuple):
@@ -304,7 +304,7 @@ def layout(entries: Sequence[TableEntry], width: int) -> ColumnLayout:
         if names + sum(sizes) + GAP * len(sizes) <= width:
             return ColumnLayout(columns, sizes, names)
     while names + sum(sizes) + GAP * len(sizes) > width and max(sizes) > LEAST:
-        sizes[sizes.index(max(sizes))] -= 1  # one by one, so that the widest columns end up equal
+        sizes[sizes.index(max(sizes))] -= 1  # one by one, so that the widest columns become equal
     return ColumnLayout(columns, sizes, names)
 
 

@@ -1,6 +1,6 @@
-"""`inspector providers`: the table as text, and as one JSON document (`loop-inspector/providers/1`).
+"""Writes the table of `inspector providers` as text and as one JSON document (`loop-inspector/providers/1`).
 
-The later parts make the details of one row as a sheet, a session file of a row that opens like any recording, and the
+The later parts make the sheet with a row's details, a row's session file, which opens like any recording, and the
 parameters of a table.
 """
 
@@ -102,7 +102,7 @@ def _judged_members(row: DialectRow) -> dict[str, Any]:
     }
 
 
-# -- Everything about one dialect under one scenario, as a sheet that a screen shows ---------------------------------
+# -- All details of one dialect under one scenario, as a sheet for a screen ------------------------------------------
 # Pure.
 
 
@@ -212,13 +212,13 @@ def records(row: DialectRow) -> Iterator[dict[str, Any]]:
     yield {"type": "response", "request": "r1", "status": exchange.response.http_status, "simulated": True,
            "headers": [list(pair) for pair in exchange.headers]}
     for number, piece in enumerate(row.pieces, 1):
-        kind, value = packed(piece)  # binary event streams, or a piece that splits a character, are no text
+        kind, value = packed(piece)  # binary event streams, and pieces that split a character, are not text
         yield {"type": "bytes", "request": "r1", kind: value, "ms": MS * number}
     yield {"type": "end", "request": "r1", "end": "eof"}
 
 
 # -- The parameters of a table of dialects ---------------------------------------------------------------------------
-# They are a scenario, a budget and a policy; a command line gives the same table.
+# A scenario, a budget and a policy; a command line gives the same table.
 
 MOST = 1_000_000
 """The largest budget in tokens."""
@@ -284,7 +284,7 @@ def path_of(row: DialectRow) -> str:
 
 def next_budget(budget: int, by: int) -> int:
     """The next larger or smaller budget: small budgets change by one, large ones by more."""
-    # `min(by, 0)`: downwards from a boundary the finer steps apply already.
+    # `min(by, 0)`: downwards from a boundary, the finer steps already apply.
     size = next((size for most, size in STEPS if budget + min(by, 0) < most), COARSEST)
     # to a multiple of the step, also from between two
     following = budget // size + 1 if by > 0 else -(-budget // size) - 1

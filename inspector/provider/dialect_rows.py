@@ -1,7 +1,7 @@
-"""One row per dialect under a scenario: the bytes are generated, decoded, judged, gated and run.
+"""Makes one row per dialect under a scenario: its bytes are generated, decoded, judged, gated and run.
 
-A row is a session of one exchange in memory. All statements about it are read from its bytes, and shown beside the
-intended answer. The first part makes the request that each format's client would have sent.
+A row is a session of one exchange in memory. All facts about it are read from its bytes, and shown beside the intended
+answer. The first part makes the request that each format's client would have sent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ HOSTS: Mapping[str, str] = {
     "azure_openai": "https://example.openai.azure.com",
     "oci": "https://inference.generativeai.example.oci.oraclecloud.com",
 }
-"""Profile whose host names are not a whole address -> an example of an address."""
+"""Profile whose host names are not a complete address -> an example of an address."""
 
 
 def url(dialect: Dialect, stream: bool) -> str:
@@ -87,7 +87,7 @@ MS = 40.0
 
 
 class CallState(StrEnum):
-    """The state of the call that was being sent when the answer ended, or of the last one."""
+    """The state of the call that was being sent when the answer ended, or of the last call."""
 
     NONE = "no call"
     COMPLETE = "complete"
@@ -238,8 +238,8 @@ def raw_exchange(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pie
 
 def _case(dialect: Dialect, spelling: Spelling, play: PlayedScenario, pieces: Sequence[bytes]) -> Case:
     path = f"{play.scenario.name} {dialect.name}"
-    # The bytes are read as those of a recording, so that a row shows what the inspector makes of such bytes, and not
-    # the intention.
+    # The bytes are read like those of a recording, so that a row shows what the inspector reads in them instead of the
+    # intention.
     exchange = build(raw_exchange(dialect, spelling, play, pieces), path, Options())
     if isinstance(exchange, UnbuiltExchange):
         raise EncodeError(f"what {dialect.name} wrote cannot be read: {exchange.why}", api=dialect.api)
@@ -267,7 +267,7 @@ RUN_HELD = "run held call"
 
 def _decision(run: Replay, play: PlayedScenario) -> tuple[str, bool]:
     steps = run.trace.steps
-    # The first decision counts, since later ones concern answers that this row does not have.
+    # The first decision counts, because later ones are about answers that this row does not have.
     at = next(index for index, step in enumerate(steps) if step.state is State.EVALUATE_STOP)
     after = steps[at + 1]
     if after.state is State.COMPLETE and play.moment not in COMPLETE:
@@ -289,7 +289,7 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
     call, whole = calls[-1], (play.cut_call or meant[-1]).arguments
     reading = parse(call.arguments)
     if reading.value is not None:
-        if reading.value == parse(whole).value:  # as values, since the spacing of objects is lost
+        if reading.value == parse(whole).value:  # as values, because the spacing of objects is lost
             return CallState.COMPLETE
         return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
     if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
@@ -327,7 +327,7 @@ def losses(play: PlayedScenario, parts: Sequence[ResponsePart]) -> tuple[str, ..
 def _is_intended(call: ToolCall, intended: ToolCall) -> bool:
     if call.arguments == intended.arguments:
         return True
-    # Arguments that are sent as an object, or value by value, are put together with another spacing.
+    # Arguments that are sent as an object, or value by value, may have another spacing.
     one, other = parse(call.arguments), parse(intended.arguments)
     return one.shape is other.shape and parse_leniently(call.arguments) == parse_leniently(intended.arguments)
 

@@ -82,7 +82,7 @@ def intended_response(
 
 
 def _word(dialect: Dialect, spelling: Spelling) -> Stop:
-    """The stop reason of a word by the format's own table, as the encoders need it."""
+    """The stop reason of the spelling's word by the format's own table, which the encoders need."""
     raw = spelling.raw
     if spelling.whole:
         return Stop.PAUSED
@@ -92,11 +92,11 @@ def _word(dialect: Dialect, spelling: Spelling) -> Stop:
 
 
 def _usage(dialect: Dialect, spelling: Spelling, play: PlayedScenario, manner: Manner) -> Usage | None:
-    """The token counts that the server reports: of a lost or failed stream only what is counted at its beginning, if
-    anything; none for an unfinished background response."""
+    """The token counts that the server reports: for a lost or failed stream only the counts at its beginning, if any;
+    none for an unfinished background response."""
     cut = play.cut
     if spelling.whole:
-        return None  # usage is null until a response of the background is there (openai types/responses/response.py)
+        return None  # usage is null until a background response is complete (openai types/responses/response.py)
     if play.moment is Moment.BROKEN or spelling.error is not None:
         return Usage(manner.prompt, 1) if wire(dialect.api).serving.counts_early else None
     prompt = manner.prompt
@@ -141,7 +141,7 @@ def _carried_part(call: ToolCall, carried: CutCallForm) -> ResponsePart | None:
 
 
 def _complete_members(text: str) -> dict[str, object]:
-    """The members of cut arguments; the last string, which the text ends in, is left out."""
+    """The members of cut arguments, without a string in which the text ends."""
     members = parse_leniently(text) or {}
     open_string = text.count('"') - text.count('\\"')  # odd: the text ends inside a string
     if open_string % 2 and members:
@@ -152,8 +152,8 @@ def _complete_members(text: str) -> dict[str, object]:
 def _identify_call(
     dialect: Dialect, spelling: Spelling, play: PlayedScenario, call: ToolCall, number: str, last: bool, unsound: bool
 ) -> ToolCall:
-    """The call with its id, its status, and whether the server says that it is closed. `last` says that it is the last
-    call of its answer; an `unsound` call is malformed, or the answer ended inside it."""
+    """The call with its id, its status, and whether the server says that it is closed. `last`: the call is the last of
+    its answer; `unsound`: it is malformed, or the answer ended inside it."""
     says = wire(dialect.api).serving
     call = call._replace(id=says.call_id.format(number) if says.call_id else None)
     if says.calls is CallFraming.ITEMS:

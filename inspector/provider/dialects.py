@@ -1,8 +1,8 @@
-"""The dialects: how each known server reports a cut answer, with the source.
+"""The table of dialects: how each known server reports a cut answer, with the source.
 
-It is a table with a row for each server and habit. A row without words of its own uses those of its format. `blind`
-names the cases in which even our judge takes a cut answer for a finished one, and why the bytes do not show it. The
-second table says how four libraries read the same words.
+The table has a row for each server and habit. A row without its own words uses those of its format. `blind` names the
+cases in which even our judge takes a cut answer for a finished one, and why the bytes do not show the cut. The second
+table has the words by which four libraries read the same answers.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Dialect:
     """The difference between the dialect and its format, in words."""
     source: str = ""
     says: Says = field(default_factory=dict)
-    """Way in which an answer ends -> its spelling, if the dialect differs from its format."""
+    """Way in which an answer ends -> its spelling, if it differs from that of the format."""
     call_form: CutCallForm | None = None
-    """The part of a cut call that the server sends, if the dialect differs from its format."""
+    """The part of a cut call that the server sends, if it differs from that of the format."""
     stream: bool = True
     quirks: tuple[Quirk, ...] = ()
     free_thinking: bool = False
@@ -63,12 +63,12 @@ class Dialect:
 
     @property
     def name(self) -> str:
-        """`api/profile`, and the habit where the server has several rows."""
+        """`api/profile`, and `+habit` if there is one."""
         return f"{self.api}/{self.profile}" + (f"+{self.habit}" if self.habit else "")
 
     def carries(self, moment: Moment) -> CutCallForm:
-        """The part of a call that it sends if the answer ends inside the call in this way. A malformed call is sent as
-        it is. If the stream breaks, no parser of the server changes the cut call."""
+        """The part of a call that is sent if the answer ends inside the call in this way. A malformed call is sent
+        unchanged. If the stream breaks, no parser of the server changes the cut call."""
         spelling = self.spelling(moment)
         if spelling is not None and spelling.call_form is not None:
             return spelling.call_form
@@ -78,9 +78,9 @@ class Dialect:
         return own or wire(self.api).serving.call_form
 
     def spelling(self, moment: Moment) -> Spelling | None:
-        """The words and fields that it sends if an answer ends in this way; None if it cannot express that. A whole
-        body has no spelling for a broken or failed stream, because it is then not sent at all. A cut batch is spelled
-        like a cut single call."""
+        """The words and fields that are sent if an answer ends in this way; None if the dialect cannot express that. A
+        whole body has no spelling for a broken or failed stream, because it would not be sent at all. A cut batch is
+        spelled like a cut single call."""
         names = (moment, Moment.CUT_CALL) if moment is Moment.CUT_BATCH else (moment,)
         own_name = next((name for name in names if name in self.says), None)
         if own_name is not None:
@@ -198,7 +198,7 @@ OTHERS: tuple[Dialect, ...] = (
     Dialect(OLLAMA, "ollama", "markup", "the markup of a cut call stays in the text", "wire notes",
             call_form=CutCallForm.MARKUP, model="qwen3:8b"),
 )
-"""The servers that differ from the format's own server, and further habits of the format's own server."""
+"""The servers that differ from their format's own server, and further habits of the formats' own servers."""
 
 
 def _rows(api: str) -> Iterator[Dialect]:
@@ -216,13 +216,14 @@ DIALECTS: tuple[Dialect, ...] = tuple(row for api in FORMATS for row in _rows(ap
 
 
 def has_dialect(profile: str | None) -> bool:
-    """Whether there are rows for this server; for any other the scripted provider uses the format's own rows."""
+    """Whether there are rows for this server; for any other, the scripted provider uses the rows of the format's own.
+    """
     return any(dialect.profile == profile for dialect in DIALECTS)
 
 
 def dialects_named(only: tuple[str, ...]) -> tuple[Dialect, ...]:
-    """The dialects that match any of these words: an api, a profile, `api/profile` or the name with or without its
-    api; all without words. Raises `CallerError` if a word names no dialect."""
+    """The dialects that match any of these words: an API, a profile, `api/profile` or the name with or without its
+    API; all dialects without words. Raises `CallerError` if a word names no dialect."""
     for word in only:
         if not any(_matches(dialect, word) for dialect in DIALECTS):
             raise CallerError(f"no dialect is called {word!r}; `inspector providers --list` shows them")
@@ -235,8 +236,8 @@ def _matches(dialect: Dialect, word: str) -> bool:
 
 
 # -- How four libraries read the same words: LiteLLM, Vercel's AI SDK, pydantic-ai and pi-ai -------------------------
-# Native word -> the word of each library. A profile's own row precedes its format's. The words were read in their
-# sources at the named versions; a pair holds the words without calls and with calls.
+# Native word -> the word of each library. A profile's own row precedes its format's. The words were read in the
+# libraries' sources at the named versions; a pair has the words without calls and with calls.
 
 
 PEERS = ("litellm", "vercel", "pydantic_ai", "pi_ai")
@@ -260,7 +261,7 @@ PEER_MEANINGS: Mapping[str, Stop] = {
     "interrupted": Stop.INTERRUPTED,
     "suspended": Stop.PAUSED,
 }
-"""Stop word of a library -> the normalized word. `raises` stands for an exception, `none` for no reason."""
+"""Stop word of a library -> the normalized word. `raises` means an exception, `none` no reason."""
 
 PEER_WORDS: Mapping[tuple[str, str], PeerWords] = {
     ("mistral", "model_length"): ("stop", "length", "length", "length"),
@@ -286,16 +287,16 @@ class Peer(NamedTuple):
     agrees: bool
     """Whether the library's word means the same as our effective reason."""
     looser: bool
-    """Whether the library takes an answer for finished that we do not, so that a loop may run a cut call."""
+    """Whether only the library takes the answer for finished, so that a loop may run a cut call."""
 
 
 def peers(api: str, profile: str, raw: str | None, failed: bool, calls: bool, ours: Stop) -> tuple[Peer, ...]:
-    """How each library reads a native word, beside our effective reason; empty if unknown."""
-    key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT  # beside a word, libraries read the word
+    """How each library reads a native word, compared with our effective reason; empty if unknown."""
+    key = PEER_FAILURE if failed and raw is None else raw or PEER_ABSENT  # if there is a word, libraries read the word
     answers = PEER_WORDS.get((profile, key)) or wire(api).serving.peers.get(key, ())
     found: list[Peer] = []
     for name, answer in zip(PEERS, answers, strict=False):
-        # A pair holds the words without and with calls; the bool is the index.
+        # A pair has the words without and with calls; the bool is the index.
         word = answer if isinstance(answer, str) else answer[calls]
         if word:
             means = PEER_MEANINGS[word]

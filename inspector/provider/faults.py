@@ -1,7 +1,7 @@
-"""The faults: small named changes to an answer on its way, one row each.
+"""The table of faults: small named changes to an answer on its way to the client.
 
 Several faults are applied in the order of their layers. A row says what the fault does, in which formats it has no
-meaning and why, and how a turn of our own loop ends under it; a test compares that with a real run in every format.
+meaning and why, and how a turn of our own loop ends under it, which a test compares with a run in every format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loop_core.wire.serving import Moment, Spelling
 
 
 class Layer(StrEnum):
-    """The part of an answer that a fault changes; faults are applied in this order."""
+    """The part of an answer that a fault changes, in the order of application."""
 
     ANSWER = "answer"
     """The content of the answer, and the point that it reaches."""
@@ -77,7 +77,7 @@ class Fault:
     ends: str = "completed"
     """The end state that the engine's loop reaches in the example."""
     ends_whole: str = ""
-    """The end state for a whole body, if it is another one; else empty."""
+    """The end state for a whole body, if it differs; else empty."""
     without: Mapping[str, str] = field(default_factory=dict)
     """Form of an answer (`stream` or `whole`) in which the fault has no meaning in any format -> why. Each format lists
     the faults that it cannot express."""
@@ -153,7 +153,7 @@ def _fallback(draft: Draft, value: Any) -> Draft:
         "to": {"model": value if isinstance(value, str) else "claude-haiku-4-5"}, "trigger": {"type": "refusal"}}))
     for at, part in enumerate(draft.parts):
         if type(part) is TextPart:
-            # The text is divided between tokens, so that both halves together cost as much as the text.
+            # Divided between tokens, so that both halves together cost as much as the text.
             half = len(part.text) // (2 * CHARACTERS) * CHARACTERS
             halves = TextPart(part.text[:half]), seam, TextPart(part.text[half:])
             return replace(draft, parts=(*draft.parts[:at], *halves, *draft.parts[at + 1 :]))

@@ -1,7 +1,6 @@
-"""The frames of a played answer as JSON values: decoded, changed like a real server would, encoded again.
+"""Changes the frames of a played answer as real servers would: decodes them to JSON values and encodes them again.
 
-The module reads the framings that the encoders write, and makes the changes that servers make to the shape of an
-answer. It knows a format only by its `Serving`.
+The module reads the framings that the encoders write. It knows a format only by its `Serving`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def _by_lines(api: str) -> bool:
 
 
 def read(api: str, frame: bytes) -> tuple[str | None, Event] | None:
-    """The name and the JSON object of one frame of a stream; None if it holds none (`[DONE]`)."""
+    """The name and the JSON object of one frame of a stream; None if it has none (`[DONE]`)."""
     binary = wire(api).decoder.binary_framing
     if binary is not None:
         found = binary().feed(frame)
@@ -104,8 +103,8 @@ def _text_holder(api: str, name: str | None, value: Event) -> tuple[Event, str] 
 
 
 def without_reason(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The answer without its stop reason; everything else stays, including usage and the end mark. Where the last event
-    is the reason itself, the usage goes with it."""
+    """The answer without its stop reason; all else stays, including usage and the end mark. If the last event is the
+    reason itself, the usage in it is lost too."""
     ends = wire(api).serving.stop_place.events
     if stream and ends:
         return tuple(frame for frame in frames if (read(api, frame) or ("", {}))[0] not in ends)
@@ -143,8 +142,8 @@ def with_times(api: str, stream: bool, frames: Iterable[bytes]) -> tuple[bytes, 
 
 
 # -- How servers change the shape of an answer -----------------------------------------------------------------------
-# Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and gives those that the server
-# would have sent. The encoders write the shapes of the format's documentation; quirks those of single servers.
+# Each `Quirk` takes the JSON values of one answer (the events of a stream, or one body) and returns those that the
+# server would have sent. The encoders write the shapes of the format's documentation, quirks those of single servers.
 
 
 Quirk = Callable[[list[Event], PlayedScenario], list[Event]]
@@ -191,7 +190,8 @@ def one_index(events: list[Event], play: PlayedScenario) -> list[Event]:
 
 
 def wandering_index(events: list[Event], play: PlayedScenario) -> list[Event]:
-    """Pieces after the first with another index and no id; for a single call, as several could not be told apart."""
+    """Pieces after the first with another index and no id; only for a single call, as several could not be
+    distinguished."""
     for call in _call_deltas(events):
         if "id" not in call and len([part for part in play.parts if hasattr(part, "arguments")]) == 1:
             call["index"] += 1
@@ -259,7 +259,7 @@ def thinking_apart(events: list[Event], play: PlayedScenario) -> list[Event]:
 def prompt_annotations(events: list[Event], play: PlayedScenario) -> list[Event]:
     """A first chunk without choices: the content filter's annotations of the prompt."""
     results = {"violence": {"filtered": False, "severity": "safe"}}
-    # Azure's first chunk has no id, no model and no choices, so that clients that read `choices[0]` fail.
+    # Azure's first chunk has no id, model or choices, so that clients that read `choices[0]` fail.
     return [{"id": "", "model": "", "object": "chat.completion.chunk", "created": 0, "choices": [],
              "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": results}]}, *events]
 
@@ -282,7 +282,7 @@ def partial_values(events: list[Event], play: PlayedScenario) -> list[Event]:
 
 
 def _values(like: Event, name: str, members: dict[str, Any], text: str) -> list[Event]:
-    """The events of one call; the string that `text` ends in the middle of stays open."""
+    """The events of one call; a string in whose middle `text` ends stays open."""
     whole = read_object(text) is not None
     sent: list[Event] = [{"name": name, "willContinue": True}]
     for number, (key, value) in enumerate(members.items(), 1):

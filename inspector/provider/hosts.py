@@ -1,7 +1,7 @@
-"""The host names to which this program's servers answer, and the form in which their addresses are shown. Pure.
+"""Decides which host names this program's servers answer to, and formats their addresses. The module is pure.
 
-A browser sends requests for any page that it shows; the name of a site that was rebound to this machine is then in the
-header Host.
+A browser sends requests for any page that it shows. If a site rebound its name to this machine, the header Host has
+that name.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ UNKNOWN_HOST = (421, "this server does not answer to that name; use the address 
 
 def is_own_host(hosts: Sequence[str], own_name: str = "", exposed: bool = False) -> bool:
     """Whether the Host headers of a request name this server: there is exactly one (RFC 9112, section 3.2), and it is a
-    loopback address or name, the name that the server listens on, or, if other machines reach it, any address. Another
-    name could be a DNS rebinding attack, an IP address cannot. The port is not checked, because a tunnel may use
-    another one at its other end."""
+    loopback address or name, the name that the server listens on or, if `exposed` to other machines, any IP address.
+    Another name could be a DNS rebinding attack; an IP address cannot. The port is not checked, because the other end
+    of a tunnel may use another one."""
     found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
     if found is None:
         return False
@@ -30,7 +30,7 @@ def is_own_host(hosts: Sequence[str], own_name: str = "", exposed: bool = False)
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address, without brackets, and not a name."""
+    """Whether a host is an IP address without brackets, instead of a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -39,7 +39,7 @@ def is_address(host: str) -> bool:
 
 
 def url_host(host: str) -> str:
-    """A host in the form that a URL needs; one that means every interface becomes the loopback address."""
+    """A host in the form for a URL; an address for every interface becomes the loopback address."""
     if not is_address(host):
         return host
     address = ip_address(host)

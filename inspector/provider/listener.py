@@ -1,5 +1,5 @@
-"""Listening for connections, for both servers, the app in a browser and the scripted provider: address, certificate,
-the signals that end them, and a log that limits repeated messages."""
+"""Listens for connections for both servers (the app in a browser, the scripted provider): address, certificate, signals
+that end them, and a log that limits repeated messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     """A certificate chain and its private key, from files. Raises `CallerError` if it cannot be used."""
     certificate = SSLContext(PROTOCOL_TLS_SERVER)
     try:
-        certificate.load_cert_chain(cert, key, password=lambda: "")  # no password is asked for
+        certificate.load_cert_chain(cert, key, password=lambda: "")  # never asks for a password
     except SSLError as why:
         problem = f"no certificate with its unencrypted key, in PEM ({why.reason or 'unknown'})"
         raise CallerError(f"--cert {cert}: {problem}") from None
@@ -34,18 +34,18 @@ def load_certificate(cert: str, key: str | None) -> Certificate:
     return certificate
 
 
-# -- Problems, reported in single lines and seldom, so that a client cannot fill a log --------------------------------
+# -- Problems, reported in single, rare lines, so that a client cannot fill a log -------------------------------------
 
 
 LOG_PERIOD = 60.0
 """The number of seconds between two lines of the same kind."""
 NO_ROOM_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 MALFORMED, FAILED, CROWDED = "malformed", "failed", "crowded"
-"""The kinds of messages: a malformed request, one without an answer, no room for a further connection."""
+"""The kinds of messages: a malformed request, a request without an answer, no room for a further connection."""
 
 
 class ProblemLog:
-    """Logs each kind of message at most once a minute; the next one counts the messages left out."""
+    """Logs each kind of message at most once a minute; the next message has the number of those left out."""
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._clock = tell, clock
@@ -94,7 +94,7 @@ class ProblemHandler(logging.Handler):
 
 
 def ending_signal() -> asyncio.Event:
-    """An event that SIGINT, SIGTERM and SIGHUP (the terminal was closed) set, instead of ending the program at once."""
+    """An event that SIGINT, SIGTERM and SIGHUP (the terminal was closed) set instead of ending the program."""
     ending = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
@@ -107,14 +107,14 @@ async def listening(
     certificate: Certificate | None = None, handler_cancellation: bool = False,
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port. aiohttp closes a connection if no complete request
-    head has arrived so many seconds (`patience`) after it was opened or after its last answer. At the end, requests
-    under way have `grace` seconds. Raises `CallerError` if the address cannot be listened on."""
+    head has arrived `patience` seconds after it was opened or after its last answer. At the end, requests in progress
+    have `grace` seconds. Raises `CallerError` if the server cannot listen on the address."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     loop.set_exception_handler(trouble.handle_loop_exception)
     log = logging.Logger(__name__, logging.WARNING)  # its records are passed to no other logger
     log.addHandler(ProblemHandler(trouble))
-    # No access log: the first address that a browser opens has the token in it.
+    # No access log, because the first address that a browser opens contains the token.
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=grace,
                            keepalive_timeout=patience, logger=log, handler_cancellation=handler_cancellation)
     await runner.setup()

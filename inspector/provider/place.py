@@ -1,9 +1,9 @@
-"""Finds the place of a request in its scenario from the history in the request.
+"""Finds the place of a request in its scenario from the history in the request, without stored state.
 
-Pure, without stored state. The text that the history already holds is searched in the intended answer; the part that is
-found was sent before. Any message after an incomplete answer asks for its rest; results, or a message after a complete
-answer, lead to the next answer. The ids that a client sends back (`previous_response_id`, a continuation token) contain
-the place itself. The last part describes an answer on its way to the client.
+The text in the history is searched in the intended answer; the part that is found was sent before. Any message after an
+incomplete answer requests its rest; results, or a message after a complete answer, lead to the next answer. The ids
+that a client sends back (`previous_response_id`, a continuation token) contain the place itself. The last part
+describes an answer on its way to the client. The module is pure.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class StoryPlace:
     segments: int = 0
     """The number of earlier requests for this answer that were answered, as far as the history shows."""
     whole_calls: tuple[int, ...] = ()
-    """The indices of the answer's calls that the history has whole."""
+    """The indices of the answer's calls that are whole in the history."""
     kind: Kind = Kind.FIRST
     anchor: str = ""
     prefill: str = ""
     """The text at the end of the request that the answer is to continue."""
     asks: int = 0
-    """The number of messages in the history that ask for more of this answer."""
+    """The number of messages in the history that request more of this answer."""
 
 
 def locate(story: Story, request: Request) -> StoryPlace:
@@ -70,7 +70,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
             messages = ()
     if messages and is_repair(messages[-1]):  # a repair message after the results of calls that were not run
         messages = tuple(message for message in messages if not message.results or message is messages[-1])
-        place = replace(place, whole_calls=())  # the client asks for all calls, including those that it has whole
+        place = replace(place, whole_calls=())  # the client requests all calls, including whole ones
     failed = {result.call_id for message in messages for result in message.results
               if result.is_error or FAILURES.match(result.text) is not None}
     for before, message in zip((None, *messages), messages, strict=False):
@@ -84,7 +84,7 @@ def locate(story: Story, request: Request) -> StoryPlace:
 
 
 def with_turns(story: Story, request: Request) -> Request:
-    """The request, its prompt split into turns if its format takes one text: text of an answer is the model's."""
+    """The request; if its format takes a single prompt, split into messages: text of an answer is the model's."""
     *system, prompt = request.messages or (None,)
     if prompt is None or prompt.role is not Role.USER or wire(request.api).history != "prompt":
         return request
@@ -107,10 +107,10 @@ def _turns(story: Story, prompt: str) -> Iterator[Message]:
 
 
 def _longest(prompt: str, text: str) -> tuple[int, int]:
-    """The place and the length of the longest beginning of a text in a prompt, after the prompt's first character.
+    """The offset and the length of the longest beginning of a text in a prompt, after the prompt's first character.
     Fewer than `LEAST_EQUAL_CHARS` characters count only if they end the prompt, or if they are the whole text."""
     found, first = (0, 0), text[:CHARACTERS]
-    at = prompt.find(first, 1)  # from 1: the user's words come before those of the answer
+    at = prompt.find(first, 1)  # from 1, because the user's words come before those of the answer
     while at >= 0:
         size = shared_length(prompt[at : at + len(text)], text)
         sure = size >= LEAST_EQUAL_CHARS or at + size == len(prompt) or (
@@ -173,7 +173,7 @@ def _is_silent(story: Story, place: StoryPlace, message: Message) -> bool:
 
 
 def _is_engine_message(message: Message) -> bool:
-    """Whether a message of our engine asks for more; it may be the last text of the user's message."""
+    """Whether a message of our engine requests more; it may be the last text of the user's message."""
     last = message._replace(parts=tuple([part for part in message.parts if type(part) is TextPart][-1:]))
     return any(is_hint(each) or is_repair(each) or is_nudge(each) for each in (message, last))
 
@@ -183,7 +183,7 @@ FAILURES = re.compile(r"\W*(?:[a-z]*error|[a-z]*exception|traceback|invalid|fail
 
 
 def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Container[str | None] = ()) -> StoryPlace:
-    """The place after a message of the model; the same place if the message contains nothing of the answer."""
+    """The place after a message of the model; the same place if the message has no part of the answer."""
     left = missing_calls(answer, place.whole_calls)
     names = {answer.calls[number].name for number in left}
     text_length = reached_length(answer.text, place.text_length, message.text) if message.text else None
@@ -194,18 +194,18 @@ def _after_model(answer: Intent, place: StoryPlace, message: Message, failed: Co
         fits = [number for number in left if number not in whole
                 and _is_whole(call, answer.calls[number], call.id not in failed)]
         same = [number for number in fits if parse(call.arguments).value == parse(answer.calls[number].arguments).value]
-        whole += (same or fits)[:1]  # equal arguments first, because two calls of one tool may be in another order
+        whole += (same or fits)[:1]  # equal arguments first, because calls of one tool may come in another order
     return replace(place, text_length=place.text_length if text_length is None else text_length,
                    segments=place.segments + 1, whole_calls=(*place.whole_calls, *whole))
 
 
 def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
-    """Whether a history holds the intended call complete, and not what a client made of a cut one. A client may keep a
+    """Whether a history has the intended call complete, instead of what a client made of a cut one. A client may keep a
     text that does not parse, or replace it by an object: an empty one, one without its last member or with the
-    beginning of it, or one around the text. Other values than the intended ones are accepted if the call ran: the
-    client chose them."""
+    beginning of it, or one around the text. Other values than the intended ones are accepted if the call ran, because
+    the client chose them."""
     arguments, whole = parse(call.arguments).value, parse(intended.arguments).value
-    if call.name != intended.name or whole is None:  # arguments that are intended not to parse cannot be compared
+    if call.name != intended.name or whole is None:  # arguments that intentionally do not parse cannot be compared
         return call.name == intended.name
     if arguments is None:
         return False
@@ -214,7 +214,7 @@ def _is_whole(call: ToolCall, intended: ToolCall, was_run: bool) -> bool:
 
 
 def _is_rest(part: Any, whole: Any) -> bool:
-    """Whether a value may be the rest of another one after a cut: nothing, or the beginning of it."""
+    """Whether a value may be what a cut left of another: nothing, or its beginning."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_rest(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -232,16 +232,16 @@ def missing_calls(answer: Intent, indices: Sequence[int]) -> list[int]:
 
 
 def reached_length(intended: str, offset: int, text: str) -> int | None:
-    """The length of the intended text reached when `text` continues or repeats its first `offset` characters. None if
-    the text is not a part of it."""
+    """The length of the intended text that is reached if `text` continues or repeats its first `offset` characters;
+    None if `text` is not a part of it."""
     at = intended.rfind(text, 0, offset + len(text))
     if at >= 0:
         return max(offset, at + len(text))
-    end = text[-SEARCHED_CHARS:]  # the end: a client may have dropped or rewritten the beginning of a text
+    end = text[-SEARCHED_CHARS:]  # the end, because a client may have dropped or rewritten the beginning
     at = intended.find(end, max(0, offset - len(end) + 1)) if len(end) >= LEAST_EQUAL_CHARS else -1
     if at >= 0:
         return at + len(end)
-    # it went on, or began again
+    # it continued, or began again
     alike = max(offset + shared_length(text, intended[offset:]), shared_length(text, intended))
     return alike if alike - offset >= LEAST_EQUAL_CHARS or alike == len(intended) else None
 
@@ -260,9 +260,9 @@ class PlaceMark:
     cap: int = 0
     """The cap under which the answer was made; 0 for no cap."""
     calls: int = 0
-    """The number of the intended answer's calls that this answer had whole."""
+    """The number of the intended answer's calls that were whole in this answer."""
     prompt: int = 0
-    """The number of tokens of the request, so that a fetched response reports the same count as when it was made."""
+    """The number of tokens of the request, so that a fetched response reports the same count."""
 
     @property
     def where(self) -> str:
@@ -295,17 +295,17 @@ def read_mark(ident: str) -> PlaceMark | None:
     if found is None:
         return None
     answer, text_length, segments, *rest = (int(number) for number in found[2].split(".")[1:])
-    return PlaceMark(found[1], StoryPlace(answer, text_length, segments), *rest)  # older ids do not count the request
+    return PlaceMark(found[1], StoryPlace(answer, text_length, segments), *rest)  # older ids lack the token count
 
 
 # -- An answer on its way to the client ------------------------------------------------------------------------------
 # A draft has the intended answer, the part of it that the budget allows, its frames, and how they are sent.
-# It is made from a place in a scenario, and each fault makes another draft of it.
+# It is made for a place in a scenario; each fault makes another draft from it.
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How frames are sent; frame numbers count from 0 and mean the last frame if there are fewer."""
+    """How frames are sent. Frame numbers count from 0; one that is too large means the last frame."""
 
     slow: float = 0.0
     """The number of seconds before every frame."""
@@ -316,12 +316,12 @@ class Sending:
     drop: int | None = None
     """The frame before which the connection is closed; None: it is not closed early."""
     torn: int | None = None
-    """The number of bytes of each piece that is sent, whatever the frames are; None: a piece is a frame."""
+    """The number of bytes in each piece that is sent, whatever the frames; None: a piece is a frame."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Draft:
-    """One answer in the making."""
+    """One answer on its way to the client."""
 
     api: str
     stream: bool
@@ -334,7 +334,7 @@ class Draft:
     cap: int | None = None
     """The largest number of tokens of the answer; None: no cap."""
     ident: str = ""
-    """The answer's id, if it has one already; empty: an id is made."""
+    """The answer's id, if it already has one; empty: an id is made."""
     event: Moment | None = None
     """An event that ends the answer after `at` tokens, or at the answer's end if `at` is None; None: no such event."""
     at: int | None = None
@@ -347,10 +347,10 @@ class Draft:
     headers: Mapping[str, str] = field(default_factory=dict)
     sending: Sending = Sending()
     refusal: Mapping[str, Any] | None = None
-    """An HTTP error in place of the answer: its `status`, how many `times` the same request gets it before the answer,
-    and the seconds to wait that it names (`retry_after`; None: it names none)."""
+    """An HTTP error instead of the answer: its `status`, the number of `times` that the same request gets it before the
+    answer, and the seconds to wait that it names (`retry_after`; None: none)."""
 
     @property
     def streams(self) -> bool:
-        """Whether it is streamed; errors, and endings that only a whole body can express, are not."""
+        """Whether the answer is streamed; errors, and endings that only a whole body can express, are not."""
         return self.stream and self.status < 400 and not (self.spelling is not None and self.spelling.whole)

@@ -1,6 +1,6 @@
-"""Reads scenario files: YAML with line numbers, checked by pydantic models, becomes scenarios.
+"""Reads scenario files: YAML with line numbers, which pydantic models check.
 
-Every error names file, line and place. The first part holds the models.
+Every error names file, line and place. The first part has the models.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from inspector.sessions import intake
 from loop_core.errors import CallerError
 from loop_core.values import Tool, ToolCall
 
-# -- What a scenario file may hold, as pydantic models ---------------------------------------------------------------
-# Its JSON schema is published beside them. Only the shape is here.
+# -- The content of a scenario file as pydantic models ---------------------------------------------------------------
+# They define only the shape; `schema` publishes it as a JSON schema.
 
 SCHEMA = "loop-inspector/scenario/1"
 NAME = r"^[a-z][a-z0-9-]{0,63}$"
@@ -76,7 +76,7 @@ class ToolModel(BaseModel):
 
 
 class Stall(BaseModel):
-    """When a server falls silent, and for how long."""
+    """When a server stops sending, and for how long."""
 
     model_config = _STRICT
 
@@ -85,7 +85,7 @@ class Stall(BaseModel):
 
 
 class RefusalModel(BaseModel):
-    """An HTTP error in place of an answer."""
+    """An HTTP error instead of an answer."""
 
     model_config = _STRICT
 
@@ -201,8 +201,8 @@ def all_stories() -> Mapping[str, Story]:
 
 
 def story_of(scenarios: Iterable[Any]) -> tuple[Story, ...]:
-    """The scenarios for these arguments: scenario objects, names, paths or mappings; all built-in ones without
-    arguments. Raises `CallerError` if one cannot be used, or two have the same name."""
+    """The scenarios for these arguments (scenario objects, names, paths or mappings); without arguments, all built-in
+    ones. Raises `CallerError` if one cannot be used, or two have the same name."""
     stories = tuple(_one(each) for each in scenarios) or tuple(all_stories().values())
     names = [each.name for each in stories]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -1,7 +1,7 @@
 """Builds the reply to a request: the place in the scenario, the budget, the dialect, the faults, the frames.
 
-Pure. Tokens are counted as in `inspector.provider.scenarios`: four characters are one token; the name of a call counts,
-and so does thinking, unless the dialect leaves it out.
+Tokens are counted as in `inspector.provider.scenarios`: four characters are one token; the name of a call counts, and
+so does thinking, unless the dialect leaves it out. The module is pure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from loop_core.wire.body import compact, read_object
 from loop_core.wire.serving import Moment, RequestRefusal
 
 UNLIMITED = 1_000_000_000
-"""A budget that is so large that it cuts no answer."""
+"""A budget so large that it cuts no answer."""
 SMALLEST, SIZES = 4, 21
 """The least number of characters in a piece, and the number of sizes, of which the seed chooses one."""
 
@@ -58,7 +58,7 @@ class Reply:
     place: StoryPlace = field(default_factory=StoryPlace)
     segment: int = 0
     end: Moment | None = None
-    """How the answer really ended; None for an error."""
+    """How the answer really ended, whatever its words say; None for an error."""
     tokens: int = 0
     faults: tuple[str, ...] = ()
 
@@ -76,14 +76,14 @@ def stored_reply(api: str, story: Story, mark: PlaceMark, ident: str, profile: s
 def _is_lasting(fault: Fault, api: str) -> bool:
     """Whether the effect of a fault is still visible when the stored answer is fetched."""
     changes_answer = fault.layer in (Layer.ANSWER, Layer.WORDS) and not fault.why_impossible(api, False)
-    # A pause is over by then, and an error frame has no whole body.
+    # By then a pause has ended, and an error frame has no whole body.
     return changes_answer and fault.name not in ("paused", "error_frame")
 
 
 def reply_at(
     story: Story, request: Request, place: StoryPlace, stream: bool, profile: str | None, ident: str = ""
 ) -> Reply:
-    """The answer at a place of the scenario, with the id `ident` if it has one already. Raises `CallerError` if a fault
+    """The answer at a place of the scenario, with the id `ident` if it already has one. Raises `CallerError` if a fault
     has no meaning in this format."""
     if story.first is not None and place == StoryPlace():  # only if the history has no part of the scenario
         first = story.first
@@ -111,8 +111,8 @@ def reply_at(
 
 
 def segment(story: Story, answer: Intent, place: StoryPlace, cap: int | None, dialect: Dialect) -> int:
-    """The number of this request among those for the same answer. A prefill holds all earlier text in one message, so
-    the number is also computed from how many answers under this cap give this much text."""
+    """The number of this request among those for the same answer. A prefill has all earlier text in one message, so the
+    number is also computed from the number of answers under this cap that give this much text."""
     count, text_length = 0, 0
     while text_length < place.text_length:
         kind = Kind.CONTINUATION if text_length else Kind.FIRST
@@ -139,7 +139,7 @@ def dialect_for(api: str, stream: bool, name: str | None) -> Dialect:
     """The dialect for a format: the named one if it speaks the format, else that of the format's own server. Raises
     `CallerError` if there is no such dialect at all."""
     rows = [row for row in (dialects_named((name,)) if name else ()) if row.api == api]
-    # a story's dialect speaks one format, its clients all
+    # the dialect of a scenario has one format, its clients may use any
     rows = rows or [row for row in DIALECTS if row.api == api][:1]
     if not stream and wire(api).serving.own.whole:  # a whole body cannot hold a cut string
         rows = [row for row in DIALECTS if row.api == api and not row.stream]
@@ -268,7 +268,7 @@ def refusal(
     api: str, status: int, message: str, retry_after: float | None = None, *, code: str | None = None,
     param: str | None = None,
 ) -> Reply:
-    """An HTTP error in place of an answer."""
+    """An HTTP error instead of an answer."""
     headers = {"content-type": frames.JSON}
     if retry_after is not None:
         headers["retry-after"] = f"{retry_after:g}"  # `2`, not `2.0`: RFC 9110 section 10.2.3 has whole seconds
@@ -293,7 +293,7 @@ def error_body(api: str, status: int, message: str, code: str | None = None, par
 
 
 def with_request_id(api: str, reply: Reply, *origin: object) -> Reply:
-    """The reply with a request id, the same for equal origins; Anthropic's errors hold it too."""
+    """The reply with a request id, which is the same for equal origins; Anthropic's errors contain it too."""
     named = wire(api).serving.request_id
     if named is None:
         return reply

@@ -1,8 +1,8 @@
 """Scenarios as values: the model's intended answers, the budget, and the faults on the way.
 
-A scenario file holds a `Story`: several answers in order, with the faults of each. A `Scenario` is a single answer
-under one budget, as the table of dialects shows it; `play` cuts it at the budget. The module depends on no wire format,
-file or server.
+A scenario file contains a `Story`: several answers in order, and their faults. A `Scenario` is a single answer under
+one budget, as in the table of dialects; `play` cuts it at the budget. The module depends on no wire format, file or
+server.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Kind(StrEnum):
     """The purpose of a request."""
 
     FIRST = "first"
-    """The request asks for a new answer."""
+    """A request for a new answer."""
     CONTINUATION = "continuation"
-    """The request asks for the rest of an answer."""
+    """A request for the rest of an answer."""
     REPAIR = "repair"
-    """The request asks for the calls of an answer again, whole."""
+    """A request for the calls of an answer again, whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The model's intended answer at one place of the scenario, in this order."""
+    """One intended answer of the model, sent in the order of these fields."""
 
     reasoning: str = ""
     text: str = ""
@@ -51,7 +51,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class PlacedFault:
-    """One fault and the requests that it applies to: those that match every given condition."""
+    """One fault and its conditions; it applies to the requests that match all of them."""
 
     name: str
     value: Any = True
@@ -99,12 +99,12 @@ class Story:
     ends_in: dict[str, str] = field(default_factory=dict)
     """Wire format in which the loop reaches another end state -> that end state."""
     first: FirstAnswer | None = None
-    """The answer to the very first request, whatever it asks for. A scenario file cannot set it."""
+    """The answer to the first request, whatever the request is. A scenario file cannot set it."""
 
 
 # -- The part of an answer that a budget allows ----------------------------------------------------------------------
-# Tokens are ESTIMATED: four characters are one token, and a part of a token counts as a whole one. No tokenizer is
-# used, so that the same answer is cut at the same character for every provider.
+# Tokens are ESTIMATED: four characters are one token, and a part of a token counts as one. No tokenizer is used, so
+# that the same answer is cut at the same character for every provider.
 
 CHARACTERS = 4
 """The number of characters of one estimated token."""
@@ -117,7 +117,7 @@ class CutAnswer:
     parts: tuple[ResponsePart, ...]
     whole: bool
     cut_call: ToolCall | None
-    """The intended call whose arguments are cut, of which the last of `parts` is the beginning."""
+    """The intended call whose arguments are cut; the last of `parts` is its beginning."""
     tokens: int
     thinking: int
     """The number of `tokens` that are thinking."""
@@ -134,7 +134,7 @@ def cost(part: ResponsePart) -> int:
 
 
 def cut(parts: Sequence[ResponsePart], budget: int | None, free_thinking: bool = False) -> CutAnswer:
-    """The parts that fit into `budget` tokens; None is no bound. With `free_thinking`, thinking is not counted."""
+    """The parts that fit into `budget` tokens (None: no bound). With `free_thinking`, thinking is not counted."""
     kept_parts: list[ResponsePart] = []
     spent = thinking = 0
     for part in parts:
@@ -192,7 +192,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class PlayedScenario:
-    """A scenario's answer, up to where the budget cuts it."""
+    """A scenario's answer, as far as the budget allows."""
 
     scenario: Scenario
     budget: int

@@ -48,7 +48,7 @@ Say = Callable[[str], None]
 
 
 def address(listen: str) -> tuple[str, int]:
-    """Host and port from `--listen`. Raises `CallerError` if it is no address of this machine, or has no port."""
+    """Host and port from `--listen`. Raises `CallerError` if it is not an address of this machine, or has no port."""
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:
@@ -63,8 +63,8 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\
 
 
 def origin(cors: str) -> str:
-    """The origin from `--cors`, in the spelling of browsers. Raises `CallerError` if it is not an origin; `*` is
-    refused, because it would permit every page."""
+    """The origin from `--cors`, as browsers write it. Raises `CallerError` if it is not an origin; `*` is refused,
+    because it would permit every page."""
     if not _ORIGIN.fullmatch(cors):
         raise CallerError(f"--cors {cors}: expected one origin without a path, such as https://app.example:3000")
     return cors.lower()
@@ -73,7 +73,7 @@ def origin(cors: str) -> str:
 def serve(
     stories: Sequence[Story], listen: str, profile: str | None, pace: float, say: Say, *, cors: str | None = None
 ) -> None:
-    """Serves until an interrupt or a termination signal. Raises `CallerError` if the address cannot be listened on."""
+    """Serves until an interrupt or a termination signal. Raises `CallerError` if it cannot listen on the address."""
     host, port = address(listen)
     app = application(stories, profile=profile, pace=pace,
                       observer=lambda request: say(request_line(request)), cors=cors)
@@ -172,14 +172,14 @@ def serving(
     async def play() -> None:
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
         async with listening(app, trouble, "127.0.0.1", port, grace=0.1, **_PATIENT) as bound:
-            # another thread may call no other method of a loop
+            # the only method of a loop that another thread may call
             began.set_result((bound, lambda: loop.call_soon_threadsafe(ending.set)))
             await ending.wait()
 
     def run() -> None:
         try:
             asyncio.run(play())
-        except Exception as why:  # noqa: BLE001  (of any kind: the caller waits for it)
+        except Exception as why:  # noqa: BLE001  (any kind, because the caller waits for the result)
             said = one_line(f"the provider cannot run: {type(why).__name__}: {why}")
             if began.done():
                 trouble("ended", said)

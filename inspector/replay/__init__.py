@@ -1,9 +1,9 @@
 """Replays a recording under the engine's state machine: a case and settings give one `Trace`.
 
-Judging (`case`) depends on the bytes alone and is done once; replaying depends on limits and policy, costs far less,
-and is done again for every what-if. If this loop ends a turn and the recorded agent went on, a further run of the
-same turn begins at the first exchange that was not reached, so that every response is examined. The steps of a long
-recording are not kept: those of a turn are made again when they are needed.
+Judging (`case`) depends only on the bytes and is done once; replaying depends on limits and policy, costs far less, and
+is done again for every what-if. If this loop ends a turn and the recorded agent continued, a further run of the same
+turn begins at the first exchange that was not reached, so that every response is examined. The steps of a long
+recording are not stored: those of a turn are made again when they are needed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RECENT = 64
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StepMaker:
-    """Makes the steps of a turn of a long recording when they are needed. A turn's steps take 2 kB and 50 µs."""
+    """Makes the steps of a turn of a long recording when they are needed. They take 2 kB and 50 µs for a turn."""
 
     case: Case
     settings: Settings
@@ -56,7 +56,7 @@ class StepMaker:
     """Index of the first exchange of a turn -> its steps."""
 
     def steps(self, record: TurnRecord) -> tuple[Step, ...]:
-        """The steps of a turn; of equal values, but not the same objects each time."""
+        """The steps of a turn; repeated calls give equal steps, but perhaps other objects."""
         found = self._recent.get(record.links[0].index)
         if found is None:
             found = tuple(play_runs(self.case, record, links_of_loop(self.case, record), self.settings))
@@ -77,15 +77,15 @@ class TurnRun(NamedTuple):
     first: int
     end: int
     runs: int
-    """The number of runs that examined the responses; more than 1: the agent went another way than the engine."""
+    """The number of runs that examined the responses; more than 1: the agent continued after the engine's end."""
     last: int
     """The index among the turn's steps of the step that ends the first run."""
     made: tuple[Step, ...] | StepMaker
-    """The steps, or what makes them; shared with a what-if that does not change the turn."""
+    """The steps, or the value that makes them; shared with a what-if that does not change the turn."""
 
     @property
     def deciding_step(self) -> int:
-        """The step that ends the first run: what this loop decided about this turn."""
+        """The index of the step that ends the first run, which is this loop's decision about the turn."""
         return self.first + self.last
 
     @property
@@ -99,7 +99,7 @@ class TurnRun(NamedTuple):
         return self.steps[self.last].turn
 
     def same_steps(self, other: TurnRun) -> bool:
-        """Whether two runs share their steps, so that nothing about them has to be compared."""
+        """Whether two runs share their steps, so that they need no comparison."""
         return self.made is other.made and (self.record is other.record or not isinstance(self.made, StepMaker))
 
 
@@ -181,7 +181,7 @@ class Replay(NamedTuple):
         return next(each.settings for each in reversed(self.earlier) if each.since <= step)
 
     def effective_step(self, index: int) -> Step:
-        """A step with the limits and policy in force at it; a shared step still holds those of its making."""
+        """A step with the limits and policy in force at it; a shared step still has those under which it was made."""
         step = self.trace.steps[index]
         settings = self.settings_at(index)
         policy = settings.belief
@@ -196,7 +196,7 @@ class Replay(NamedTuple):
         return min(bisect_right(self.turns, step, key=_END), len(self.turns) - 1)
 
     def place_in(self, other: Replay, step: int) -> int:
-        """The step of another run in the same turn and as far from the turn's beginning as a step of this run."""
+        """The step of another run with the same turn and distance from the turn's beginning as a step of this run."""
         if not self.turns or not other.turns:
             return 0
         number = self.turn_at(step)
@@ -208,20 +208,20 @@ def replay(case: Case, settings: Settings | None = None, before: Replay | None =
     """Replays every recorded turn under the settings; unchanged turns are reused from `before`."""
     growing, runs = begin_replay(case, settings or Settings(), before)
     for _ in runs:
-        pass  # each joins the replay
+        pass  # the iterator adds each turn to the replay
     return join_runs(growing.case, growing.settings, growing.turns)
 
 
 def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -> tuple[Replay, Iterator[TurnRun]]:
-    """A replay with the turns that it shares with `before`, and an iterator that plays the other turns and adds them. A
-    caller that uses a turn's steps before it takes the next turn has them made only once.
+    """A replay with the turns that it shares with `before`, and an iterator that plays the other turns and adds them.
+    The steps of a turn are made only once if the caller uses them before it takes the next turn.
     """
     case = case_as_profile(case, settings.profile)
     turns = list[TurnRun]()
     if before is not None and before.settings == settings:
-        # A followed file grows at its end, so the turns at the beginning are replayed only once.
+        # A followed file grows at its end, so the turns at its beginning are replayed only once.
         turns += before.turns[: _same_turns(before, case)]
-    # A followed file grows by a few turns, which are kept: a maker for each growth would hold all cases of the file.
+    # A followed file grows by a few turns, whose steps are stored: a maker for each growth would keep every case.
     maker = StepMaker(case, settings) if case.long and not turns else None
 
     def play_turns() -> Iterator[TurnRun]:
@@ -243,11 +243,11 @@ def _same_turns(before: Replay, case: Case) -> int:
     old = before.case
     exchanges = case.recording.exchanges
     same = common_beginning(old.recording.exchanges, exchanges)
-    # A late `limits` record of a session file holds for all of its turns, earlier ones included.
+    # A late `limits` record of a session file holds for all of its turns, including earlier ones.
     if (old.limits_by_path, old.end_causes) != (case.limits_by_path, case.end_causes):
         return 0
     cancels = {place for place, _ in old.cancels.items() ^ case.cancels.items()}
-    # A later request that fits several answers makes known of each that it may not be the last of its turn.
+    # A new request that may follow several answers means that each of them may not be the last of its turn.
     changed = {number for number, _ in old.may_follow.items() ^ case.may_follow.items()}
     if cancels or old.judgements[:same] != case.judgements[:same]:
         changed |= {number for number, each in enumerate(exchanges[:same])
@@ -294,7 +294,7 @@ def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[St
 def count_answers(
     case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings, steps: Sequence[Step]
 ) -> int:
-    """The number of recorded answers that a run over `links` used; at least one, so that replays end."""
+    """The number of links whose recorded answers a run over `links` used; at least one, so that replays end."""
     if _has_recut(steps[-1]):
         return first_links(case, links, max(1, _simulate(case, record, links, settings).answers_used(steps[-1].turn)))
     return first_links(case, links, max(1, sum([step.turn.signal is Signal.PROVIDER_RESPONSE for step in steps])))
@@ -327,14 +327,14 @@ def plan_of(
         live_run = case.live_runs[record.live_run]
         limits = live_limits(settings, limits)
         ability, provider = live_run.ability, live_run.provider if link.why == ASKED_LIVE else provider
-    # Sessions made from a table of dialects were never recorded.
+    # Sessions that were made from a table of dialects were never recorded.
     fidelity = Fidelity.SIMULATED if opening.simulated else Fidelity.RECORDED
     return request, Plan(limits, settings.belief, ability, provider, fidelity, number, bound_by)
 
 
 def bounding_cap(recorded: int | None, cap: int) -> int:
     """The max_tokens from which the token bound is derived: the recorded one, or a larger simulated one."""
-    # 0, not None: a recording without a cap had no token bound, and None would derive one from the new cap.
+    # 0, because a recording without a cap had no token bound; None would derive one from the new cap.
     return 0 if recorded is None else max(recorded, cap)
 
 
@@ -362,15 +362,15 @@ def run(
 
 def resume_step(step: Step, request: Request, plan: Plan) -> Step:
     """A step changed so that a run can resume from it under another plan: the pending decision follows the new plan. An
-    answer that waits to be evaluated is read by the new policy; a state that a guard has stopped, or that runs tools,
-    is entered again. A request that is under way stays as it was sent."""
+    answer that waits for its evaluation is read by the new policy; a state that a guard stopped, or that runs tools, is
+    entered again. A request in progress stays as it was sent."""
     turn, effects = step.turn, step.effects
     ability = plan.ability or turn.ability
     turn = turn._replace(request=request, limits=plan.limits, policy=plan.policy, ability=ability,
                          provider=plan.provider, bound_by=plan.bound_by)
     evaluation = turn.evaluation
     if turn.state is State.EVALUATE_STOP and evaluation is not None:
-        # The spend is computed again from before the answer: whether it is truncated depends on the policy's word.
+        # The spend is computed again from before the answer: whether it counts as truncated depends on the policy.
         again = evaluation._replace(
             word=word_of(plan.policy, evaluation.response, evaluation.judgement, plan.provider))
         spent = costs.spend_after(turn._replace(spend=step.before.spend),
@@ -389,7 +389,7 @@ def first_cap(case: Case, record: TurnRecord) -> int | None:
 def _simulate(case: Case, record: TurnRecord, links: Sequence[Link], settings: Settings) -> SimulatedTurn:
     from inspector.replay.simulate import simulated_source  # imported here, because only a simulation needs it
 
-    # A bound that is set lowers the caps of requests, as another max_tokens does.
+    # An explicit bound lowers the caps of requests, as another max_tokens does.
     changed = settings.simulate and (TOTAL in settings.explicit
                                      or settings.max_tokens not in (None, first_cap(case, record)))
     recorded = source_of(case, record, links)

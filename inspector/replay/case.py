@@ -1,6 +1,6 @@
-"""A recording with each response judged; all replays of it share this value.
+"""Judges each response of a recording once, into a `Case` that all replays of the recording share.
 
-Judging depends on the bytes alone and is done once; whatever depends on limits and policy is in `inspector.replay`.
+Judging depends only on the bytes; whatever depends on limits and policy is in `inspector.replay`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 class BranchAnswers(NamedTuple):
-    """The responses of a live run that asked a recorded turn again from one of its steps."""
+    """The responses of a live run that sent a recorded turn again from one of its steps."""
 
     name: str
     """The unique name of the live run, which is also the name of its recording's file."""
     exchanges: tuple[Exchange, ...]
     places: tuple[tuple[RequestPlace, int], ...]
-    """For each exchange the place in the turn, and the number of the exchange among the requests of this place."""
+    """For each exchange its place in the turn, and its number among the requests with this place."""
     results: tuple[ToolResultPart, ...] | None = None
     """Tool results after the last exchange, if no further request contained them; else None."""
     silent: frozenset[int] = frozenset()
-    """The indices in `exchanges` of those that are no answers: their request was sent again, or given up."""
+    """The indices in `exchanges` of those without an answer: their request was sent again, or given up."""
     after: Event = NotRecorded()
     """The event that ended the run, if no answer ended it."""
     ability: Ability = Ability()
@@ -50,12 +50,12 @@ class BranchAnswers(NamedTuple):
     provider: str = ""
     """The profile of the server."""
     problem: str = ""
-    """What the recording of the live run lacks, in words; empty if it is complete."""
+    """What is missing in the recording of the live run, in words; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
-    """A recording with each response judged; all replays share it."""
+    """A recording with the judgement of each response; all its replays share it."""
 
     recording: Recording
     judgements: tuple[Judgement, ...]
@@ -64,8 +64,8 @@ class Case:
     limits_by_path: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Path of a session file -> the limits under which it was recorded."""
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
-    """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget. Two live
-    branches have different responses at one index, so each has a dict of its own."""
+    """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget. Live
+    branches have different responses at the same index, so each has its own dict."""
     root: Case | None = None
     """The case as it was read, if this case is decoded with another profile; else None."""
     by_profile: dict[str, Case] = field(default_factory=dict)
@@ -73,15 +73,15 @@ class Case:
     live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
     """Name -> the responses of a live run from a step of this recording; all cases of one recording share the dict."""
     silent: frozenset[int] = frozenset()
-    """The indices of live exchanges that are no answers: their request was sent again, or given up at a cancel."""
+    """The indices of live exchanges without an answer: their request was sent again, or given up at a cancel."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
-    """Path -> why the recorder of this file sent no further request although the turn was not over."""
+    """Path -> why the recorder of this file sent no further request although the turn had not ended."""
     cancels: Mapping[tuple[str, int | None], bool] = field(default_factory=dict)
     """File and exchange at which an operator cancelled -> True if its answer was used, False if it was given up."""
     long: bool = False
-    """Whether the recording has so many exchanges that values which can be made again are not stored."""
+    """Whether the recording has so many exchanges that values that can be made again are not stored."""
     may_follow: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Exchange -> later exchanges that may continue from its answer, but as well from that of another exchange."""
+    """Exchange -> later exchanges that may continue its answer, but may equally continue another one."""
 
     def opening(self, turn: TurnRecord) -> Exchange:
         """The first exchange of a turn."""
@@ -101,7 +101,7 @@ def open_case(recording: Recording, before: Case | None = None, long_from: int =
         if act.kind == "limits":
             brought.setdefault(path, {}).update(act.value)
     cancels = {(path, act.entry): act.value for path, act in acts if act.kind == "cancel"}
-    # A cancellation changes the judgement of an answer that is already read, so nothing is reused then.
+    # A new cancellation changes the judgement of an answer that was already read, so nothing is reused after it.
     reused_case = (before if before is not None and _cancelled_requests(before.cancels) == _cancelled_requests(cancels)
                    else Case(_NOTHING, (), ()))
     same = common_beginning(reused_case.recording.exchanges, recording.exchanges)
@@ -127,7 +127,7 @@ def _cancelled_requests(cancels: Mapping[tuple[str, int | None], bool]) -> set[t
 
 
 def _why_not_sent(file: Input) -> str:
-    """The last note on a run that ended because no further request could be sent; empty for any other end."""
+    """The last note of a run that ended because no further request could be sent; empty for any other end."""
     if file.about is None or file.about.end_state != "unrecorded":
         return ""
     # The recorder of a live turn writes its reason as a note right before the end (`Recorder.note`).
@@ -150,18 +150,18 @@ def limits_for(case: Case, path: str, settings: Settings) -> Limits:
 
 
 def judge_exchange(exchange: Exchange) -> Judgement:
-    """The judgement of one exchange; a router's native word is read through all tables."""
+    """The judgement of one exchange; a router's native word is looked up in the tables of all formats."""
     return judge_response(exchange.response, exchange.request, exchange.profile)
 
 
 def judge_response(response: ChatResponse, request: Request | None, profile: Profile) -> Judgement:
-    """The judgement of a response from a known server; a router's native word is read through all tables."""
+    """The judgement of a response from a server; a router's native word is looked up in the tables of all formats."""
     return judge(response, request, profile, profiles.native_reading(response, profile))
 
 
 def case_as_profile(case: Case, profile: str | None) -> Case:
-    """The recording decoded as if this profile's server had answered every exchange, computed once; with None as it was
-    read. Raises `CallerError` if there is no such profile."""
+    """The recording decoded as if this profile's server had answered every exchange, computed once; for None, the case
+    as it was read. Raises `CallerError` if there is no such profile."""
     root = case.root or case
     if profile is None:
         return root
@@ -170,7 +170,7 @@ def case_as_profile(case: Case, profile: str | None) -> Case:
         exchanges = tuple(decode_as(exchange, profile) for exchange in root.recording.exchanges)
         judged, verdicts = list(root.judgements), list(root.verdicts)
         for index, (old, new) in enumerate(zip(root.recording.exchanges, exchanges, strict=True)):
-            if old is not new:  # the same object means that its profile is this one
+            if old is not new:  # the same object: it already has this profile
                 judged[index] = _judge(new, root.cancels)
                 verdicts[index] = gate_exchange(new, judged[index])
         decoded_case = root.by_profile[profile] = case_beside(root, exchanges, tuple(judged), tuple(verdicts))
@@ -203,11 +203,11 @@ TURN_PLACES: Mapping[RequestPlace, TurnPlace] = {place: act for act, place in RE
 
 
 def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
-    """The exchanges of a turn as the agent's loop saw them; only the last attempt of a repeated request is included."""
+    """The exchanges of a turn as the agent's loop saw them: of a repeated request only the last attempt."""
     exchanges = case.recording.exchanges
     found: list[Link] = []
     for link in record.links:
-        # A retry replaces the failed attempt before it: the loop itself saw one answer, that of the last attempt.
+        # A retry replaces the failed attempt before it: the loop saw only the answer of the last attempt.
         if found and exchanges[link.index].again:
             found[-1] = replace(found[-1], index=link.index)
         else:
@@ -216,11 +216,11 @@ def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
 
 
 def first_links(case: Case, links: Sequence[Link], answers: int) -> int:
-    """The first links that hold this many answers, including exchanges without an answer among them."""
+    """The number of first links that have this many answers, including exchanges without an answer among them."""
     if not case.silent:
         return answers
     for position, link in enumerate(links):
-        # Silent exchanges answered nothing, but they belong to the run that sent them.
+        # Silent exchanges have no answer, but they belong to the run that sent them.
         answers -= link.index not in case.silent
         if answers == 0 and any(after.index not in case.silent for after in links[position + 1 :]):
             return position + 1
@@ -228,8 +228,8 @@ def first_links(case: Case, links: Sequence[Link], answers: int) -> int:
 
 
 class MadeInOrder(Sequence[T]):
-    """The elements of an iterator, each made when it is first accessed. A turn that ends again and again has nearly as
-    many runs as answers, and each run uses few of those that follow it."""
+    """The elements of an iterator, each made when it is first accessed. A turn that ends repeatedly has nearly as many
+    runs as answers, and each run uses few of the answers after its beginning."""
 
     __slots__ = ("_made", "_rest")
 
@@ -253,7 +253,7 @@ class MadeInOrder(Sequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         for position in count():
-            if position == len(self._made):  # another loop may have made more meanwhile
+            if position == len(self._made):  # another loop may have made more in the meantime
                 self._made += islice(self._rest, 1)
             if position == len(self._made):
                 return
@@ -284,7 +284,7 @@ def _answers(case: Case, links: Sequence[Link]) -> Iterator[tuple[RequestPlace, 
     for position, link in enumerate(links):
         place = REQUEST_PLACES.get(link.place) if position else RequestPlace.REQUEST
         if place is None:
-            return  # a retry or a request of its own: the next run begins here
+            return  # a retry or a new request: the next run begins here
         counts[place] += position > 0
         yield place, counts[place], _answer(case, link, position)
 
@@ -334,7 +334,7 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
         return Method.REPAIR, ""
     exchange, last = case.recording.exchanges[link.index], _last_message(case, link)
     if link.place is TurnPlace.RESUME:
-        # A poll is a GET without a body; an echo sends the paused response back in one.
+        # A poll is a GET without a body; an echo has the paused response in its body.
         fetched = exchange.request_json is None and wire(exchange.api).polls
         ends_with_text = last.role is Role.ASSISTANT and last.parts and type(last.parts[-1]) is TextPart
         return Method.POLL if fetched else Method.ECHO, _stripped(case, link, last) if ends_with_text else ""
@@ -349,13 +349,13 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
 
 
 def _stripped(case: Case, link: Link, last: Message) -> str:
-    """The white space at the end of the answer before, unless the last message of the request still has it."""
+    """The white space at the end of the previous answer, unless the last message of the request still has it."""
     before = case.recording.exchanges[link.parent].response.text or "" if link.parent is not None else ""
     return before[len(before.rstrip()) :] if last.text == last.text.rstrip() else ""
 
 
 def _last_message(case: Case, link: Link) -> Message:
-    """The last message of a request. For a prompt this is the text after the last answer, or that answer."""
+    """The last message of a request; if that is a prompt, the text after the last answer, or that answer."""
     exchange = case.recording.exchanges[link.index]
     messages = exchange.request.messages if exchange.request else ()
     last = messages[-1] if messages else Message(Role.USER, ())
@@ -364,7 +364,7 @@ def _last_message(case: Case, link: Link) -> Message:
     answer_text = (case.recording.exchanges[link.parent].response.text or "").rstrip()
     if not answer_text or answer_text not in last.text:
         return last
-    # Our own message is looked for first: the words that it quotes may hold all of a short answer.
+    # Our own message is searched first, because its quotation may contain a whole short answer.
     ours = (last.text.rpartition(begin) for begin in (HINT_POINTS[0], EMPTY))
     hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(answer_text)), "")
     behind = hint or last.text.rpartition(answer_text)[2].strip()

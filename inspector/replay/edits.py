@@ -1,4 +1,5 @@
-"""The inputs of a turn. An edited one has no recorded answer: a run ends at the first request that contains it."""
+"""The inputs of a turn, and runs with edited ones. No recorded answer fits an edited input, so a run ends at the first
+request that contains it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class TurnInput(NamedTuple):
     exchange: int
     """The index of the first exchange whose request contains it."""
     message: int
-    """The index of the input's message in that request."""
+    """The index of the input's message in this request."""
     part: TextPart | ToolResultPart
     place: int
     """The index of the part in that message."""
@@ -78,7 +79,7 @@ def input_of(case: Case, record: TurnRecord, name: str) -> TurnInput:
 
 
 def pending_edits(case: Case, record: TurnRecord, settings: Settings) -> list[tuple[TurnInput, str]]:
-    """The inputs of a turn that the settings replace, with their new texts, unless a live run has used them already."""
+    """The inputs of a turn that the settings replace, with their new texts, unless a live run has already used them."""
     wanted = {edit.input: edit.text for edit in settings.edits if edit.id == record.id}
     return [(each, wanted[each.number]) for each in (turn_inputs(case, record) if wanted else ())
             if each.text != wanted.get(each.number, each.text)]
@@ -90,7 +91,7 @@ def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> 
     for turn_input, text in edits:
         if turn_input.message < len(messages) and (
                 messages[turn_input.message].parts[turn_input.place : turn_input.place + 1] == (turn_input.part,)):
-            # Compared by value, not only by place: an agent that rewrote its history has other parts at this place.
+            # The value is compared too: an agent that rewrote its history has another part at this place.
             part, parts = turn_input.part, list(messages[turn_input.message].parts)
             parts[turn_input.place] = (
                 TextPart(text) if isinstance(part, TextPart) else part._replace(text=text, json=None))
@@ -100,7 +101,7 @@ def edited_request(request: Request, edits: Sequence[tuple[TurnInput, str]]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EditedSource:
-    """A source with edited inputs: it answers no request that contains an edited text."""
+    """A source with edited inputs, which answers no request that contains an edited text."""
 
     source: TurnSource
     results: Mapping[int, Mapping[int, str]]
@@ -121,7 +122,7 @@ class EditedSource:
             part._replace(text=texts[at], json=None) if at in texts else part for at, part in enumerate(event.results)))
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """The messages of the wrapped source."""
+        """The messages that the wrapped source adds."""
         return self.source.follow_up(turn)
 
 

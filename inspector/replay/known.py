@@ -1,11 +1,10 @@
-"""The known output of one answer: its segments merged, token by token, and the part of it that a given budget allows.
+"""The known output of one answer, merged from its segments and divided into tokens, and the part that a budget allows.
 
 An answer begins with a request (or with the resumption of a pause) and continues as long as a budget cut it. It is
-known completely if its last segment ended cleanly. If that was cut as well, what would follow is unknown and is never
-invented.
+known completely if its last segment ended cleanly. If that was cut too, the rest is unknown and is never invented.
 
 Text is merged as the seams join it. Calls are taken from the segment that last sent them, so a repaired batch replaces
-the cut one. The thinking of a continuation is left out, since it is about the interruption, and so is the text beside a
+the cut one. Left out are the thinking of a continuation, which is about the interruption, and the text beside a
 repaired call. A segment replaces all before it if nothing visible came before.
 """
 
@@ -46,12 +45,12 @@ class KnownOutput:
     end: int
     """The number of tokens of the end mark."""
     basis: TokenBasis
-    """The worst basis of the segments' token boundaries."""
+    """The least reliable basis of the segments' token boundaries."""
     note: str
     sure: int = 0
     """The number of first tokens that come from the first recorded answer, before any interruption."""
     bounds: Bounds | None = None
-    """The range of characters for each number of the first answer's tokens; None if there is one reading."""
+    """The range of characters for each number of the first answer's tokens; None if there is only one reading."""
 
     @property
     def text(self) -> str:
@@ -79,11 +78,11 @@ class AnswerShare(NamedTuple):
     ended: bool
     """Whether the answer ends with this part; otherwise the budget cut it."""
     apart: tuple[int, int] | None = None
-    """The least and the most characters that the budget may allow; None if it allows exactly `parts`."""
+    """The least and the largest number of characters that the budget may allow; None: exactly `parts`."""
 
 
 def is_continuation(before: ProviderResponse, answer: KnownAnswer) -> bool:
-    """Whether an answer continues the one before, which was cut or did not begin as requested."""
+    """Whether an answer continues the one before it, which was cut or did not begin as requested."""
     place, _, after = answer
     return place in CONTINUING_PLACES and (is_cut(before) or after.method is Method.AGAIN)
 
@@ -151,12 +150,11 @@ def _sure_tokens(stretches: Sequence[TokenStretch], base: TokenMeasure, last: To
 
 
 def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = False) -> AnswerShare | None:
-    """The output after `offset` characters of text that fits within `budget` tokens; None if that is not known. Text
-    continues where it was cut, while thinking before it and a batch of calls begin again. A repair gets only the
-    calls."""
+    """The output after `offset` characters of text that fits into `budget` tokens; None if it is not known. Text
+    continues where it was cut; thinking before it and a batch of calls begin again. A repair gets only the calls."""
     parts: list[ResponsePart] = []
     used = thought = at = 0
-    left = float("inf") if budget is None else max(0, budget)  # a recorded cap may be any number
+    left = float("inf") if budget is None else max(0, budget)  # a recorded cap may be negative
     for stretch in output.stretches:
         part, begin, skipped = stretch.part, 0, 0
         if type(part) is TextPart:
@@ -180,7 +178,7 @@ def take(output: KnownOutput, offset: int, budget: int | None, repair: bool = Fa
         parts += _piece(part, begin, None, True)
     if output.whole and left >= output.end:
         return AnswerShare(_join_texts(parts), used + output.end, thought, True)
-    # The budget reaches beyond the known output: how the model would have gone on is unknown.
+    # The budget reaches beyond the known output: what the model would have sent is unknown.
     if not output.whole and left:
         return None
     return AnswerShare(_join_texts(parts), used, thought, False, _uncertain_range(output, offset, budget or 0, repair))
@@ -266,7 +264,7 @@ def _stretches_until(stretches: Sequence[TokenStretch], at: int) -> list[TokenSt
 
 
 def _cut_stretches(stretches: list[TokenStretch], length: int, at: int) -> None:
-    """Ends the text of the stretches, of this length, at character `at`; they are read from the last one to there."""
+    """Ends the text of the stretches, which has this length, at character `at`, beginning with the last stretch."""
     place, begin = len(stretches), length
     while begin > at:
         place -= 1

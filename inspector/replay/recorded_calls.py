@@ -1,4 +1,4 @@
-"""The gate's verdicts on recorded calls, corrected by what their agent refused and what was masked before."""
+"""The gate's verdicts on recorded calls, corrected for calls that the agent refused and for masked arguments."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from loop_core.values import Request, Tool, ToolCall, tools_by_name
 REFUSED = "recorder.refused"
 """The rule of a verdict on a complete call that the recorded agent refused to run."""
 MASKED = "recorder.masked"
-"""The rule of a verdict on a complete call whose arguments hold a mask, which the schema cannot be applied to."""
+"""The rule of a verdict on a complete call whose arguments contain a mask, to which the schema does not apply."""
 NOT_CHECKABLE = "a credential in the arguments was masked, so its schema checks only the rest, which it accepts"
 
 BLIND_KEYWORDS = frozenset({
     "required", "additionalProperties", "minProperties", "maxProperties", "minItems", "maxItems", "type", "falseSchema",
-    "",  # the check would take too long: nothing was accepted
+    "",  # the check would have taken too long, so nothing was accepted
 })
-"""The keywords that do not look at the characters of a text. What violates them with a mask violated them before."""
+"""The keywords that do not depend on the characters of a text, so that a mask does not change a violation of them."""
 
 
 def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]:
@@ -31,13 +31,13 @@ def gate_exchange(exchange: Exchange, reading: Judgement) -> tuple[Verdict, ...]
 
 
 def _with_refusal(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
-    # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent said of it.
+    # Only READY becomes REJECTED: a held call stays held, whatever the recorded agent did with it.
     why = refused.get(verdict.call.id or "") if verdict.admission is Admission.READY else None
     return verdict if why is None else Verdict(verdict.call, Admission.REJECTED, REFUSED, why, problems=(why,))
 
 
 def _without_masks(verdict: Verdict, request: Request | None) -> Verdict:
-    """The verdict without what the schema says of masked values."""
+    """The verdict without the schema's problems with masked values."""
     if verdict.rule != SCHEMA and verdict.why != CHECKED:
         return verdict
     masked = redact.masked_places(verdict.call.arguments or "")
@@ -50,8 +50,8 @@ def _without_masks(verdict: Verdict, request: Request | None) -> Verdict:
 
 
 def problems_beside(masked: Sequence[tuple[str | int, ...]], tool: Tool | None, call: ToolCall) -> tuple[str, ...]:
-    """The problems under the tool's schema that the values of a recorded call had before some of them were masked: what
-    is wrong with a masked value, or a value around it, proves nothing unless the keyword looks at no text."""
+    """The problems under the tool's schema that a recorded call had before some of its values were masked. A problem of
+    a masked value, or of a value around it, counts only for one of `BLIND_KEYWORDS`."""
     return tuple(each.line for each in violations(tool, parse_call(call).value or {})
                  if each.keyword in BLIND_KEYWORDS
                  or not any(place[: len(each.place)] == each.place for place in masked))

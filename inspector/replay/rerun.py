@@ -1,9 +1,9 @@
-"""Replays under other settings, from the first step or a later one: only the steps that change are computed again.
+"""Replays a case under other settings, from the first step or a later one.
 
 Every turn that the settings affect is run again and compared. Steps that did not change are the same objects in both
 replays: all before the given step, whole turns without a change, and the beginning of a turn that changes later.
 
-A turn may also have been run live again from one of its steps. The responses of that live run are appended to the
+A turn may also have been sent live again from one of its steps. The responses of that live run are appended to the
 exchanges of the case, so that every view shows them like the others.
 """
 
@@ -101,7 +101,8 @@ def start_of(replay: Replay, since: int) -> BranchStart:
 def _runs_of(
     case: Case, turn: TurnRun, links: Sequence[Link], settings: Settings
 ) -> Iterator[tuple[int, int, int, Sequence[Link]]]:
-    """The runs of a turn over these links: number, first step, the step after the last, and the links from it on."""
+    """The runs of a turn over these links: number, first step, the step after the last, and the links from the run's
+    first on."""
     steps, first, number = turn.steps, 0, 0
     while first < len(steps) and links:
         ends = (index for index in range(first, len(steps)) if steps[index].run != steps[first].run)
@@ -138,7 +139,7 @@ class LiveBranch(NamedTuple):
 
 def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -> LiveBranch | None:
     """The turn at a step, continued with the live run that the settings name; None if they name no new one. Raises
-    `CallerError` if its recording is missing or empty, or it cannot have begun at this step."""
+    `CallerError` if its recording is missing or empty, or if it cannot have begun at this step."""
     if settings.live is None or any(turn.record.live_run == settings.live for turn in parent.turns):
         return None
     live_run = case.live_runs.get(settings.live)
@@ -151,7 +152,7 @@ def live_branch_of(parent: Replay, case: Case, settings: Settings, since: int) -
     links = (*start.prefix, *_links(live_run, offset, start))
     record = start.turn.record
     kept_links = (*start.earlier, *start.prefix)
-    # The replaced exchanges stay in the record as its remainder: bytes that were recorded never disappear from a view.
+    # The replaced exchanges stay in the record as its remainder: recorded bytes never disappear from a view.
     left = tuple(link for link in record.links if link not in kept_links)
     record = record._replace(links=(*start.earlier, *links), live_run=live_run.name,
                              remainder=(*record.remainder, *left))
@@ -217,7 +218,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
             turns.append(place_steps(record, steps, first))
             same = False
         else:
-            shift = first - old.first  # an earlier turn became longer or shorter
+            shift = first - old.first  # not 0 if an earlier turn became longer or shorter
             turns.append(old._replace(first=first, end=old.end + shift) if shift else old)
         first = turns[-1].end
     earlier = tuple(stretch for stretch in parent.stretches if stretch.since < since)
@@ -227,7 +228,7 @@ def rerun(parent: Replay, settings: Settings, since: int = 0) -> Replay:
 
 
 def case_since(parent: Replay, profile: str | None, since: int) -> Case:
-    """The case read by the profile, but for the responses before a step; a run that has begun keeps its server."""
+    """The case read by the profile, except the responses before a step: a run that has begun keeps its server."""
     case = case_as_profile(parent.case, profile)
     if since == 0 or case is parent.case:
         return case
@@ -246,7 +247,7 @@ def _choose(keeps: Sequence[bool], old: Sequence[T], new: Sequence[T]) -> tuple[
 
 
 def _run_again(case: Case, old: TurnRun, settings: Settings, start: int) -> tuple[Step, ...]:
-    """Runs a turn again whose settings change before its step `start`."""
+    """The steps of a turn whose settings change at its step `start`."""
     steps, record = old.steps, old.record
     for number, first, end, links in _runs_of(case, old, links_of_loop(case, record), settings):
         if end > start:
@@ -261,8 +262,8 @@ def _run_again(case: Case, old: TurnRun, settings: Settings, start: int) -> tupl
 
 def edit_step(replay: Replay, edit: TurnEdit) -> int:
     """The index of the step at which a run receives an input; an edit of the input holds from there. Raises
-    `CallerError` if there is no such turn or input, or this run ends before it is given."""
-    from inspector.replay.edits import input_of, round_of  # advice runs a turn again without any edit
+    `CallerError` if there is no such turn or input, or if this run ends before the input."""
+    from inspector.replay.edits import input_of, round_of  # advice, which runs turns again too, has no edits
 
     turn = next((each for each in replay.turns if each.record.id == edit.id), None)
     if turn is None:
@@ -279,13 +280,13 @@ def edit_step(replay: Replay, edit: TurnEdit) -> int:
 
 
 def _changed_steps(old: tuple[Step, ...], new: tuple[Step, ...]) -> tuple[Step, ...] | None:
-    """The new steps, with the old ones in their place up to the first that differs; None if none differs. A shared step
-    is viewed, compared and stored once: without this a what-if over 1,385 exchanges takes 120 ms instead of 80 ms."""
+    """The new steps, replaced by the old ones before the first that differs; None if none differs. Shared steps are
+    viewed, compared and stored once: without them a what-if over 1,385 exchanges takes 120 ms instead of 80 ms."""
     count = common_beginning(old, new, _is_same_step)
     return None if count == len(old) == len(new) else (*old[:count], *new[count:])
 
 
-# A step may be shared although it was made under other settings: `Replay.effective_step` shows those in force.
+# A step may be shared although it was made under other settings: `Replay.effective_step` gives the settings in force.
 _MADE_UNDER = ("limits", "policy", "request")
 _OF_TURN = attrgetter(*(name for name in Turn._fields if name not in _MADE_UNDER))
 _OF_STEP = attrgetter(*(name for name in Step._fields if name not in ("turn", "before")))
@@ -297,7 +298,7 @@ def _is_same_step(one: Step, other: Step) -> bool:
     left, right = one.turn, other.turn
     if one is other:
         return True
-    # The seam rule decides a text only when it is joined, so it shows in no field of the turn.
+    # The seam rule has an effect only when texts are joined, so no field of the turn shows it.
     if left.policy.seam is not right.policy.seam and any(len(answer) > 1 for answer in right.answers):
         return False
     return _OF_TURN(left) == _OF_TURN(right) and _OF_STEP(one) == _OF_STEP(other) and (

@@ -1,9 +1,9 @@
-"""`SimulatedTurn`: a source of simulated answers, recorded output cut again at another budget.
+"""Simulates the answers of a turn under another budget: `SimulatedTurn` cuts the recorded output again.
 
 The known output (`inspector.replay.known`) is cut at the end of a token (`inspector.replay.tokens`) and written in the
 provider's own wire format; those bytes pass through the same decoder, judge and gate as any others. The source answers
-by place, like `RecordedSource`, and returns recorded answers unchanged wherever the budget does not affect them.
-Without recorded output it returns `NotRecorded`.
+by place, like `RecordedSource`, and returns recorded answers unchanged if the budget does not affect them. Without
+recorded output it returns `NotRecorded`.
 
 The simulated model follows every request. It continues exactly where its text was cut, quotes the requested anchor, and
 sends a requested call complete, together with its batch. Text that it repeats on request (an anchor, white space that a
@@ -52,7 +52,7 @@ OPENING_PLACES = frozenset({RequestPlace.REQUEST, RequestPlace.RESUME, RequestPl
 CHUNK = 4_096
 """The number of characters in one delta of a simulated stream."""
 RULE = "simulated.recut"
-"""The rule in the evidence of every simulated stop reason."""
+"""The name of the rule in the evidence for every simulated stop reason."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -100,7 +100,7 @@ class SimulatedTurn:
         if first is None:
             return answer
         output = self._output_of(first)
-        # Under the recorded budget an answer that is known in part ends where its recording ends.
+        # Under the recorded budget, an answer that is only partly known ends where its recording ends.
         if not output.whole and not self.budget_changed:
             return answer
         return self._simulate(send, turn, output)
@@ -127,11 +127,11 @@ class SimulatedTurn:
             reached[place] = ordinal
             now = reached[RequestPlace.REQUEST], reached[RequestPlace.RESUME], reached[RequestPlace.NUDGE]
             if now > key:
-                break  # none of these numbers falls
+                break  # these numbers never decrease
             yield now == key
 
     def _position_of_round(self, turn: Turn) -> int | None:
-        """The position that the answer of this round began at; None if the recording has no such round."""
+        """The position at which the answer of this round began; None if the recording has no such round."""
         return next((place for place, found in enumerate(self._until_round(turn)) if found), None)
 
     def _output_of(self, first: int) -> KnownOutput:
@@ -156,7 +156,7 @@ class SimulatedTurn:
         return (used if used is not None else self.measure(position).tokens) <= cap
 
     def _known_length(self, turn: Turn, output: KnownOutput) -> int:
-        """The number of characters of the known text that this turn has received already."""
+        """The number of characters of the known text that this turn has already received."""
         text, segments = output.text, _round(turn)
         known, length = self._lengths.get(output.first, ((), 0))
         if segments[: len(known)] != known:
@@ -190,7 +190,7 @@ class SimulatedTurn:
         response = decode(output.last.api, body, http_status=output.last.http_status, words=self.profile.words)
         stop = response.stop_reason
         evidence = Evidence(RULE, None, _note(recut, output, stop.raw if stop.normalized in FINISHED else None))
-        # A word in place of an unrecorded one is not the provider's: the evidence names what showed the end instead.
+        # A word that stands for an unrecorded one is not the provider's: the evidence names what showed the end.
         recorded = output.last.stop_reason
         stands = share.ended and ended_reason(output.last) is not recorded
         origin = tuple(each._replace(at=None) for each in recorded.evidence) if stands else ()
@@ -205,7 +205,8 @@ class SimulatedTurn:
     def _encode(
         self, last: ChatResponse, parts: tuple[ResponsePart, ...], ended: bool, usage: Usage | None
     ) -> tuple[bytes, str] | None:
-        """The provider's bytes and their losses: a cut call closed, else open, else left out. None: not expressible."""
+        """The provider's bytes and what is lost in them: a cut call is closed, else left open, else left out. None if
+        the format cannot express the answer."""
         stop = ended_reason(last) if ended else self._cut(last.api)
         for spelling, lost in _spellings(parts, ended):
             response = ChatResponse(
@@ -221,8 +222,8 @@ class SimulatedTurn:
         return None
 
     def _cut(self, api: str) -> StopReason:
-        """The stop reason of a budget cut: as this recording reports it, which may be by no word at all or by one that
-        says that the answer is finished; else as the server is known to report it; else the format's first word."""
+        """The stop reason of a budget cut: as this recording reports it (perhaps without a word, or with one for a
+        finished answer), else as the server is known to report it, else the format's first word for it."""
         if api not in self._cuts:
             self._cuts[api] = self._cut_among_answers(api)
         return self._cuts[api]
@@ -252,13 +253,13 @@ class SimulatedTurn:
         return used is not None and used == self.caps[position]
 
     def _is_surely_cut(self, position: int) -> bool:
-        """Whether an answer was cut though its word denies it: it ends at the cap with this server's word for that."""
+        """Whether an answer was cut although its word denies it: it ends at the cap with the server's word for that."""
         word = self.source.answers[position][2].response.stop_reason.raw
         return self.word_at_cap is not None and word == self.word_at_cap and self._ends_at_cap(position)
 
 
 def ended_reason(last: ChatResponse) -> StopReason:
-    """The recorded stop reason of a known end, or the format's first word for it where a transcript has none."""
+    """The recorded stop reason of a known end, or the format's first word for it if a transcript has none."""
     stop = last.stop_reason
     if not is_recorders(stop) and inference_of(stop) is None:
         return stop
@@ -279,8 +280,8 @@ def cut_word(api: str) -> str:
 
 
 def _place(method: Method | None, text: str, length: int) -> int:
-    """Where the answer to a request goes on in the known text, of which `length` characters have come: at its beginning
-    if the request was made again because nothing visible came."""
+    """The offset in the known text at which the answer to a request continues, after `length` received characters; 0 if
+    the request was sent again because nothing visible had come."""
     return 0 if method is Method.BOOST and not text[:length].strip() else length
 
 
@@ -291,14 +292,14 @@ def _round(turn: Turn) -> tuple[Segment, ...]:
 
 
 def _prefix(text: str, offset: int, send: Send) -> str:
-    """What the model repeats first: the requested anchor, or white space lost by a prefill if it goes on with that."""
+    """What the model repeats first: the requested anchor, or white space that a prefill lost if that comes next."""
     if send.anchor:
         return send.anchor
     return send.stripped if send.stripped and text.startswith(send.stripped, offset) else ""
 
 
 def _repetition(text: str, offset: int, segment: Segment) -> str:
-    """The part of the text before it that a simulated segment repeats."""
+    """The part of the preceding text that a simulated segment repeats."""
     if segment.anchor:
         return segment.anchor if segment.text.startswith(segment.anchor) else ""
     return segment.stripped if segment.stripped and segment.text and text.startswith(segment.stripped, offset) else ""
@@ -366,13 +367,13 @@ def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
     return "; ".join(notes)
 
 
-# -- Simulation over recorded exchanges: measures the tokens of their bodies for the simulating source ---------------
+# -- Simulation over recorded exchanges: the simulating source, with the tokens of their bodies ----------------------
 
 
 def simulated_source(
     source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], budget_changed: bool
 ) -> SimulatedTurn:
-    """The simulating source over recorded answers. `memo` keeps what was measured, by the index of the exchange."""
+    """The simulating source over recorded answers. `memo` caches the measures by the index of the exchange."""
     recorded = MadeInOrder(exchanges[answer.number or 0] for _, _, answer in source.answers)
 
     def of(position: int) -> TokenMeasure:
@@ -386,7 +387,7 @@ def simulated_source(
 
 
 def tokens_of(exchange: Exchange) -> TokenMeasure:
-    """Where the tokens of a recorded response end."""
+    """The tokens of a recorded response."""
     response = exchange.response
     cap = exchange.cap if response.stop_reason.normalized is Stop.MAX_TOKENS else None
     return measure(response, _chunks(exchange), cap, splitter(exchange.model),

@@ -1,6 +1,6 @@
-"""Bounds the output tokens that an answer can have, checks the provider's count, and finds where tokens may lie in it.
+"""Bounds the output tokens of an answer, checks the provider's count, and finds where its tokens may end.
 
-No tokenizer is needed: each token has at least one byte of text, and tokens without text have a bound of their own.
+No tokenizer is needed: each token has at least one byte of text, and tokens without text have their own bound.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loop_core.values import (
 )
 
 MOST_HIDDEN = 1 << 18
-"""The most believable tokens without text: twice the largest output cap of any model (128,000)."""
+"""The largest plausible number of tokens without text: twice the largest output cap of any model (128,000)."""
 MOST_UNREPORTED = 1 << 15
 """`MOST_HIDDEN` for an answer that reports no reasoning: some servers neither send nor count it separately."""
 
@@ -62,10 +62,10 @@ def _may_hide_tokens(response: ChatResponse) -> bool:
 def impossible_count(response: ChatResponse) -> int | None:
     """The provider's count of output tokens if it is impossible; None if it is possible."""
     claimed = response.usage.output_tokens if response.usage is not None else None
-    if claimed == 0:  # Portkey and claude-code-router write 0 where they know no count
+    if claimed == 0:  # Portkey and claude-code-router write 0 for an unknown count
         return claimed if response.stop_reason.raw is not None and text_bytes(response) else None
     if claimed is None or 0 <= claimed <= MOST_UNREPORTED or MOST_UNREPORTED < claimed <= most_tokens(response):
-        return None  # the first bound spares the bytes of the text, nearly always
+        return None  # the first bound nearly always makes it unnecessary to count the bytes of the text
     return claimed
 
 
@@ -79,8 +79,8 @@ def text_of(part: ResponsePart | None) -> str:
 
 
 # -- Recorded answers under a bound on tokens ------------------------------------------------------------------------
-# A loop asks for no more tokens than are left of its bound. Where an operator sets one, a larger recorded answer was an
-# answer to another request: without this, a bound would seem to be enough although it cuts the last answer.
+# A loop requests no more tokens than are left of its bound. Under a bound that an operator sets, a larger recorded
+# answer would not have come: without this check, a bound would seem sufficient although it cuts the last answer.
 
 
 class BoundedSource(NamedTuple):
@@ -90,14 +90,14 @@ class BoundedSource(NamedTuple):
     exchanges: Sequence[Exchange]
 
     def respond(self, send: Send, turn: Turn) -> Event:
-        """The recorded answer, if the bound has room, or a run's first one if it was cut anyway."""
+        """The recorded answer, if the bound has room for it, or a run's first one if it was cut anyway."""
         event, room = self.recorded.respond(send, turn), turn.room
         if not isinstance(event, ProviderResponse) or room is None or event.live:
             return event
         if turn.spend.requests < 2:
             if is_cut(event):
                 return event
-            room = max(room, send.max_tokens or 0)  # never less than the format takes
+            room = max(room, send.max_tokens or 0)  # never less than the format accepts
         tokens = tokens_under_cap(event, self.exchanges)
         if tokens is None or tokens <= room:
             return event
@@ -114,7 +114,7 @@ class BoundedSource(NamedTuple):
 
 
 def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) -> int | None:
-    """The tokens that a request must ask for to get a recorded answer, without reasoning; None if that is not known."""
+    """The max_tokens that a recorded answer needs, without reasoning; None if that is not known."""
     usage = answer.response.usage
     tokens = None if usage is None or impossible_count(answer.response) is not None else (
         usage.output_tokens if usage.visible_tokens is None else usage.visible_tokens)
@@ -125,28 +125,28 @@ def tokens_under_cap(answer: ProviderResponse, exchanges: Sequence[Exchange]) ->
 
 
 # -- The readings of a count -----------------------------------------------------------------------------------------
-# A reading says how the tokens of a stream are distributed over its chunks if the provider counted more tokens than
-# chunks. A server sends text only up to its last whole character: a token that ends inside a character is held back and
-# comes with the next chunk. So every token ends at the end of a chunk or inside one of its characters, and a chunk with
-# k bytes more than characters has at most k tokens beyond the first. Surplus tokens may also be the end mark or the
-# frame of a call. `TokenMark` has the number of tokens for a position in the earliest and in the latest reading.
+# If the provider counted more tokens than chunks, a reading is one way to distribute the tokens over the chunks. A
+# server sends text only up to its last whole character: a token that ends inside a character is held back and comes
+# with the next chunk. So every token ends at the end of a chunk or inside one of its characters, and a chunk with k
+# more bytes than characters has at most k tokens beyond the first. Surplus tokens may also be the end mark or the frame
+# of a call. `TokenMark` has the number of tokens at a position in the earliest and in the latest reading.
 
 Bounds = tuple[Sequence[int], Sequence[int]]
-"""For each number of tokens, from 0 on, the least and the largest number of characters that have arrived by then."""
+"""For each number of tokens, from 0 on, the least and the largest number of characters that have arrived with them."""
 
 REPLACEMENT_CHARACTER = "\ufffd"
-"""What a server sends for bytes that form no character: up to three bytes, each of which may be a token."""
+"""What a server sends for up to three bytes that form no character; each of them may be a token."""
 
 
 class Slot(NamedTuple):
     """A position in a stream that may hold tokens."""
 
     chars: int
-    """The number of characters of all texts that have arrived at the end of the position."""
+    """The number of characters of all texts that have arrived at the end of the slot."""
     tokens: int
-    """The number of tokens that the position certainly has."""
+    """The number of tokens that the slot certainly has."""
     spare: int
-    """The number of further tokens that the position may have."""
+    """The number of further tokens that the slot may have."""
 
 
 class TokenMark(NamedTuple):
@@ -168,7 +168,7 @@ class TokenCut(NamedTuple):
 
 
 class TokenLayout(NamedTuple):
-    """The tokens of consecutive texts by one reading, with what other readings say."""
+    """The tokens of consecutive texts by one reading, and the range over all readings."""
 
     ends: Sequence[Sequence[int]]
     """For each text, the ends of its tokens in characters."""
@@ -184,15 +184,15 @@ ANY = 1 << 30
 
 
 def tokens_held_back(piece: str) -> int:
-    """How many tokens of a chunk may end inside a character, and so arrive with the next chunk."""
+    """The number of tokens of a chunk that may end inside a character."""
     if piece.isascii():
         return 0
     return sum(3 if char == REPLACEMENT_CHARACTER else len(char.encode("utf-8", "surrogatepass")) - 1 for char in piece)
 
 
 def slot_marks(slots: Sequence[Slot], beyond: int) -> list[TokenMark]:
-    """Where each slot may end, over all readings that distribute this many tokens beyond the certain ones. What all
-    slots together cannot take may be anywhere."""
+    """The marks of the slots' ends, over all readings that distribute `beyond` tokens besides the certain ones. Tokens
+    that exceed the spare room of all slots may be anywhere."""
     room = sum(slot.spare for slot in slots)
     loose = max(0, beyond - room)
     found: list[TokenMark] = []
@@ -213,7 +213,7 @@ def shares(spares: Sequence[int], beyond: int) -> list[int]:
 
 
 def position_bounds(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
-    """The range of positions for each token count; None if that is the same in all readings."""
+    """The range of positions for each number of tokens; None if all readings agree."""
     least, most = [0] * (tokens + 1), [0] * (tokens + 1)
     for chars, early, late in marks:
         for counts, at in ((most, early), (least, late)):
@@ -223,9 +223,9 @@ def position_bounds(marks: Iterable[TokenMark], tokens: int) -> Bounds | None:
 
 
 def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bool) -> TokenLayout:
-    """The layout with chunks as tokens and some further tokens: inside characters, in the frames of calls, or at the
-    end. `frame` is how many the frame of one call may take at most; a `cut` answer has no end mark, but may end inside
-    a character, of which nothing was sent."""
+    """The layout with chunks as tokens and `beyond` further tokens: inside characters, in the frames of calls, or at
+    the end. `frame` is the most tokens of one call's frame. A `cut` answer has no end mark, but may end inside a
+    character, of which nothing was sent."""
     spares = [[tokens_held_back(text.text[start:to]) for start, to in pairwise([0, *text.ends])] for text in texts]
     frames = [frame if text.call else 0 for text in texts]
     slots: list[Slot] = []
@@ -238,7 +238,7 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
     found = slot_marks(slots, beyond)
     many = sum(map(bool, chain(*spares)))
     several = many and any(mark.early != mark.late for mark in found[:-1])
-    # The reading that is taken: the end mark, then frames, then characters; what is left over stands at the end.
+    # The chosen reading: first the end mark, then frames, then characters; the remaining tokens are at the end.
     end = 0 if cut else min(1, beyond)
     framed = shares(frames, beyond - end)
     hidden_shares = iter(shares(list(chain(*spares)), beyond - end - sum(framed)))
@@ -247,7 +247,7 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
     for text, of_frame in zip(texts, framed, strict=True):
         text_ends = [0] * of_frame
         for start, to in pairwise([0, *text.ends]):
-            text_ends += [start] * next(hidden_shares) + [to]  # a token that ends inside a character brings nothing
+            text_ends += [start] * next(hidden_shares) + [to]  # a token that ends inside a character adds no text
         own.append(found[: len(text.ends) + 1])
         found = found[len(text.ends) + 1 :]
         ends.append(text_ends)
@@ -259,10 +259,9 @@ def layout_by_chunks(texts: Sequence[TokenCut], beyond: int, frame: int, cut: bo
 
 
 def layout_by_count(texts: Sequence[TokenCut], beyond: int, hidden: int | None, spread: bool = False) -> TokenLayout:
-    """The layout with the tokens of a tokenizer and their difference from the count; or with a count alone, `spread`.
-    With a count alone it is only known that each token has at least one byte, and that a token which ends inside a
-    character arrives with the next one; `hidden` tokens may have no byte. With None, any number of them may belong to
-    other output."""
+    """The layout with the tokens of a tokenizer and their difference from the count or, with `spread`, by a count
+    alone. Then it is only known that each token has at least one byte, and that a token that ends inside a character
+    arrives with the next one. `hidden` tokens may have no byte; None: any number of them may belong to other output."""
     count, size = sum(len(text.ends) for text in texts), sum(map(_size, (text.text for text in texts)))
     end = min(1, max(0, beyond))
     held_back = 0 if hidden is None else hidden + sum(tokens_held_back(text.text) for text in texts)

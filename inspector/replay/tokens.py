@@ -1,10 +1,10 @@
-"""Where the tokens of a response end, as far as known, and the source of that knowledge.
+"""Finds where the tokens of a response end, and on which basis this is known.
 
-The sources are tried in this order: the chunks of the stream, if it carries one token per chunk; a tokenizer, if the
-caller has one; an estimate. The first two are used only if they agree with the output tokens that the provider counted.
-Tokens beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_counts`), to the end
-mark, or to the frame of calls. If several readings remain, `TokenMeasure.bounds` says how far they differ. The module
-knows no wire format: chunks arrive decoded.
+The bases are tried in this order: the chunks of the stream, if it has one token per chunk; a tokenizer, if the caller
+has one; an estimate. The first two are used only if they agree with the output tokens that the provider counted. Tokens
+beyond the chunks belong to chunks with multi-byte characters (`inspector.replay.token_counts`), to the end mark, or to
+the frames of calls. If several readings remain, `TokenMeasure.bounds` says how far they differ. The module knows no
+wire format: chunks arrive decoded.
 
 The tokenizers work without a network.
 """
@@ -43,7 +43,7 @@ Split = Callable[[str], Sequence[str]]
 
 
 class TokenBasis(StrEnum):
-    """How the places at which tokens end are known, best first."""
+    """The basis on which the ends of tokens are known, best first."""
 
     CHUNKS = "chunks"
     """Each chunk of the stream has one token."""
@@ -54,7 +54,7 @@ class TokenBasis(StrEnum):
 
 
 CHARS_PER_TOKEN = 4
-"""The estimated number of characters per token if no tokens were counted, which is about right for English text."""
+"""The estimated number of characters per token if no tokens were counted; about right for English text."""
 SLACK = 2
 """The number of surplus tokens that are accepted without a known reason; they may be anywhere."""
 SLACK_SHARE = 50
@@ -71,7 +71,7 @@ class TokenStretch(NamedTuple):
     ends: Sequence[int]
     """For each token, the characters of the part's text up to its end; empty if the part is not cut."""
     counted: bool = True
-    """Whether the tokens count under the cap; thinking does not with every provider."""
+    """Whether the tokens count under the cap; some providers do not count thinking."""
 
 
 class TokenMeasure(NamedTuple):
@@ -80,7 +80,7 @@ class TokenMeasure(NamedTuple):
     stretches: tuple[TokenStretch, ...]
     basis: TokenBasis
     note: str
-    """Why this basis was chosen, with the figures."""
+    """The reason for the choice of the basis, with the figures."""
     end: int = 0
     """The number of tokens of the end mark: 1 if the provider counts it, else 0."""
     bounds: Bounds | None = None
@@ -112,12 +112,12 @@ def measure(
     split: Split | None = None,
     thinking_counts: bool = True,
 ) -> TokenMeasure:
-    """The tokens of a response, as stretches. `chunks` are the pieces of its stream; `total` stands in for the output
-    tokens where the provider counted none (a cut response used its cap)."""
+    """The tokens of a response, as stretches. `chunks` are the pieces of its stream; `total` replaces the output tokens
+    if the provider counted none (a cut response used its cap)."""
     usage = plausible_usage(response)
     total = usage.output_tokens if usage is not None and usage.output_tokens is not None else total
     if total is not None and (total < 0 or (total > MOST_UNREPORTED and total > most_tokens(response))):
-        total = None  # larger than any answer of this size: no evidence of its tokens
+        total = None  # larger than any answer of this size can have, so it is no evidence
     thought = usage.reasoning_tokens if usage is not None and usage.visible_tokens is not None else None
     spoken = total - (thought or 0) if total is not None else None
     texts = [(_kind(part), text_of(part)) for part in response.parts]
@@ -134,7 +134,7 @@ def measure(
     if thought and not thinking_counts:
         note += "; thinking is not counted under the cap"
     if not counted_kinds and spoken and not any(stretch.ends for stretch in stretches if stretch.counted):
-        stretches.append(TokenStretch(None, (0,) * spoken))  # counted, and nothing of it was sent
+        stretches.append(TokenStretch(None, (0,) * spoken))  # counted, but nothing of it was sent
     token_measure = TokenMeasure(tuple(stretches), basis, note + laid.note, laid.end)
     marks = _place_marks(token_measure, texts, dict(zip(own, laid.marks, strict=True)))
     return token_measure._replace(bounds=position_bounds(marks, token_measure.tokens))
@@ -173,7 +173,7 @@ def _ends_of_texts(
     visible: int | None,
     calls: int,
 ) -> tuple[Ends, TokenBasis, str]:
-    """The ends of every text, thinking that is counted apart left out, by the best basis that agrees with `visible`."""
+    """The ends of every text except separately counted thinking, by the best basis that agrees with `visible`."""
     ends = _ends_by_chunks(texts, chunks) if chunks is not None else None
     if ends is not None and words:
         count = sum(len(ends[i]) for i, (kind, _) in enumerate(texts) if kind in words)
@@ -195,18 +195,18 @@ def _ends_of_texts(
 
 
 def agrees(pieces: int, tokens: int, calls: int, spare: int = 0) -> bool:
-    """Whether a text in so many pieces can have so many tokens; end mark, frames and `spare` ones have no piece."""
+    """Whether this many pieces of text can be this many tokens; end mark, frames and `spare` tokens have no piece."""
     # Fewer tokens than chunks never agree: such servers send words or lines, not tokens, as chunks.
     return 0 <= tokens - pieces <= max(SLACK, pieces // SLACK_SHARE) + _frames(pieces, calls) + spare
 
 
 def _frames(pieces: int, calls: int) -> int:
-    # Never more than half of the chunks, or a call with two chunks could explain any count.
+    # At most half of the chunks; otherwise a call with two chunks could explain any count.
     return min(FRAME * calls, pieces // 2)
 
 
 def _ends_by_chunks(texts: Sequence[tuple[str, str]], chunks: Pieces) -> Ends | None:
-    """The ends by the stream's chunks; None if they do not make up the texts, or one of them is no text."""
+    """The ends by the stream's chunks; None if they do not make up the texts, or if one of them is not text."""
     found: Ends = [()] * len(texts)
     for kind, pieces in chunks._asdict().items():
         own = [(i, text) for i, (of, text) in enumerate(texts) if of == kind and text]
@@ -250,11 +250,11 @@ def _stretches(
     thinking_texts = [text if kind == "thinking" else "" for kind, text in texts]
     for i, spread in enumerate(_spread(thinking_texts, thinking_tokens) if thinking_tokens is not None else ()):
         if thinking_texts[i] and len(ends[i]) != len(spread):
-            ends[i] = spread  # thinking may be shown as a summary: its own chunks say nothing of its tokens
+            ends[i] = spread  # thinking may be sent as a summary, whose chunks are not its tokens
     stretches = [TokenStretch(part, ends[i], thinking_counts or texts[i][0] != "thinking")
                  for i, part in enumerate(response.parts)]
     if thinking_tokens and not any(thinking_texts):
-        # Thinking that was not shown comes first: with the block that stands for it, or with nothing.
+        # Thinking that was not shown comes first: with the block that stands for it, or without any part.
         hidden = (0,) * thinking_tokens
         place = next((i for i, part in enumerate(response.parts) if type(part) is ReasoningPart), None)
         if place is None:
@@ -269,12 +269,12 @@ def _stretches(
 def _place_marks(
     measure: TokenMeasure, texts: Sequence[tuple[str, str]], marks: Mapping[int, Sequence[TokenMark]]
 ) -> Iterator[TokenMark]:
-    """The marks of all texts under the cap; of separately counted reasoning only the number of tokens is known."""
+    """The marks of all texts under the cap; of separately counted reasoning, only the number of tokens is known."""
     chars = tokens = 0
     early = late = 0
-    shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent stands first
+    shift = -1 if len(measure.stretches) > len(texts) else 0  # thinking that was never sent comes first
     if any(not measure.stretches[number - shift].counted for number in marks):
-        yield TokenMark(sum(len(text) for _, text in texts), 1, measure.tokens)  # what the cap bounds was not counted
+        yield TokenMark(sum(len(text) for _, text in texts), 1, measure.tokens)  # the capped tokens were not counted
         return
     for number, stretch in enumerate(measure.stretches, shift):
         for mark in marks.get(number, ()):
@@ -287,9 +287,8 @@ def _place_marks(
 
 
 # -- Tokenizers that work without a network --------------------------------------------------------------------------
-# The extra `tokens`.
-# Its vocabularies are OpenAI's. For a model of another family, or without the extra, there is none: a tokenizer of
-# another family would only look exact.
+# The extra `tokens` has OpenAI's vocabularies. Without it, or for a model of another family, no tokenizer is used: one
+# of another family would only look exact.
 
 FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^(openai/)?(gpt-4o|gpt-4\.|gpt-[5-9]|chatgpt-|o[1-9](-|$)|gpt-oss)"), "o200k_base"),
@@ -297,7 +296,7 @@ FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Pattern of a model's name -> its vocabulary, from OpenAI's table; the first that matches counts."""
 BLOCK = 50_000
-"""The characters that are tokenized in one call: the tokenizer refuses texts of more than some 200,000 tokens."""
+"""The number of characters per call of the tokenizer, which refuses texts of more than some 200,000 tokens."""
 
 
 def splitter(model: str | None) -> Split | None:

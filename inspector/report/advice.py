@@ -1,8 +1,8 @@
-"""Advice: what to change about a turn, and how reliable that is.
+"""Advice: what to change about a turn, and how reliable the advice is.
 
-A setting is recommended only after `trial` has run the turn with exactly that setting. If nothing can be tried because
-the rest was never recorded, the advice is a guess without a number, with its reason and the way to find out. Both are
-in tables, worst cause first, which map what decided the turn to the settings to try and to the guess.
+A setting is recommended only after `trial` has run the turn with exactly that setting. If nothing can be tried, because
+the rest was never recorded, the advice is a guess without a number, with its reason and a way to find out. The table
+`SITUATIONS`, worst cause first, maps the cause of a verdict to the settings to try and to the guess.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -25,7 +25,7 @@ from loop_core.wire import FORMATS, wire
 
 
 class Basis(StrEnum):
-    """How reliable an advice is."""
+    """How an advice was found, which decides how reliable it is."""
 
     RECORDED = "recorded"
     """The settings complete the turn when it is replayed over its recording."""
@@ -49,7 +49,7 @@ class Advice(NamedTuple):
 
 
 NEVER_RUN = "never run a held call; "
-"""The beginning of an advice that warns first. No key carries the warning out."""
+"""The warning at the beginning of an advice. No key of the app stands for it."""
 TRIED: Mapping[Basis, str] = {
     Basis.RECORDED: "a replay of the recording then completes the turn",
     Basis.SIMULATED: "a simulation then completes the turn, which is a guess",
@@ -79,8 +79,8 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 
 
 def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
-    """The limit that ended the turn, and its value; None if the limit did not affect the deciding answer, because it
-    comes after the end of the engine's run, where a higher limit changes nothing, or because the context is full."""
+    """The limit that ended the turn, and its value. None if a higher limit would change nothing: the deciding answer
+    comes after the engine's run, and is an uncut last answer, or the limit is one on tool runs."""
     response = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
     at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is response), look.worst)
     if look.limit is None or at >= look.worst:
@@ -90,7 +90,7 @@ def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
 
 
 def limit_words(look: JudgedTurn) -> str:
-    """The limit of our loop that is at work, with the amount spent and its value; empty if none is."""
+    """The limit of our loop that ended the turn, with the amount spent and its value; empty if none did."""
     limit = limit_at_work(look)
     if limit is None:
         return ""
@@ -115,7 +115,7 @@ SLACK, SHARE = 16, 10
 
 
 def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
-    """The output tokens and the cap, if comparable: not with reasoning or several choices, which are counted apart."""
+    """The output tokens and the cap; None if they cannot be compared, as with reasoning or several choices."""
     response, cap = look.exchange.response, look.exchange.cap
     usage = response.usage
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
@@ -148,13 +148,13 @@ def _no_cap(look: JudgedTurn) -> bool:
 
 
 def _limit(look: JudgedTurn) -> str:
-    """The limit that is at work; empty if none is."""
+    """The name of the limit that ended the turn; empty if none did."""
     limit = limit_at_work(look)
     return limit[0] if limit is not None else ""
 
 
 def _used_up(look: JudgedTurn) -> list[str]:
-    """The limit that is at work, and the limits on continuations that are used up and would end the turn next."""
+    """The limit that ended the turn, and the used-up limits on continuations, which would end it next."""
     used_up = [name for name, _, spent, limit in limit_usage(look.final_turn)
                if name.startswith("continuation_max_") and limit is not None and spent >= limit]
     return list(dict.fromkeys([_limit(look), *used_up]))
@@ -169,24 +169,24 @@ _full, _malformed, _broke, _blocked, _unknown = (_word(stop) for stop in (
 
 
 def _by_router(look: JudgedTurn) -> bool:
-    """Whether the word of the provider behind a router decided."""
+    """Whether the stop word of the provider behind a router decided."""
     return any(found.rule == "judge.native_word" for found in look.judgement.findings)
 
 
 def _is_context_default(look: JudgedTurn) -> bool:
-    """Whether Ollama answered with a context that the request did not set."""
+    """Whether Ollama answered with its default context size, because the request set none."""
     exchange = look.exchange
     return "ollama" in (exchange.profile.name, wire(exchange.api).provider) and asked_context(exchange.request) is None
 
 
 def _counts_cap(look: JudgedTurn) -> bool:
-    """Whether a server refused a request since its messages and its cap are too large together."""
+    """Whether a server refused a request because its messages and its cap are too large together."""
     error = look.exchange.response.error
     return error is not None and re.search(r"max_\w*tokens|in the (completion|output)\b", error.message) is not None
 
 
 UNDECLARED = "undeclared tool"
-"""The detail with which the tables of stop words mark a call to a tool that the request did not declare."""
+"""The detail of a stop word that reports a call to a tool that the request did not declare."""
 
 
 def model_declined(look: JudgedTurn) -> bool:
@@ -210,7 +210,7 @@ def _says(text: str) -> Callable[[JudgedTurn], str]:
 
 
 def _unknown_word(exchange: Exchange) -> str:
-    """What to do about a word that the answer's format does not have; a router may have passed on that of another."""
+    """The advice about a stop word that the answer's format does not define; a router may pass on another format's."""
     word = exchange.response.raw_stop_reason or ""
     for api in FORMATS:
         row = wire(api).stop_reasons.get(word)
@@ -240,14 +240,14 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("cut under a clean word", lambda look: is_cut_below_cap(look) and not _by_router(look)
               and look.judgement.mapped.normalized in FINISHED, _says(
         f"ask for the call again: the answer ended below {INITIAL}, and what cut the call is unknown")),
-    # llama.cpp and Ollama say `length` too where the context is full.
+    # llama.cpp and Ollama also send `length` if the context is full.
     Situation("another cap below", is_cut_below_cap, _says(
         f"raise the cap or the context of the server or router: the answer ended below {INITIAL}, so raising that "
         "alone changes nothing")),
     Situation("the cap is not kept", _went_above, _says(
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
     Situation("reasoning", all_reasoning, _says(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
-    # Ollama's `length` stands for num_predict and num_ctx alike, and without num_predict mostly for num_ctx.
+    # Ollama's `length` may mean num_predict or num_ctx; without num_predict it mostly means num_ctx.
     Situation("neither cap nor context asked for", lambda look: _no_cap(look) and _is_context_default(look),
               _says(f"set {INITIAL} and num_ctx: the request leaves both to the server"), (INITIAL,)),
     Situation("no cap asked for", _no_cap, _says(f"set {INITIAL}: the request leaves it to the server"),
@@ -282,7 +282,7 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("refused", model_declined, _says("change the prompt; a continuation will not help")),
     Situation("blocked", _blocked,
               _says("change the prompt or the filter; a continuation will not help")),
-    # Gemini's OTHER; Ollama's load and unload, which answer a request without messages (ollama llm/server.go).
+    # Gemini's OTHER; Ollama's load and unload, its answers to a request without messages (ollama llm/server.go).
     Situation("word without a reason", lambda look: _unknown(look) and any(
         evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
         "send the request again: the word is known but says nothing about the answer; run no call from it")),
@@ -298,7 +298,7 @@ RAISED: Mapping[str, int] = {
     "max_thinking_only": 10,
     "max_tool_steps": 1_000,
 }
-"""Limit that advice may raise -> the highest value; more repetition or standstill would only prolong a turn."""
+"""Limit that advice may raise -> its highest value. More repetition or standstill would only prolong a turn."""
 
 
 def situation(look: JudgedTurn) -> Situation:
@@ -349,11 +349,11 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
     ("the request offers no tools, although its history has calls: offer them, otherwise ",
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
-"""Properties of a request that may explain an empty answer: the text about the property, and its condition."""
+"""Properties of a request that may explain an empty answer: the advice about the property, and its condition."""
 
 
 def about_silence(look: JudgedTurn) -> str:
-    """The advice about an answer without visible content; a transcript holds no request that could explain it."""
+    """The advice about an answer without visible content. A transcript has no request that could explain it."""
     exchange = look.exchange
     request = exchange.request if exchange.recorder is None else None
     why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")
@@ -365,10 +365,10 @@ ABOUT_REJECTED = {
     REFUSED: "nothing to change: the agent answered the call with that",
     "gate.forbidden": "do not run the call; let tool_choice allow it if the model should use this tool",
 }
-"""Rule of a rejected call -> the advice about it, where that is not to send the error back."""
+"""Rule of a rejected call -> the advice about it, if that is not to send the error back."""
 
 
 def about_rejected(verdict: Verdict) -> str:
-    """The advice about a call that was refused."""
+    """The advice about a rejected call."""
     return ABOUT_REJECTED.get(
         verdict.rule, "send the error back as the result of the call, so that the model can correct it")

@@ -1,4 +1,4 @@
-"""The recorded outcomes of tool calls: which ran on cut arguments, and what the agent sent back, perhaps completed."""
+"""Finds the recorded outcome of tool calls: which ran on cut arguments, and what the agent sent back about them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class CutRun(StrEnum):
     """The call's arguments are whole, and it did not run from a cut answer."""
     RAN = "ran"
     RAN_OBJECT = "ran object"
-    """The call ran, and only the stop reason shows the cut: its arguments are sent as a whole object."""
+    """The call ran, and only the stop reason shows the cut, because its format sends arguments as a parsed object."""
     RAN_WHOLE = "ran whole"
     """The call ran on whole arguments, although its answer was cut."""
     RAN_BROKEN = "ran broken"
-    """The call ran on arguments that are not whole, and nothing shows a cut."""
+    """The call ran on incomplete arguments, and nothing shows a cut."""
     FAILED = "failed"
-    """The agent answered the cut call with an error; it may have run, since a tool that ran may give one."""
+    """The agent answered the cut call with an error. The call may have run, since a tool that ran may fail."""
     UNSEEN = "unseen"
     """The call was cut, and the recording ends after it."""
     UNTOLD = "untold"
-    """The file has neither a stop reason nor the text of the call's arguments, so a cut cannot be seen."""
+    """The file has neither a stop reason nor the text of the call's arguments, so it cannot show a cut."""
     NOT_RUN = "not run"
     """The call was cut, and the agent refused it or continued without its result."""
 
@@ -53,15 +53,15 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.RAN_BROKEN: "{} ran on arguments not known to be complete; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on complete arguments, although its answer was cut",
 }
-"""Kind of calls -> the remark after the counts, with a place for the number of calls."""
+"""Outcome -> the remark after the counts; `{}` stands for the number of calls."""
 
 
 def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
-    """What the recording shows of a call of a recorded response."""
+    """The outcome of a call of a recorded response."""
     rules = {note.finding.rule for note in view.turn_of(facts.step).findings
              if note.response == facts.index and note.call == verdict}
     shape = parse(verdict.call.arguments).shape
-    # A call without arguments stands for an empty object if its tool needs none. In a cut answer they may be missing.
+    # Without arguments a call means an empty object if its tool needs none. In a cut answer they may be missing.
     none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
     incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:
@@ -79,18 +79,18 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
 
 
 def count_runs(view: View, answers: Iterable[ResponseFacts]) -> Counter[CutRun]:
-    """How many calls of these answers are of each kind; calls of answers that no agent received are not counted."""
+    """The number of calls with each outcome in these answers. Answers that no agent received are left out."""
     return Counter(cut_run(view, facts, verdict) for facts in answers if not facts.is_made
                    for verdict in facts.verdicts if not is_phantom(verdict.call))
 
 
-@lru_cache(maxsize=1)  # a long session is counted once, and only the last view is held
+@lru_cache(maxsize=1)  # a long session is counted once, and only the last view is kept in memory
 def _of_session(view: View) -> Counter[CutRun]:
     return count_runs(view, view.responses)
 
 
 def answer_line(found: Counter[CutRun]) -> Line:
-    """The answer to `did a tool run on cut arguments?`, and how many calls were checked; empty without a call."""
+    """The answer to `did a tool run on cut arguments?`, with the number of checked calls; empty without a call."""
     checked, ran = found.total(), found[CutRun.RAN] + found[CutRun.RAN_OBJECT]
     if not checked:
         return ()
@@ -134,7 +134,7 @@ class SentBack(NamedTuple):
 
 
 def sent_back(view: View, facts: ResponseFacts, call: ToolCall) -> list[SentBack]:
-    """The objects with the id of a call, in the turn's first recorded request after it that has some."""
+    """The objects with the id of a call, in the first recorded request of the turn after the call that has any."""
     if not call.id:
         return []
     for index in view.turn_of(facts.step).responses:
@@ -144,7 +144,7 @@ def sent_back(view: View, facts: ResponseFacts, call: ToolCall) -> list[SentBack
             continue
         objects = list(_with_id(body, call.id, ()))
         if objects:
-            # A history has a call before its result, whatever the format calls their fields.
+            # In a history a call comes before its result, whatever the format calls their fields.
             kinds = _kinds(request, call)
             return [SentBack(kinds[at] if at < len(kinds) else SentBackAs.RESULT, later, pointer(*path),
                              redact.text(json.dumps(redact.values(value), ensure_ascii=False)))

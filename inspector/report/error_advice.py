@@ -22,7 +22,8 @@ class Failure(NamedTuple):
 
 
 FAILURES: tuple[Failure, ...] = (
-    # First, as its message quotes a call. LiteLLM 1.108.7 to an Anthropic client, about the call of another provider.
+    # First, because its message quotes a call, whose text could match a later row. LiteLLM 1.108.7 sends it to an
+    # Anthropic client, about a call of another provider.
     Failure("cut call", f"raise {INITIAL}: the call quoted in the message ends inside its JSON, perhaps by a cut",
             words=r"(?s)\bfailed to parse tool call arguments\b.*\barguments: \{(.*[^}\s])?\s*$"),
     Failure("unreadable body", "look at what answered instead of the model: a proxy, a login page, another address",
@@ -30,8 +31,8 @@ FAILURES: tuple[Failure, ...] = (
     Failure("key", "check that the key is set, valid, and allowed to use this model", frozenset({401, 403}),
             r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
             r"|permission_denied|security token"),
-    # A request above the limit of a minute fails as often as it is sent (OpenAI; Groq,
-    # whose message names the page about billing too).
+    # A request above the limit per minute fails at every attempt (OpenAI; Groq, whose message also names the page about
+    # billing).
     Failure("above the rate limit", f"shorten the request or lower {INITIAL}: it asks for more than the limit allows",
             words=r"request too large for .*\bper min"),
     # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
@@ -47,7 +48,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure("passing", "try again later", retryable=True),
     Failure("no such model", "check the model's name", words=
         r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
-    # Last, since a 404 whose message names the model is explained better by the row above.
+    # Last, because a row above explains a 404 better if its message names the model.
     Failure("not there", "check the model's name and the address", frozenset({404})),
 )
 
@@ -67,7 +68,7 @@ def about_error(look: JudgedTurn) -> str:
     error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
     passing = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
-        # If there is a status, the server has answered, and a timeout in its message concerns a server behind it.
+        # With a status, the server has answered, and a timeout in its message is that of a server behind it.
         if row.unanswered and status is not None:
             continue
         match = row.words and re.search(row.words, error_text, re.IGNORECASE)

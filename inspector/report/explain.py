@@ -1,4 +1,4 @@
-"""The text of `inspector explain`, to be read aloud or piped: without colours, boxes or cursor movements."""
+"""Writes the text of `inspector explain`, without colours, boxes or cursor movements, for pipes and screen readers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
     everything: bool = True, table: int = 0,
 ) -> str:
-    """The whole report, or with `only` that of the turns and responses with these indices. With the options of reading,
-    each advice is followed by the command that carries it out, and with `with_bytes` each turn by the bytes that
-    decided it, for a reader without the recording. Without `everything`, turns that need no attention are only counted.
-    With `table`, a table of the turns comes first, in so many columns."""
+    """The whole report; with `only`, the report on the responses with these indices and their turns. With `read`, each
+    advice is followed by the command that carries it out; `with_bytes` adds to each turn the bytes that decided it, for
+    a reader without the recording. Without `everything`, turns that need no attention are only counted. If `table` is
+    not 0, a table of the turns comes first, of this width in columns."""
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything, table), ""] if table else ()
-    # What was read tells how far one recording can be trusted; of many files it is long, and would hide the turns.
+    # The notes on what was read show how reliable one recording is; for many files they would hide the turns.
     inputs, files = [*_read_lines(view, everything or not table)], _places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
@@ -67,14 +67,14 @@ def _rows(view: View, only: Set[int] | None) -> list[TurnRow]:
 
 
 WIDE = 200
-"""The columns of the table where it is not printed on a terminal."""
+"""The width of the table in columns if it is not printed on a terminal."""
 
 
 def overview(rows: Sequence[TurnRow], everything: bool, width: int = WIDE) -> Iterator[str]:
     """The table as text, worst first, and the counts of turns by verdict and model."""
     from inspector.report import turn_table as table  # a report of one file has none
 
-    # Without ages, so that the same files give the same report tomorrow. Turns are numbered over all files, not within
+    # Without ages, so that the same files always give the same report. Turns are numbered over all files, not within
     # each file as in the app; the heading names the option that takes this number.
     verdict, *others = (column._replace(name="--turn") if column.name == "turn" else column
                         for column in table.columns(0) if column.name not in ("age", "message"))
@@ -107,7 +107,7 @@ class ReadOptions(NamedTuple):
 
 
 def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
-    """The command line that repeats a tried run, or asks live; empty if there is none."""
+    """The command line that repeats a tried run, or sends the request to a live server; empty if there is none."""
     replay, advice = view.replay, turn.verdict.advice
     if advice is None or replay.settings.live is not None:
         return ""
@@ -121,7 +121,7 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
 
 
 def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
-    # The worst verdict comes first, so that a listener or a log reader who stops after one line has it.
+    # The worst verdict comes first, for a reader who stops after one line.
     yield one_line(view.headline())
     if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
@@ -130,7 +130,7 @@ def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: b
     cost = session_cost(view)
     if cost is not None:
         yield f"cost: {one_line(cost_text(cost, view.prices))}"
-    # Beside the bytes, for a reader who did not make the run.
+    # Only together with the bytes, which are meant for a reader who did not make the run.
     under = settings_words(view) if with_bytes else ""
     if under:
         yield f"settings of this run: {one_line(under)}"
@@ -158,7 +158,7 @@ def _turn_lines(
 
 
 def _places_in_files(view: View) -> list[str]:
-    """For each turn its file and its number in its session, as the app shows them; empty if one file has all turns."""
+    """For each turn, its file and its number in its session, as the app shows them; empty if one file has all turns."""
     if files_in(view) < 2:
         return [""] * len(view.turns)
     return [f"{path}, turn {number:,} of {total:,}" for path, number, total in places_in_sessions(view)]
@@ -177,7 +177,7 @@ def places_in_sessions(view: View) -> list[tuple[str, int, int]]:
 
 
 def _read_lines(view: View, everything: bool) -> Iterator[str]:
-    headline = view.headline()  # where nothing was read, it has the first error already
+    headline = view.headline()  # if nothing was read, it already contains the first error
     shared = {} if everything else shared_notices(source.statements for source in view.inputs)
     without_notice: Counter[str] = Counter()
     for source in view.inputs:
@@ -196,7 +196,7 @@ def _read_lines(view: View, everything: bool) -> Iterator[str]:
 
 
 def _source_lines(source: Input, headline: str, shared: Container[tuple[str, bool]]) -> Iterator[str]:
-    """What was read of a file, with its notices but those that other files share."""
+    """What was read of a file, with its notices, except those that other files share."""
     left = len(source.skipped)
     if source.error and not source.responses:
         yield f"not read {one_line(input_name(source.path))}"
@@ -250,7 +250,7 @@ def _turn(
     if cost is not None:
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
-    # A filter names responses by their indices, which simulated ones have none of.
+    # A filter names responses by their indices, which simulated responses do not have.
     simulated = recut_responses(view, turn) if len(indices) == len(turn.responses) else []
     for facts in (*simulated, *(view.responses[index] for index in indices)):
         index = facts.index
@@ -259,7 +259,7 @@ def _turn(
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {response_number(index)} at character {where}: fallback, {one_line(words)}"
     for seam in turn.joined_text.seams:
-        # Text that a seam removed is quoted, so that a reader can check that the merged text lost nothing genuine.
+        # Text that a seam removed is quoted, so that a reader can check that it was only a repetition.
         left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
         cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
         yield f"  seam before segment {seam.segment + 1} at character {seam.at}: {seam.why}{cut}"
@@ -270,7 +270,7 @@ def _turn(
 
 
 def machine_path(steps: Iterable[Step]) -> str:
-    """The states of steps in order; equal rounds that follow each other, each from one request to the next, as one."""
+    """The states of steps in order. A round goes from one request to the next; equal successive rounds are joined."""
     rounds: list[list[str]] = []
     for step in steps:
         if not rounds or step.state is State.REQUEST:
@@ -300,7 +300,7 @@ def _response(facts: ResponseFacts, findings: list[str], ran: Sequence[Verdict],
     detail = f" ({one_line(stop.detail)})" if stop.detail else ""
     mapped = facts.judgement.mapped.normalized.value
     way = stop.normalized.value if mapped == stop.normalized.value else f"{mapped} > {stop.normalized.value}"
-    # A simulated answer is in no file: the path and the entry of its exchange are those of the answer it stands for.
+    # A simulated answer is in no file: the path and entry of its exchange are those of the answer that it replaces.
     part = entry_name("", exchange.entry)
     where = f"{one_line(exchange.path)} {part}" if facts.recut is None else f"in no file: {facts.why}"
     yield f"  {facts.name} ({where}): {format_name(exchange)}, raw {raw} > {way}{detail}"

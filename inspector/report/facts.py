@@ -1,7 +1,7 @@
 """The view model: everything that a report or a screen shows, as plain values computed from a `Replay`.
 
-The view model decides what is said; `text`, `document` and the screens only lay it out. Building it costs one pass over
-responses, not over steps. The last part finds what the recorded agent did after each answer.
+The view model decides what is shown; `explain`, `explain_document` and the screens only lay it out. Building it costs
+one pass over responses, not over steps. The last part finds what the recorded agent did after each answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from loop_core.values import Evidence
 from loop_core.wire import wire
 
 
-# Compared and hashed by identity: caches have views as keys, and hashing every field costs a pass over the session.
+# Compared and hashed by identity: views are keys of caches, and hashing every field would take a pass over the session.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResponseFacts:
     """One response with all facts about it."""
@@ -53,18 +53,18 @@ class ResponseFacts:
     segment: int
     """The number of the response among the segments of its answer, from 1."""
     state: State | None
-    """The engine's decision about the response: the state after EvaluateStop."""
+    """The engine's state after EvaluateStop, which is its decision about the response."""
     recorded_next: str
     step: int
     """The index in the trace of the step that evaluates the response."""
     recut: Recut | None = None
     """How a simulation made the response, whose index is then `UNRECORDED`; None for any other response."""
     live: bool = False
-    """Whether a provider or a stand-in gave the response to a request that was sent from a step of the recording."""
+    """Whether a provider or a stand-in answered a request that was sent live from a step of the recording."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence of the effective reason, each rule with its bytes, if known."""
+        """The evidence for the effective reason: each rule with its bytes, if known."""
         return evidence_places.evidence(self.exchange, self.judgement.stop.evidence)
 
     @property
@@ -74,7 +74,7 @@ class ResponseFacts:
 
     @property
     def agent(self) -> str:
-        """The agent that sent the request: by its transcript, or by the request's own headers; empty if unknown."""
+        """The agent that sent the request, from its transcript or the request's headers; empty if unknown."""
         if self.exchange.recorder is not None:
             return self.exchange.recorder
         # The header's first product, such as `claude-cli` in `claude-cli/2.1 (external)` (RFC 9110, section 10.1.5).
@@ -88,7 +88,7 @@ class ResponseFacts:
 
     @property
     def simulated(self) -> bool:
-        """Whether no provider sent it: a recorded answer cut again, or one of a dialect or a stand-in."""
+        """Whether no provider sent the response: it was cut again, or made by a dialect or a stand-in."""
         return self.recut is not None or self.exchange.simulated
 
     @property
@@ -142,7 +142,7 @@ class TurnFacts(NamedTuple):
 
     @property
     def final_turn(self) -> Turn:
-        """The turn in the state in which the engine left it; of a long recording it is made again."""
+        """The turn in the state in which the engine left it; in a long recording it is computed again."""
         return self.run.final_turn
 
     @property
@@ -158,7 +158,7 @@ class TurnFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """A session with all facts that reports show. Without slots, so that it keeps the turn that was looked for."""
+    """A session with all facts that reports show. Without slots, so that `worst` can be cached."""
 
     replay: Replay
     inputs: tuple[Input, ...]
@@ -178,7 +178,7 @@ class View:
 
     @cached_property
     def worst(self) -> TurnFacts | None:
-        """The turn with the worst verdict; the first of several. Looked for once, since every key shows its advice."""
+        """The turn with the worst verdict; the first of several. Cached, because every key press shows its advice."""
         return min(self.turns, key=lambda turn: turn.verdict.rank, default=None)
 
     @property
@@ -240,7 +240,7 @@ class View:
             for step in answers:
                 if self.steps[step].response == recorded[position]:
                     return step
-        # For a simulated answer, or one that the engine never requested, the step of the nearest that it evaluated.
+        # For a simulated answer, or one that the engine never requested: the step of the nearest evaluated answer.
         return answers[min(position, len(answers) - 1)] if answers else turn.run.first
 
     def path_of(self, turn: TurnFacts) -> str:
@@ -253,7 +253,7 @@ class View:
 
 
 def view(replay: Replay, beside: View | None = None) -> View:
-    """The view model of a replay; values that an earlier view shares are reused."""
+    """The view model of a replay; values that do not differ from those of the view `beside` are reused."""
     if beside is not None and beside.replay.case is replay.case:
         return _beside(replay, beside)
     turns = [] if beside is None else [*beside.turns[: _same_turns(replay, beside)]]
@@ -282,14 +282,14 @@ def _same_turns(replay: Replay, before: View) -> int:
     """The number of turns at the beginning whose facts are unchanged since an earlier reading of the same recording."""
     touched = touched_since(before.replay.case, replay.case)
     for number, (run, turn) in enumerate(zip(replay.turns, before.turns, strict=False)):
-        # The facts of a turn change if its run changed, or if a later row tells what happened after one of its answers.
+        # The facts of a turn change if its run changed, or if a later row shows what followed one of its answers.
         if run is not turn.run or not touched.isdisjoint(turn.responses):
             return number
     return min(len(replay.turns), len(before.turns))
 
 
 def _same_turn(before: View, number: int, run: TurnRun, findings: tuple[ReportedFinding, ...]) -> TurnFacts | None:
-    """The facts of a turn, with its verdict and advice, if this run leaves it as it was before; else None."""
+    """The earlier facts of a turn, with its verdict and advice, if its run and findings are unchanged; else None."""
     old = before.turns[number] if number < len(before.turns) else None
     if old is None or run.record is not old.run.record or not run.same_steps(old.run) or findings != old.findings:
         return None
@@ -303,7 +303,7 @@ def _view(replay: Replay, responses: Mapping[int, ResponseFacts], turns: Sequenc
 
 
 def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], spends: dict[Spend, Spend]) -> TurnFacts:
-    """The facts of a turn. Turns that spent the same share the counts, by `spends`: many short ones do."""
+    """The facts of a turn. Turns with equal counts share one object through `spends`, as many short turns do."""
     ended = run.final_turn
     return TurnFacts(
         run, ended.outcome or ended.state, ended.terminal or "", ended.notice,
@@ -365,7 +365,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 
 NEVER = "never saw this answer: we asked for it afterwards"
 ENDS = "the recording ends"
-"""The text about an answer after which no request of the agent was recorded."""
+"""The text for an answer after which no request of the agent was recorded."""
 NEXT_ACTS: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
@@ -375,18 +375,18 @@ NEXT_ACTS: Mapping[TurnPlace, str] = {
     TurnPlace.RETRY: "sent the request again",
     TurnPlace.REQUEST: "sent a new message",
 }
-"""Place of the agent's next request -> what the agent did; every place has a row."""
+"""Place of the agent's next request in the turn -> what the agent did. Every place has a row."""
 
 
 def parents_in(records: Iterable[TurnRecord]) -> set[int | None]:
-    """The answers that a recorded request continued, also in turns that were sent live again."""
+    """The answers that a recorded request continued, including those of turns that were sent live again."""
     return {link.parent for record in records for link in (*record.links, *record.remainder)}
 
 
 def next_act(
     links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int]
 ) -> str:
-    """What the agent did after the answer at a position of its turn; with `last` no request is known to continue it."""
+    """What the agent did after the answer at a position of its turn; with `last`, no known request continues it."""
     unclear = f"it is not known whether response {response_number(may_follow[0])} comes next" if may_follow else ENDS
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):

@@ -1,4 +1,4 @@
-"""The terms of a filter, one row each: words, flags, numbers, expressions. Those of a response run once for it."""
+"""The terms of a filter, one table row each: words, flags, numbers, patterns. A test of a response runs only once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from loop_core.turn.trace import Step, limit_usage
 
 
 class FilterPlace(Protocol):
-    """The object that a filter tests: a step of a session, or a response in the table of turns."""
+    """What a filter tests: a step of a session, or a response in the table of turns."""
 
     @property
     def source(self) -> object:
-        """The object that numbers answers, if several places share it; a test of an answer then runs once."""
+        """The object that numbers answers, if places share them; the test of an answer then runs once."""
 
     @property
     def answer(self) -> int | None:
@@ -43,7 +43,7 @@ class FilterPlace(Protocol):
         """The text of a row of `PATTERNS`."""
 
     def search_text(self) -> str:
-        """The text, in lower case, in which a word that is no term is looked for."""
+        """The text, in lower case, in which words that are not terms are searched."""
 
 
 class StepContext:
@@ -60,7 +60,7 @@ class StepContext:
 
     @cached_property
     def answer(self) -> int | None:
-        """The current response: its index, or a negative number for the step of a simulated one; None before any."""
+        """The index of the current response; for a simulated one a negative number (`~step`); None before any."""
         recorded = self.step.response
         if recorded is not None:
             return recorded
@@ -156,7 +156,7 @@ def _has(admission: Admission) -> Callable[[View, ResponseFacts], bool]:
 
 @lru_cache(maxsize=4)
 def _findings(view: View) -> Mapping[int | str | None, set[str]]:
-    """Response, or the turn of a finding about no response -> the rules of its findings, collected once for a view."""
+    """Index of a response, or id of a turn for findings about no response -> the rules; computed once for a view."""
     found: dict[int | str | None, set[str]] = {}
     for note in view.findings:
         found.setdefault(note.turn if note.response is None else note.response, set()).add(note.finding.rule)
@@ -182,9 +182,8 @@ def _age(look: StepContext) -> float | None:
 def searched_text(
     turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]
 ) -> tuple[str, str]:
-    """Two texts in lower case that a search looks through: the contents (the user's message, the text of answers, the
-    arguments of their calls), and the names and words about them, which are the same for many turns and include
-    `names`."""
+    """Two texts in lower case that a search looks through: the content (the user's message, the text of answers, the
+    arguments of calls), and the names and words about it, including `names`, which are the same for many turns."""
     calls = [verdict.call for each in answers for verdict in each.verdicts]
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value,
@@ -197,12 +196,12 @@ def searched_text(
 
 
 def noted_word(agent: str, word: str | None) -> str:
-    """A stop word of a recorder as rows print it; empty if there is none."""
+    """A recorder's stop word as rows print it, after the agent's name; empty if there is none."""
     return f"{agent}:{word}" if word else ""
 
 
 def verdict_words(word: str) -> tuple[str, ...]:
-    """The values of `verdict:` that find a verdict: its word, its id, and each word of a longer one."""
+    """The values of `verdict:` that find a verdict: its word, its id, and each word of a word of several."""
     return word, identifier(word), *word.replace(",", "").split()
 
 

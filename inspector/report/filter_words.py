@@ -1,4 +1,4 @@
-"""Words in a filter that are no names of terms: those that rows print, and slips, for which a term is suggested."""
+"""Finds terms for words in a filter that are not names of terms: words that rows print, and misspelt ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from loop_core.values import Stop
 from loop_core.wire import wire
 
 ALIASES: Mapping[str, str] = {"absent": "!raw:*", "run": "ran", "inferred": f"rule:{INFERRED}*"}
-"""Word that rows print and that is no value of a term -> the term that finds it."""
+"""Word that rows print, but that is not a value of a term -> the term that finds it."""
 COLUMNS: Mapping[str, str] = {"reason": "stop", "duration_ms": "took", "tokens": "out", "started": "age"}
-"""Name of a column of the table of turns, in JSON and CSV, that no term has -> the term for its values."""
+"""Name of a column of the table of turns in JSON and CSV that is not a term -> the term for its values."""
 CONNECTIVES: Mapping[str, str] = {"and": "&", "or": "|", "not": "!"}
 
 
@@ -30,7 +30,7 @@ def names() -> tuple[str, ...]:
 
 
 def closed_values() -> Iterator[tuple[str, str]]:
-    """The terms whose values are known before anything is read, each with its values as rows print them."""
+    """Pairs of a term whose values are known before anything is read, and one of its values as rows print it."""
     yield from (("verdict", word) for row in ROWS for word in verdict_words(row.word))
     yield from (("verdict", word) for unread in UNREAD for word in (unread, identifier(unread)))
     closed = (("mapped", Stop), ("stop", Stop), ("ending", Ending), ("state", State), ("fidelity", Fidelity))
@@ -40,9 +40,9 @@ def closed_values() -> Iterator[tuple[str, str]]:
 
 
 NEAR = 0.75
-"""The similarity (`difflib`) from which a word counts as a misspelt term: `helt` as `held`, not `readme` as `ready`."""
+"""The similarity (`difflib`) from which a word counts as a misspelt term: `helt` is `held`; `readme` is not `ready`."""
 SHORTEST = 3
-"""The least length of a word that counts as misspelt, and less than that of the term: `pi`, the name of an agent, is
+"""The least length of a word that counts as misspelt, and of its term, which must be longer: the agent's name `pi` is
 near to `api`, and `page` is near to `age`."""
 
 
@@ -55,7 +55,7 @@ def term_of(name: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def is_misspelt(name: str) -> bool:
-    """Whether a word is taken for a misspelt term; the beginning of one is not, since it may still be being typed."""
+    """Whether a word counts as a misspelt term; the beginning of a term does not, since it may still be typed."""
     word = name.lower()
     if word in CONNECTIVES:
         return True
@@ -64,7 +64,7 @@ def is_misspelt(name: str) -> bool:
 
 
 def is_provider_word(word: str) -> bool:
-    """Whether a provider has this word for a stop reason; rows print it, and it is searched in the text."""
+    """Whether this is a provider's stop word; rows print it, so it is searched in the text."""
     return word.lower() in _provider_words()
 
 
@@ -75,7 +75,7 @@ def _provider_words() -> frozenset[str]:
 
 @cache
 def _terms_by_word() -> Mapping[str, str]:
-    """A word in lower case -> the term that finds it; a word that is a whole verdict and also another value, such as
+    """Word in lower case -> the term that finds it; a word that is both a verdict and another value, such as
     `interrupted`, finds both."""
     values: dict[str, str] = {}
     for name, value in closed_values():
@@ -99,14 +99,14 @@ def nearest_term(name: str, least: float = NEAR, among: Iterable[str] = ()) -> s
 
 
 def text_note(word: str, term: str) -> str:
-    """The note about a word that is searched as text: the `term` that finds the value of that name, or a near one."""
+    """The note about a word that is searched as text: the `term` for the value of that name, or a similar term."""
     near = COLUMNS.get(word) or nearest_term(word) if is_misspelt(word) else ""
     hint = f" ({term} for that value alone)" if term else f" (did you mean {near}?)" if near else ""
     return f"{in_quotes(word)} as text{hint}"
 
 
 def part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """The note about a value that occurs only as a part of longer values; empty if it occurs itself, or nowhere."""
+    """The note about a value that occurs only as a part of longer values; empty for any other value."""
     wanted = value.casefold()
     longer = [each for term, each in pairs if term == name and wanted in each.casefold()]
     if not longer or wanted in map(str.casefold, longer):
@@ -116,7 +116,7 @@ def part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def term_message(name: str, typed: str, offer: str = "") -> str:
-    """The message about an unknown term, led by what to type instead: narrow screens cut the end."""
+    """The message about an unknown term. What to type instead comes first, because narrow screens cut the end."""
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6, names() if typed != name else ())
     if near:
         return f'did you mean {near}? unknown term {name!r}; in "quotes" it is searched as text'
@@ -124,7 +124,7 @@ def term_message(name: str, typed: str, offer: str = "") -> str:
 
 
 def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
-    """The message about a value that a term never has, led by what to type instead: the nearest, or all if few."""
+    """The message about a value that a term never has; first what to type instead: the nearest, or all if few."""
     folded = value.casefold()
     near = get_close_matches(folded, values, 1, 0.5) or [each for each in values if folded in each]
     few = f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
@@ -134,11 +134,11 @@ def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
 
 
 FEW = 14
-"""The largest number of values of a term that a message lists on its line."""
+"""The largest number of values of a term that a message lists."""
 
 
 def term_of_value(word: str, values: Iterable[tuple[str, str]]) -> str:
-    """The term that finds the value that a word is, or else begins; empty if there is none."""
+    """The term for the value that equals a word or, failing that, begins with it; empty if there is none."""
     wanted, begun = word.casefold(), ""
     for name, value in values:
         if value.casefold() == wanted:

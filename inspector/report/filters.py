@@ -1,8 +1,8 @@
-"""Reads a filter: `stop:max_tokens held attempt>1 & (tool:write_* | ~t report) !marked`.
+"""Parses a filter expression: `stop:max_tokens held attempt>1 & (tool:write_* | ~t report) !marked`.
 
-Two terms side by side must both hold, as with `&`; `|` means either, `!` negates, brackets group. The shape is that of
-mitmproxy's filters (https://docs.mitmproxy.org/stable/concepts/filters/). A word that is not a term, nor nearly one, is
-searched in the text; so is anything in double quotes. An error names its column, counted from 1.
+Two terms side by side must both hold, as with `&`; `|` means either, `!` negates, brackets group. The syntax is that of
+mitmproxy's filters (https://docs.mitmproxy.org/stable/concepts/filters/). A word that is neither a term nor similar to
+one is searched in the text; so is anything in double quotes. An error names its column, counted from 1.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Filter(NamedTuple):
 
     text: str
     matches: Test
-    """The function that tells whether a place matches. It caches results for the answers of one session."""
+    """The function that decides whether a step or a row matches. It caches results for the answers of one session."""
     patterns: frozenset[str] = frozenset()
     """The texts that the expression searches, by the letters of `PATTERNS`."""
     searched: tuple[str, ...] = ()
     """The words that are not terms and are searched in the text."""
     values: tuple[tuple[str, str], ...] = ()
-    """The whole values that are looked for, each with its term, such as `("model", "gpt-5")`."""
+    """The values that are searched whole, each with its term, such as `("model", "gpt-5")`."""
 
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -79,9 +79,9 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ":": operator.eq,
 }
 WILDCARDS = "*?["
-"""The characters by which a value matches more than itself (`fnmatch`)."""
+"""The wildcard characters of a value (`fnmatch`)."""
 DEEPEST = 100
-"""The most brackets and negations: each nests three calls while parsing, of 1,000 that Python allows."""
+"""The deepest nesting of brackets and negations: each nests three of the 1,000 calls that Python allows."""
 MOST_TERMS = 1_000
 """The largest number of terms. A word that is not a term takes half a millisecond, since it may be a misspelt one."""
 _TOKEN = re.compile(r"""
@@ -105,19 +105,19 @@ def parse(text: str) -> Filter:
     words = text.split()
     if not words:
         raise FilterError(1, "empty; expected a term such as stop:max_tokens or held")
-    # A verdict of several words, typed as the row prints it: END NOT RECORDED.
+    # A verdict of several words, typed as the row prints it, such as END NOT RECORDED.
     verdict = term_of(" ".join(words)) if len(words) > 1 else ""
     return _parse(verdict or text)._replace(text=text.strip())
 
 
 def parse_typed(text: str) -> Filter:
-    """Parses what is typed to narrow a list: a word that is near to a term, such as `files`, is searched as text."""
+    """Parses a text typed to narrow a list: a word similar to a term, such as `files`, is searched as text."""
     with suppress(UnknownTermError):
         return parse(text)
     ends = [each.end() for each in _TOKEN.finditer(text) if _is_near(each)]
     try:
         return parse(_TOKEN.sub(lambda each: f'"{each[0]}"' if _is_near(each) else each[0], text))
-    except FilterError as why:  # its column is that of the text with quotes
+    except FilterError as why:  # its column counts in the text with the added quotes
         why.column -= 2 * sum(end + 2 * number < why.column for number, end in enumerate(ends, 1))
         raise
 
@@ -269,7 +269,7 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
         raise FilterError(column, f"{name} needs a value; {name}:* matches any")
     wanted = re.compile(translate(value), re.IGNORECASE)
     values = {each.casefold(): each for term, each in closed_values() if term == name}
-    # Without this error a misspelt value would match nothing, and look like a session without such steps.
+    # Without this error a misspelt value would match nothing, as if the session had no such steps.
     if values and not any(map(wanted.match, values)):
         raise FilterError(column, value_message(name, value, values))
 
@@ -306,7 +306,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # FutureWarning: a pattern that may change its meaning
-            # With DOTALL a pattern may run over several lines, since an answer's words are often lines apart.
+            # DOTALL: the words of an answer are often lines apart, so a pattern may span several lines.
             wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
     except re.error as why:
         raise FilterError(regex_column + (why.pos or 0), f"the regular expression is invalid: {why.msg}") from None
@@ -314,7 +314,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
 
 
 def _once(test: Test) -> Test:
-    """A test of the current answer that runs once for each answer; False before the first answer."""
+    """A test of the current answer that is run once for each answer; False before the first answer."""
     outcomes: dict[int, bool] = {}
     of: list[object] = []
 
@@ -344,8 +344,8 @@ def explain_error(why: FilterError, values: Iterable[tuple[str, str]]) -> Filter
 
 
 def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
-    """Which words of a filter are searched in the text, each with the term that finds a value of that name; and which
-    values of terms occur only as a part of longer values, with the term that finds those."""
+    """Which words of a filter are searched in the text, each with the term for a value of that name; and which values
+    of terms occur only as a part of longer values, each with the term that finds these."""
     if not found.searched and not found.values:
         return ""
     pairs = values if isinstance(values, Mapping) else dict.fromkeys(values)
@@ -354,7 +354,7 @@ def search_note(found: Filter, values: Iterable[tuple[str, str]]) -> str:
 
 
 def values_of(view: View) -> Iterator[tuple[str, str]]:
-    """The terms and the values that occur in a session."""
+    """Pairs of a term and a value that occurs in a session."""
     for name, row in WORDS.items():
         if row.of_response is not None:
             yield from ((name, value) for facts in view.responses for value in row.of_response(view, facts))
@@ -374,12 +374,13 @@ def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -
 
 
 def responses(expression: Filter, view: View) -> list[int]:
-    """The responses that match at the step that evaluates them or at a step before the next response."""
+    """The indices of responses that match at the step that evaluates them or at a step before the next response."""
     return sorted({at for index in steps(expression, view) if (at := view.steps[index].response) is not None})
 
 
 def hit_after(expression: Filter, view: View, step: int, direction: int, marks: frozenset[int]) -> int | None:
-    """The next step, by 1 or -1, at which a breakpoint stops: once for each response or turn of a lasting condition."""
+    """The next step in direction 1 or -1 at which a breakpoint stops; a condition that lasts for a response or a turn
+    stops once."""
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
     return next((index for index in ahead if _begins(expression, view, index, marks)), None)
 

@@ -1,4 +1,4 @@
-"""Compares the recorded agent with this loop, by recorded facts alone: every difference is a finding."""
+"""Makes the findings of a session, among them each difference between the recorded agent and this loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, St
 from loop_core.wire.failures import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
-"""The recorded agent ran a call that something shows to be cut."""
+"""The recorded agent ran a call for which there is evidence of a cut."""
 RAN_UNPROVEN = "agent.ran_unsure_call"
 """The recorded agent ran a call that was held for another reason."""
 RAN = (RAN_CUT, RAN_UNPROVEN)
@@ -33,7 +33,7 @@ RAN_UNSEEN = "agent.ran_call_of_unseen_end"
 """The recorded agent ran a call of an answer whose end was not recorded."""
 FAILED = "agent.failed_held_call"
 RAN_IT = "the recorded agent ran it"
-"""The words that follow HELD, the engine's decision about a call, if the agent ran the call."""
+"""The words after HELD, the engine's decision about a call, if the agent ran the call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """The effective stop reasons of an incomplete answer."""
 
@@ -63,8 +63,8 @@ def held_calls(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> list[tuple[ReportedFinding, ...]]:
-    """The findings of each turn, in order: those of the recording, then the differences from the engine's decisions.
-    `findings` are those of the first turns, from an earlier reading; only the others are returned."""
+    """The findings of each turn, in order: those about the recording, then the differences from the engine's decisions.
+    `findings` are those of the first turns, known from an earlier reading; only those of the others are returned."""
     recorded = recorded_findings(replay.case, findings)
     turns = replay.turns[len(findings) :]
     return [as_decided(replay, turn, of_turn) for turn, of_turn in zip(turns, recorded, strict=True)]
@@ -73,7 +73,7 @@ def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> li
 def recorded_findings(
     case: Case, findings: Sequence[Sequence[ReportedFinding]] = (),
 ) -> list[tuple[ReportedFinding, ...]]:
-    """The findings of the recording for the turns after those already examined, in order."""
+    """The findings about the recording, for each turn after those whose `findings` are given."""
     exchanges, records = case.recording.exchanges, case.recording.turns[len(findings) :]
     unknown = {_unknown_word(exchanges[each.response]) for of_turn in findings for each in of_turn
                if each.finding.rule == UNKNOWN_WORD and each.response is not None}
@@ -106,8 +106,8 @@ def touched_since(old: Case, new: Case) -> set[int]:
 
 
 def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
-    """Response -> the requests that the recorded agent sent next, including branches, but not after a gap. Where a turn
-    was asked live again, its recorded requests still follow the turn before it."""
+    """Response -> the requests that the recorded agent sent next, including branches, but not after a gap. If a turn
+    was sent live again, its recorded requests still follow the turn before it."""
     found: dict[int, list[Link]] = {}
     for turn in turns:
         own = {link.index for link in turn.links}
@@ -130,13 +130,13 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
     for finding in (*exchange.response.findings, *judged.findings):
         if finding.rule == UNKNOWN_WORD:
             word = _unknown_word(exchange)
-            # One finding for each unknown word of a server, since a session may have the word in every answer.
+            # One finding for each unknown word of a server, since every answer of a session may have the word.
             if word in unknown:
                 continue
             unknown.add(word)
         yield ReportedFinding(evidence_places.finding(exchange, finding), link.index, turn)
-    # A token stands for at least one byte of text or of something else that was sent; a larger count is wrong, and so
-    # is none for a text.
+    # A token stands for at least one byte of what was sent, so a count above the number of bytes is wrong; so is 0 for
+    # a text.
     claimed = impossible_count(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
@@ -163,7 +163,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 
 
 def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
-    """File and entry of an answer -> the tool results that were recorded as rows of their own, not within a request."""
+    """File and entry of an answer -> the tool results that were recorded in rows of their own, not within a request."""
     found: dict[tuple[str, int | None], list[ToolAnswer]] = {}
     for input_file in inputs:
         for answer in input_file.answers:
@@ -174,7 +174,7 @@ def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[T
 def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """Findings about what the recorded agent did with held calls; a result that is no error shows that it ran one."""
+    """Findings about what the recorded agent did with held calls; a result without an error shows that a call ran."""
     stop = case.judgements[index].stop
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
@@ -206,7 +206,8 @@ def ran_calls(notes: Iterable[ReportedFinding], response: int) -> list[Verdict]:
 
 
 def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
-    """Whether a held call's arguments or its response's reason show a cut; an interruption only if it had not ended."""
+    """Whether a held call's arguments or its response's stop reason show a cut; after an interruption, only a call that
+    had not ended is cut."""
     shape, word = parse(verdict.call.arguments).shape, judgement.stop.normalized
     # vLLM may report `tool_calls` for a call that the cap has cut (vllm-project/vllm#53269), so the count against the
     # cap decides whatever the word is.
@@ -240,7 +241,7 @@ def _answered_calls(
 
 
 def _continues(case: Case, index: int, child: Link) -> bool:
-    """Whether a request continues the conversation, and does not only repeat the one that was answered."""
+    """Whether a request continues the conversation, instead of repeating the answered request."""
     before, after = case.recording.exchanges[index].request, case.recording.exchanges[child.index].request
     if before is None or after is None:
         return False
@@ -249,13 +250,14 @@ def _continues(case: Case, index: int, child: Link) -> bool:
 
 
 _SEARCHED_CHARACTERS = 240
-"""The first characters of a result in which a refusal must occur; later text may come from a file."""
+"""The number of first characters of a result in which a refusal must occur; later text may come from a file."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
 def _refuses(answer: ToolResultPart, tool: str | None) -> bool:
-    """Whether a result says that its call did not run; many formats have no field for that. An error is not enough: a
-    tool that ran may have failed. Nor is a truncated result: the words must be about the call, and come first."""
+    """Whether a result's text says that its call did not run; many formats have no field for that. An error is not
+    enough, because a tool that ran may have failed. The words must be about the call and come first, because other
+    text, such as a note that the result was truncated, says nothing about the call."""
     if refusal(answer, tool) is not None:
         return True
     beginning = answer.text[:_SEARCHED_CHARACTERS]
@@ -267,8 +269,8 @@ def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolRe
     own = [part for part in results if call.id and part.call_id == call.id]
     if own:  # of several results, one that is no error shows that the call ran
         return next((part for part in own if not is_error(part) and not _refuses(part, call.name)), own[0])
-    # Gemini and Ollama may send results without an id; then the n-th result of a name answers its n-th call, and
-    # without a name the n-th result answers the n-th call.
+    # Gemini and Ollama may send results without an id; then the n-th result with a name answers the n-th call of that
+    # name, and without names the n-th result answers the n-th call.
     named = [part for part in results if part.call_id is None and part.name == call.name]
     if named:
         return named[min(sum(each.call.name == call.name for each in held[:position]), len(named) - 1)]
@@ -277,7 +279,7 @@ def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolRe
 
 
 def is_suspicion(judgement: Judgement) -> bool:
-    """Whether only a spent budget says that the answer was cut."""
+    """Whether a spent budget is the only evidence that the answer was cut."""
     return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
                for found in judgement.findings)
 
@@ -297,7 +299,7 @@ _ASKS_FOR_REST = (
     r"(?i)\b(?:continue|go on|go ahead|keep going|carry on|resume|proceed|finish|retry|again|repeat|resend|redo|"
     r"start over|cut off|cut short|truncated|incomplete|unfinished|the rest|left off|you stopped|smaller|shorter)\b"
 )
-"""Matches words that may ask for the rest of a cut answer; then no finding says that the agent lost it."""
+"""Matches words that may ask for the rest of a cut answer; after them, no finding reports the rest as lost."""
 
 
 def _asks_again(case: Case, child: Link) -> bool:
@@ -311,7 +313,7 @@ def _asks_again(case: Case, child: Link) -> bool:
 
 
 def as_decided(replay: Replay, turn: TurnRun, notes: Iterable[ReportedFinding]) -> tuple[ReportedFinding, ...]:
-    """The findings of a turn in this run: an empty answer that the engine takes for a good end is no error."""
+    """The findings of a turn in this run; an empty answer that the engine accepts as an end is not an error."""
     kept = [note for note in notes if note.finding.rule != ANOTHER_WAY]
     return (*(_weighed(replay.case, turn, note) for note in kept), *another_way(replay, turn))
 
@@ -330,20 +332,20 @@ _SILENCE = frozenset(f"ending.{each.value}" for each in SILENT)
 
 
 def ending_that_counts(judgement: Judgement, turn: Turn) -> Ending | None:
-    """The ending of an answer; None for an empty one that was wanted, or that adds nothing to a text that was whole."""
-    # With `allow_silence` an empty answer is what the prompt asked for, such as an agent that may have nothing to say.
+    """The ending of an answer; None for an empty answer that was wanted, or that follows a text that was whole."""
+    # `allow_silence`: the prompt allows an empty answer, as for an agent that may have nothing to say.
     silent = judgement.ending in SILENT and (turn.policy.allow_silence or _adds_nothing(judgement, turn))
     return None if silent else judgement.ending
 
 
 def _adds_nothing(judgement: Judgement, turn: Turn) -> bool:
-    """Whether the empty answer that ended a turn is the rest of a text that was whole, as the machine decides too."""
+    """Whether an empty answer ended a turn whose text was already whole; the machine decides it in the same way."""
     last = turn.evaluation is not None and turn.evaluation.judgement is judgement
     return last and turn.terminal == "completed" and judgement.ending_sure and is_text_whole(turn)
 
 
 ANOTHER_WAY = "agent.went_another_way"
-"""The rule of what the recorded agent did differently from the engine."""
+"""The rule of the finding that the recorded agent did something else than the engine."""
 
 
 def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:

@@ -1,4 +1,4 @@
-"""The view of files that are still being written; unchanged turns are neither judged nor replayed again."""
+"""Reads files that are still being written into views; unchanged turns are neither judged nor replayed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of files that grow and of files that are new in their folders, for the table of turns and for
+"""Reads the rows of files that grow and of new files in their folders, for the table of turns and for
 `explain --follow` of a folder."""
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from inspector.sessions.following import FileState
 
 WATCHED, LOOK = 10, 0.25
-"""The number of files, the newest of a table, that are watched, and the time in seconds between two looks."""
+"""The number of the newest files of a table that are watched, and the seconds between two checks."""
 SEARCH, SEARCH_REST = 2.0, 1000.0
-"""The least time in seconds between two searches for new files, and the seconds of rest for each second of a search. A
-search among 2,000 transcripts takes 15 ms, and is made every 15 seconds."""
+"""The least seconds between two searches for new files, and the seconds of rest for each second of a search. A search
+among 2,000 transcripts takes 15 ms, so it is made every 15 seconds."""
 PENDING, LARGE = "…", "large: enter opens it"
-"""What the row of a file says that is not read yet, and of one that is not read for the table."""
+"""The texts in the row of a file that is not read yet, and of one that is too large to be read for the table."""
 RowsByPath = list[tuple[str, list[TurnRow]]]
 """The first path of each file, and the rows of the file."""
 
 
 class RowReading(NamedTuple):
-    """How the files of rows are read; the files of `named` paths have no index."""
+    """How the files of rows are read; the files of `named` paths are not indexed."""
 
     api: str | None
     profile: str | None
@@ -44,8 +44,8 @@ class RowReading(NamedTuple):
     def rows_of_new(
         self, new: Sequence[str], files: Mapping[str, TurnRow], states: Mapping[str, FileState]
     ) -> RowsByPath:
-        """The rows of new files, with those of the logger's files that they go on from. Left out are entries that are
-        no session, another name of a listed file, and in a table of named paths a copy of one."""
+        """The rows of new files, with those of the logger's files that they continue. Left out are entries that are not
+        a session, other names of a listed file and, in a table of named paths, copies of one."""
         from inspector.sessions.copies import equal_files
         from inspector.sessions.folders import is_session
 
@@ -54,7 +54,7 @@ class RowReading(NamedTuple):
         sizes = {states[path][0] for path in new}
         listed = (path for path, row in files.items() if row.why != LARGE and states[path][0] in sizes)
         copies = equal_files((*listed, *new)) if self.named else {}
-        # A logger's files of a folder make up one conversation, which has one file at first.
+        # A logger's files in one folder are one conversation, which begins as a single file.
         together = {os.path.dirname(row.paths[0]): row.paths for row in sorted(
             files.values(), key=lambda row: len(row.paths)) if len(row.paths) > 1 or (row.of == 1 and not row.agent)}
         return self.rows_of([*dict.fromkeys(path for each in new if each not in copies
@@ -62,13 +62,13 @@ class RowReading(NamedTuple):
 
 
 def with_turns(batch: RowsByPath) -> RowsByPath:
-    """Those files that hold turns; a file that is being rewritten may be empty right now."""
+    """The files that have turns; a file may be empty for a moment while it is rewritten."""
     return [(slot, rows) for slot, rows in batch if any(row.verdict is not None for row in rows)]
 
 
 def lost_turns(before: Sequence[TurnRow], after: Sequence[TurnRow]) -> list[int]:
-    """The numbers of the turns that a file held and holds no more. A turn is known by the keys of its answers, else by
-    its start, else by its number."""
+    """The numbers of the turns that are missing from a file since it was read before. A turn is identified by the keys
+    of its answers, else by its start, else by its number."""
     turns = [row for row in after if row.verdict is not None]
     keys, starts, numbers = {key for row in turns for key in row.keys}, {row.started for row in turns}, {
         row.number for row in turns}
@@ -78,17 +78,17 @@ def lost_turns(before: Sequence[TurnRow], after: Sequence[TurnRow]) -> list[int]
 
 
 def lost_in_words(numbers: Sequence[int]) -> str:
-    """Which turns are lost, and why."""
+    """The message about lost turns."""
     last = f" to {numbers[-1]:,}" if len(numbers) > 1 else ""
     return f"turn{'s' if last else ''} {numbers[0]:,}{last}: no longer in the file, which shrank or was replaced"
 
 
 def unread_files(batch: RowsByPath) -> dict[str, str]:
-    """File that could not be read, or not to its end -> why. One that holds no answer yet is none of them."""
+    """File that could not be read, or not to its end -> the reason. Files without an answer yet are left out."""
     return {row.file: row.why for _, rows in batch for row in rows
             if row.verdict is None and row.unread in (NOT_READ, IN_PART) and not row.why.startswith(NO_ANSWER)}
 
 
 def newest(paths: Sequence[str], states: Mapping[str, FileState]) -> list[str]:
-    """The files that were changed last, which are watched; the newest is the last one."""
+    """The files to watch: those that were changed last, the newest at the end."""
     return sorted(paths, key=lambda path: max(states[path][1], states[f"{path}-wal"][1]))[-WATCHED:]

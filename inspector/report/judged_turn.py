@@ -22,18 +22,18 @@ from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import FINISHED, Evidence, Finding, Message, Request, Stop
 
 BLOCKING = frozenset({"gate.incomplete", "gate.contradiction"})
-"""The rules under which a call is held by itself, and not by the end of its answer or with its batch."""
+"""The rules that hold a call for its own fault, not for the end of its answer or another call of its batch."""
 
 # -- A simulated answer as an exchange -------------------------------------------------------------------------------
-# It has the bytes that the provider would have sent, and the request that led to them, so that code that shows or
-# judges an exchange needs no second path for answers that are in no recording.
+# It has the bytes that the provider would have sent, and their request, so that code that shows or judges an exchange
+# needs no second path for answers that are in no recording.
 
 PLACES: Mapping[RequestPlace, TurnPlace] = {**TURN_PLACES, RequestPlace.REQUEST: TurnPlace.REQUEST}
 """Place of a request, as the engine names it -> the place of the answer in its turn."""
 
 
 def exchange_of(opening: Exchange, event: ProviderResponse, before: Turn) -> Exchange:
-    """The exchange of a response that is in no recording; `opening` is the recorded one that its turn began with."""
+    """The exchange of a response that is in no recording; `opening` is the recorded exchange that began its turn."""
     body = event.recut.body if event.recut is not None else b""
     return replace(
         opening, request=request_of(before), stored_request=None, response=event.response, content=body, headers=(),
@@ -93,13 +93,13 @@ class JudgedTurn(NamedTuple):
     """Whether `answers` come from a simulation or a live run, so that the recorded agent's actions do not matter."""
     rules: frozenset[str]
     held_calls: tuple[tuple[int, Verdict], ...]
-    """Every held call of the turn with the position of its response; if the agent ran some, only those."""
+    """Every held call of the turn with the position of its response; only those that the agent ran, if it ran any."""
     worst: int
-    """The position of the response that decides: the last whose effective reason is not a clean end, else the last."""
+    """The position of the deciding response: the last one without a clean effective reason, else the last one."""
     word: Stop
     """The effective stop reason of the deciding response; `cancelled` if a live run was cancelled."""
     stopped: bool = False
-    """Whether a transcript notes after the turn's last answer that the turn was stopped."""
+    """Whether a transcript has a note after the turn's last answer that the turn was stopped."""
     stop_note: str = ""
     """A transcript's note about a stop of the turn, with its place; the last one if there are several."""
     limit: tuple[str, int] | None = None
@@ -115,7 +115,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def has_simulated_answer(self) -> bool:
-        """Whether an answer of the turn is one that no provider sent."""
+        """Whether the turn has an answer that no provider sent."""
         return any(answer.recut or answer.exchange.simulated for answer in self.answers)
 
     @property
@@ -135,7 +135,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def cut_call(self) -> Verdict | None:
-        """The held call of the deciding response that holds the others, else its last one; None if it holds none."""
+        """The deciding response's held call that holds the others, else its last held call; None if none is held."""
         held = [verdict for index, verdict in reversed(self.held_calls) if index == self.worst]
         return next((verdict for verdict in held if verdict.rule in BLOCKING), held[0] if held else None)
 
@@ -152,7 +152,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def at_cap(self) -> bool:
-        """Whether the turn's last answer ended cleanly just where its cap would have cut it."""
+        """Whether the turn's last answer ended cleanly exactly at its cap, which may have cut it."""
         last = self.answers[-1]
         return not last.recut and last.word in FINISHED and maybe_cut_at_cap(
             last.exchange.response, last.exchange.request)
@@ -166,7 +166,7 @@ class JudgedTurn(NamedTuple):
 
     @property
     def ends_at_call(self) -> bool:
-        """Whether the turn's last answer calls tools, so that what came after it is not known."""
+        """Whether the turn's last answer calls tools, so that the end of the turn is not known."""
         return self.last_word is Stop.TOOL_CALL and bool(self.answers[-1].exchange.response.tool_calls)
 
     @property
@@ -176,12 +176,12 @@ class JudgedTurn(NamedTuple):
 
     @property
     def awaits_result(self) -> bool:
-        """Whether a run stopped at a whole call for which it has no result, or no answer to the result."""
+        """Whether a simulated or live run stopped at a whole call, without its result or an answer to it."""
         return self.stopped_at_call and (self.simulated or self.given_up)
 
     @property
     def foreign(self) -> bool:
-        """Whether an agent's own loop ran the last tools, so that no limit of the engine ended the turn."""
+        """Whether the turn's last answer, from a transcript, calls tools; its agent ran them, so no limit ended it."""
         return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
 
     @property
@@ -221,8 +221,8 @@ class JudgedTurn(NamedTuple):
 
     @property
     def stays_paused(self) -> bool:
-        """Whether the turn ends with a paused answer: in the recording, or for a policy that takes a pause for the end.
-        A limit of ours is not the recorded agent's, which may have resumed the answer more often."""
+        """Whether the turn ends with a paused answer: in the recording, or under a policy that takes a pause for the
+        end. A limit of ours does not count, because the recorded agent may have resumed the answer more often."""
         by = self.final_turn.evaluation
         taken = by is not None and by.judgement.stop.normalized is Stop.PAUSED and not self.over and self.limit is None
         return taken or self.last_word is Stop.PAUSED
@@ -230,15 +230,14 @@ class JudgedTurn(NamedTuple):
     @property
     def is_repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, such as a whole call, whatever the policy made of
-        it. An agent may have gone on after the response that ended the turn for our engine: what was cut then, that
-        response has not repaired."""
+        it. That response does not repair what was cut later, if the agent continued after our engine's end."""
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
         ended = (self.final_turn.terminal == "completed" and self.over) or self.stopped_at_call
         return ended and by is not None and _clean(by, self.final_turn)
 
 
 def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> JudgedTurn:
-    """A turn as the verdict table tests it. `findings` are its findings."""
+    """A turn, with its findings, as the verdict table tests it."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.deciding_step
     steps = turn.steps[: last + 1 - turn.first]
     ended = steps[-1].turn
@@ -250,9 +249,9 @@ def judge_steps(
     case: Case, record: TurnRecord, steps: Sequence[Step], turn: Turn, findings: Sequence[ReportedFinding],
     limit: tuple[str, int] | None, anew: bool = False,
 ) -> JudgedTurn:
-    """A turn as the verdict table tests it, from the steps that decided it and its end. The recorded agent's actions do
-    not matter if the engine's answers are simulated or live, or missing because they were never asked for; but what it
-    had run before an edited input was given, it ran."""
+    """A turn as the verdict table tests it, from the steps that decided it and its last state. The recorded agent's
+    actions do not matter if the engine's answers are simulated, live, or missing because they were never requested; but
+    calls that it ran before an edited input count."""
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
@@ -265,14 +264,14 @@ def judge_steps(
         findings = [note for note in findings if note.finding.rule == RAN_CUT and note.response in received]
     rules = frozenset(note.finding.rule for note in findings)
     places = {id(answer.exchange): position for position, answer in enumerate(answers)}
-    # A cut call that the agent ran outweighs every other trouble of the turn, since it has had effects.
+    # A cut call that the agent ran outweighs every other fault of the turn, because it has had effects.
     ran = [(places.get(id(case.recording.exchanges[n.response])), n.call) for n in findings
            if n.finding.rule == RAN_CUT and n.response is not None]
     calls = tuple((place, call) for place, call in ran if place is not None and call is not None)
     calls = calls or tuple((position, v) for position, each in enumerate(answers) for v in held_calls(each.verdicts))
     worst = calls[-1][0] if RAN_CUT in rules and calls else _deciding(answers, turn)
     cancelled = simulated and turn.terminal == "cancelled"
-    # A cancelled run may have no bad answer. Without this word its verdict would follow from the answer before.
+    # A cancelled run may have no bad answer; without this word its last answer would decide the verdict.
     word = Stop.CANCELLED if cancelled else answers[worst].word
     last = record.links[-1].index
     stops = [note for note in findings if note.finding.rule == STOPPED]
@@ -294,7 +293,7 @@ def has_reasoning(look: JudgedTurn) -> bool:
 
 
 def all_reasoning(look: JudgedTurn) -> bool:
-    """Whether reasoning used up the output of the deciding response."""
+    """Whether reasoning used up the budget of the deciding response, so that it has no text or call."""
     response = look.exchange.response
     # Reasoning counts against the output cap, so an answer may be cut before its first visible token
     # (https://platform.openai.com/docs/guides/reasoning).
@@ -302,7 +301,7 @@ def all_reasoning(look: JudgedTurn) -> bool:
 
 
 def arguments_unread(look: JudgedTurn) -> bool:
-    """Whether the recorder could not read the arguments of the cut call, and left them out."""
+    """Whether the recorder left out the arguments of the cut call, because it could not read them."""
     call = None if look.cut_call is None else look.cut_call.call
     return call is not None and call.arguments is None and any(
         finding.rule == UNREAD_CALL and finding.at == call.at for finding in look.exchange.response.findings)
@@ -319,7 +318,7 @@ _BY_LIMIT = frozenset(guard.terminal for guard in GUARDS)
 
 
 def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | None:
-    """The limit that ended a turn, and its value: that of the guard which stopped its last guarded state."""
+    """The limit whose guard stopped the turn in its last guarded state, and its value; None if none did."""
     if last_turn.terminal not in _BY_LIMIT:
         return None
     for index in range(turn.deciding_step, turn.first - 1, -1):

@@ -1,4 +1,4 @@
-"""Counts over many rows of the table of turns: by kind and by verdict."""
+"""Counts the rows of the table of turns, by kind and by verdict."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
@@ -23,12 +23,12 @@ class RowCounts(NamedTuple):
     unread: Mapping[str, int]
     """Kind of rows without a verdict (`TurnRow.unread`) -> the number of such rows."""
     copied: int
-    """The number of turns that are left out, since they are copies of turns of another file."""
+    """The number of turns that are left out as copies of turns of another file."""
     verdicts: Sequence[tuple[TurnVerdict, int]]
     """A verdict of each kind, worst first, with the number of turns that have it."""
 
     def passed_words(self, total: int) -> str:
-        """The number of turns that pass a filter, of all; then that of rows without a verdict that pass it."""
+        """The turns that pass a filter out of `total`, then the rows without a verdict that pass it."""
         return f"{self.turns + self.simulated:,} of {count_of(total, 'turn')}{self.unread_words}"
 
     @property
@@ -43,7 +43,7 @@ def _count_unread(what: str, count: int) -> str:
 
 
 def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
-    """Counts rows."""
+    """The counts of these rows."""
     every = list(rows)
     counted = _same_verdicts(every)
     recorded = [(verdict, count) for verdict, count in counted if not verdict.simulated]

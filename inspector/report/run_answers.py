@@ -1,4 +1,4 @@
-"""The answers of a run, recorded or built from a simulation's steps, and what every export says of their sources."""
+"""Finds the answers of a run, recorded or built from a simulation's steps, and describes their sources for exports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
     assert before is not None  # noqa: S101 - a request precedes every answer
     turn = view.turn_of(at)
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
-    # A simulated answer has no request in the recording, so it gets address and format of its turn's first.
+    # A simulated answer has no recorded request, so it gets the address and format of the first one of its turn.
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
     link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
     return ResponseFacts(
@@ -85,7 +85,7 @@ def recut_responses(view: View, turn: TurnFacts) -> list[ResponseFacts]:
 
 
 def settings_words(view: View) -> str:
-    """The settings of a run that are not the defaults, with the steps from which they hold; empty if none is set."""
+    """The settings of a run that differ from the defaults, with the steps from which they hold; empty if none does."""
     before, words = Settings(), []
     for since, settings in view.replay.stretches:
         if settings != before and (name := name_of(before, settings)) != "unchanged":

@@ -1,4 +1,4 @@
-"""The JSON Schema of `explain --json`; `document` makes plain values, and a test validates every document."""
+"""The JSON Schema of `explain --json`. `explain_document` makes the document; tests validate it against the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentence of a verdict: what was sent and what was decided, in plain words."""
+"""Writes the sentence of a verdict: what was sent and what was decided, in plain words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LONGEST = 80
 
 
 def short(text: str) -> str:
-    """A word from outside as a sentence shows it: a model may call a tool by a whole page."""
+    """A word from outside, cut for a sentence: the name of a called tool may be a page long."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -54,7 +54,7 @@ REQUEST_WORDS: Mapping[RequestPlace, str] = {
 
 
 OTHER_WORDS = (".earlier_reason", ".output.status:incomplete")
-"""The ends of the rules by which another word than the one that is quoted says that the answer was cut."""
+"""The ends of the names of rules by which a word other than the quoted one says that the answer was cut."""
 
 
 def budget(look: JudgedTurn) -> str:
@@ -63,7 +63,7 @@ def budget(look: JudgedTurn) -> str:
     usage, cap = exchange.response.usage, exchange.cap
     raw = exchange.response.raw_stop_reason
     judged = look.judgement
-    # Anthropic counts at the beginning of a stream too, so where it broke off the count is not that of the answer.
+    # Anthropic also counts at the beginning of a stream; if the stream broke off, that count is not the answer's.
     broke = raw is None and exchange.response.streaming and look.word is Stop.INTERRUPTED and not judged.cap_reached
     used = usage.output_tokens if usage and not broke and impossible_count(exchange.response) != 0 else None
     word = f"{reason_text(exchange.response.stop_reason)}{_break(look)}" if raw is None else f'"{short(raw)}"'
@@ -90,12 +90,12 @@ def _cut(look: JudgedTurn) -> str:
 
 
 def only_reasoning_above(usage: Usage, cap: int) -> bool:
-    """Whether only reasoning takes the output above `cap`: some servers do not count reasoning under it."""
+    """Whether the output exceeds `cap` only by its reasoning, which some servers do not count against the cap."""
     return usage.visible_tokens is not None and usage.visible_tokens <= cap < (usage.output_tokens or 0)
 
 
 def _above_cap(usage: Usage, used: int, cap: int) -> str:
-    """The sentence part about more output tokens than the cap, worded so that the counts add up."""
+    """The part of a sentence about more output tokens than the cap, worded so that the counts add up."""
     if only_reasoning_above(usage, cap):
         visible = usage.visible_tokens
         rest = f"the other {visible:,} are within the cap of {cap:,}" if visible else f"the cap was {cap:,}"
@@ -123,7 +123,7 @@ TOOLS_NAMED = 2
 
 
 def tools_note(look: JudgedTurn) -> str:
-    """The remark that the turn's last answer asks for tools; empty if it does not. A later turn may be recorded."""
+    """The remark that the turn's last answer calls tools; empty if it does not. Later turns may be recorded."""
     if not look.ends_at_call:
         return ""
     calls = [call for call in look.answers[-1].exchange.response.tool_calls if not is_phantom(call)]
@@ -145,7 +145,7 @@ def attempt_words(look: JudgedTurn) -> str:
 
 
 def gap(look: JudgedTurn) -> str:
-    """The remark that what was asked after a cut answer is not in the file; empty if it is."""
+    """The remark that the request after a cut answer was not recorded; empty if it was."""
     if not look.is_continuation_guessed:
         return ""
     return "; that the next answer is its rest is a guess: the request between them was not recorded"
@@ -159,14 +159,14 @@ def lost_part(look: JudgedTurn) -> str:
 
 
 def notice(look: JudgedTurn) -> str:
-    """The notice with which a run ended, as the end of a sentence."""
+    """The notice with which a run ended, in the form of a sentence's end."""
     text = look.final_turn.notice or ""
     return f"{text[:1].lower()}{text[1:].removesuffix('.')}"
 
 
 def cut_words(look: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
-    # The words about a cut below the cap name who made it.
+    # The words about a cut below the cap already say who made it.
     is_provider_cut = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)
     cutter = f"the provider {_cut(look)} the answer: " if is_provider_cut else ""
     return _with_limit(f"{cutter}{ending_words(look)}", look)
@@ -216,10 +216,10 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"sent {name} under a stop reason that allows no call"
     elif verdict.call.kind is CallKind.CUSTOM:
         clause = f"{cut} {name}, whose free text may end anywhere"
-    # Gemini, Ollama, and Anthropic without streaming send parsed arguments, so a cut leaves no trace in them.
+    # Gemini, Ollama, and Anthropic without streaming send parsed arguments, which never show a cut.
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         clause = f"{cut} {name} before its arguments"
-    # Calls arrive one after another, so a cut of the last call leaves the earlier calls whole.
+    # Calls arrive one after another, so if the last call was cut, the earlier ones are whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
         clause = f"{cut} {name}, whose arguments were recorded already parsed and so look complete"
     elif not verdict.call.closed:
@@ -251,7 +251,7 @@ def held_call(look: JudgedTurn) -> str:
 
 
 def limit_reached(look: JudgedTurn) -> str:
-    """The limit that ended a turn which could go on, then what the turn was doing."""
+    """The limit that ended a turn that could have continued, and what the turn was doing."""
     from inspector.report.lines.spans import count_of  # imported here, because few turns need it
 
     limit = limit_words(look) or "the policy ended the turn"
@@ -276,13 +276,13 @@ def finding_of(look: JudgedTurn) -> str:
 
 
 def seam(look: JudgedTurn) -> str:
-    """The segment that shows no sign of continuing the text before it."""
+    """The remark about the first segment without evidence that it continues the text before it."""
     doubt = look.final_turn.doubtful_seams[0]
     return f"nothing shows that segment {doubt.segment + 1} continues the text before it: {doubt.why}"
 
 
 def break_words(look: JudgedTurn) -> str:
-    """The words for an answer that broke off, in the middle or with a word that names no reason."""
+    """The words for an answer that broke off, in the middle or with a stop word that gives no reason."""
     response = look.exchange.response
     if look.exchange.recorder is not None:  # its rows are not the provider's bytes
         return f"did not finish the answer ({budget(look)})"
@@ -290,7 +290,7 @@ def break_words(look: JudgedTurn) -> str:
 
 
 def _break(look: JudgedTurn) -> str:
-    """How the connection broke, in the words of the client, as an addition to others; empty if it saw no break."""
+    """The client's error about the broken connection, as an addition to a sentence; empty if there is none."""
     why = look.exchange.response.broken_connection
     return f"; {short(why)}" if why else ""
 
@@ -306,7 +306,7 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
 
 
 def router_words(look: JudgedTurn) -> str:
-    """The words of a router and of the provider behind it, if the provider's decided; else empty."""
+    """The stop words of a router and of the provider behind it, if the provider's decided; else empty."""
     return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
 
 
@@ -314,7 +314,7 @@ PAUSES = {
     "poll": "has not finished the answer; it must be fetched by its id",
     "server": "stopped the answer where it was steered, and goes on in a new response",
 }
-"""Way in which a paused response continues -> what the response did. In any other way it waits for a request."""
+"""Way in which a paused response continues -> what it did. In any other case it waits for a request."""
 
 
 def pause_words(look: JudgedTurn) -> str:
@@ -363,7 +363,7 @@ def _failure_word(look: JudgedTurn) -> str:
 
 
 EXPLANATIONS = ("finishMessage", "blockReasonMessage")
-"""Where Gemini explains a filter (https://ai.google.dev/api/generate-content); others use a refusal text."""
+"""Members in which Gemini explains a filter (https://ai.google.dev/api/generate-content); others refuse in text."""
 
 
 def filter_explanation(look: JudgedTurn) -> str:

@@ -1,4 +1,4 @@
-"""A table whose columns (key, plain value, cell) are declared once, for JSON, CSV and screens; an HTML page's frame."""
+"""Tables with columns (key, plain value, cell) declared once for JSON, CSV and screens; the frame of HTML pages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Table(Generic[R]):
         return {column.key: column.value(row) for column in self.columns}
 
     def csv(self, rows: Iterable[R]) -> str:
-        """The rows as CSV with the columns' names, without credentials: a file's name may hold one. None is empty."""
+        """The rows as CSV with a header; a None is empty. Credentials are masked: a file's name may hold one."""
         out = io.StringIO()
         # The module's own default is `\r\n`, which line-based shell tools would keep as part of the last field.
         writer = csv.writer(out, lineterminator="\n")
@@ -78,7 +78,7 @@ def side_by_side(row: Sequence[Line], sizes: Sequence[int], measure: Measure = c
 
 
 def _field(value: Any) -> Any:
-    """A value for CSV: text without credentials or control characters, which no spreadsheet reads as a formula."""
+    """A value for CSV; text has no credentials or control characters, and no spreadsheet reads it as a formula."""
     if not isinstance(value, str):
         return value
     # A field that begins with one of these signs is a formula to a spreadsheet, which would run it
@@ -93,11 +93,11 @@ PAGE_STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;padding:0 1rem;color:#1a202c;background:#fff}"
     ".wide{overflow-x:auto}h1,p{overflow-wrap:anywhere}"
 )
-"""The style of a page of numbers."""
+"""The style sheet of a page of numbers."""
 
 
 def html_page(title: str, style: str, body: str) -> str:
-    """A page that runs no script and loads nothing, whatever the text in it is."""
+    """A page that runs no script and loads nothing, whatever text it contains."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">\n'

@@ -1,11 +1,11 @@
 """Times, input tokens and costs of responses and turns.
 
-A time that was not recorded is None. A time is taken either while the provider's bytes arrived, or from a transcript's
-row, where it says only when the recorder wrote the row.
+A time that was not recorded is None. A time was measured either while the provider's bytes arrived, or when the
+recorder wrote a row of a transcript (`ClockSource`).
 
-Formats count tokens differently: some include tokens from the cache in the input tokens, some count them separately
-(`Format.cached_apart`), together with those written to the cache. A cost is never guessed: without a count, or without
-a price for one of the counted kinds of tokens, a response has no cost, and a sum tells how many responses it covers.
+Some formats include tokens from the cache in the input tokens; others (`Format.cached_apart`) count them separately,
+and those written to the cache too. A cost is never guessed: without a count, or without a price for one of the counted
+kinds of tokens, a response has no cost. A sum gives the number of responses that it covers.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -23,7 +23,7 @@ from loop_core.values import TransportEnd, Usage
 from loop_core.wire import wire
 
 MOST_MS = 1e12
-"""The most milliseconds that count as a time, over thirty years; more is an error of the recorder."""
+"""The most milliseconds that count as a time (over thirty years); more is an error of the recorder."""
 
 
 class ClockSource(StrEnum):
@@ -35,7 +35,7 @@ class ClockSource(StrEnum):
 
 
 class StreamGap(NamedTuple):
-    """The longest time without a byte of the answer, and the byte after it (or the end)."""
+    """The longest time without a byte of the answer, and the offset of the next byte (or the end)."""
 
     ms: float
     at: int
@@ -89,9 +89,9 @@ class TurnTimes(NamedTuple):
     clock: ClockSource
     started: str | None = None
     duration_ms: float | None = None
-    """Milliseconds from the first request to the end of the last answer; in a transcript, between rows."""
+    """Milliseconds from the first request to the end of the last answer; in a transcript, from row to row."""
     answers_ms: float | None = None
-    """The milliseconds of all answers without the time between them; None unless each has one."""
+    """The sum of the answers' durations in milliseconds; None unless every answer has one."""
 
 
 def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
@@ -112,7 +112,7 @@ def turn_times(view: View, turn: TurnFacts) -> TurnTimes | None:
         if start is not None and last is not None and lengths[-1] is not None and last + lengths[-1] >= start:
             wall = (last + lengths[-1] - start) / 1e6
             if together is not None and wall + len(exchanges) < together:
-                wall = None  # the times contradict the sum of the answers, so they are not those of the requests
+                wall = None  # less than the sum of the answers: these are not the times of the requests
         found = TurnTimes(ClockSource.WIRE, started, wall, together)
     return found if any(each is not None for each in found[1:]) else None
 
@@ -168,7 +168,7 @@ def time_phrases(exchange: Exchange) -> list[str]:
 
 
 def length(exchange: Exchange) -> int | None:
-    """The duration of an exchange in nanoseconds; None if that is not recorded."""
+    """The duration of an exchange in nanoseconds; None if it was not recorded."""
     took = _length(exchange.duration_ms)
     return None if took is None else int(took * 1_000_000)
 
@@ -185,7 +185,7 @@ def _length(ms: float | None) -> float | None:
 # -- Input tokens ------------------------------------------------------------------------------------------------------
 
 BYTES_A_TOKEN = 4
-"""The bytes per token, roughly (https://help.openai.com/en/articles/4936856): more in English, fewer in code."""
+"""The rough number of bytes per token (https://help.openai.com/en/articles/4936856): English has more, code fewer."""
 
 
 class InputTokens(NamedTuple):
@@ -213,7 +213,7 @@ def input_tokens(exchange: Exchange) -> InputTokens | None:
     # (https://platform.openai.com/docs/guides/prompt-caching).
     fresh = input_count if wire(exchange.api).cached_apart else input_count - cached - written
     found = InputTokens(fresh, cached, written)
-    # More cached than input tokens contradicts the format's way of counting; a guess would give a wrong cost.
+    # More cached tokens than input tokens contradict the format's way of counting; a guess would give a wrong cost.
     return found if min(found) >= 0 else None
 
 
@@ -245,7 +245,7 @@ def response_cost(facts: ResponseFacts, table: PriceTable) -> ResponseCost:
     exchange = facts.exchange
     if facts.simulated:
         return ResponseCost(None, "no provider was asked")
-    # The model in the answer first: the one in the request may be an alias for it.
+    # The answer's model comes first, because the request's may be an alias.
     names = [exchange.response.model, exchange.request.model if exchange.request is not None else None]
     found = [price for name in names if (price := table.of(name)) is not None]
     if not found:

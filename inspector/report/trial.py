@@ -1,7 +1,7 @@
 """Tries settings on one turn by replay and simulation, to find the smallest value that completes it.
 
-A trial makes the same run as accepting the advice would, for this turn only. Nothing is run if the recording cannot
-answer it: for most turns that a budget cut, nothing is recorded after the cut.
+A trial makes the run that accepting the advice would make, for this turn only. Nothing is run if the recording cannot
+answer it: of most turns that a budget cut, nothing was recorded after the cut.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Set = Mapping[str, str]
 T = TypeVar("T")
 LIMITS_TOGETHER = 4
 DOUBLINGS = 20
-"""The largest number of times that a search doubles its step; then it gives up."""
+"""The number of times that a search doubles its step before it gives up."""
 COUNTED: Mapping[str, Callable[[Spend], int]] = {
     "continuation_max_attempts": lambda spent: spent.attempts,
     "max_tool_steps": lambda spent: spent.tool_steps,
 }
-"""Limit that may be far from its smallest value -> what a turn has used of it: a search tries this value first."""
+"""Limit that may be far from its smallest sufficient value -> the used amount, which a search tries first."""
 
 
 class CompletingSettings(NamedTuple):
-    """Settings under which a turn completes, and whether the answers were recorded or simulated."""
+    """Settings under which a turn completes, and whether its answers were recorded or simulated."""
 
     settings: Set
     basis: Basis
@@ -84,26 +84,26 @@ class Trial(NamedTuple):
         """A trial of a turn; None if other settings of this run would not reach the turn."""
         if replay.since >= turn.end:
             return None
-        # The replay has only this turn, so a live run that answers another turn is left out.
+        # The trial replays only this turn, so a live run that answers another turn is left out.
         own = turn.record.live_run is not None
         starts = [(max(0, first - turn.first), stretch_settings if own else replace(stretch_settings, live=None))
                   for first, stretch_settings in replay.stretches]
         since, settings = starts[-1]
         earlier = tuple(Stretch(*start) for start in starts[:-1] if start[0] < since)
-        # The turn alone: replaying the whole session for each value would take as long as all its turns.
+        # Only this turn, because replaying the whole session for each value would be slow.
         alone = join_runs(replay.case, settings, [place_steps(turn.record, turn.steps, 0)], since, earlier)
         return cls(alone, [each for each in findings if each.finding.rule != ANOTHER_WAY], good)
 
     def _run(self, settings: Set) -> tuple[JudgedTurn | None, Basis]:
         """The turn under these settings, or None if it cannot be run; and the basis of the result."""
-        from inspector.replay.rerun import rerun  # the import takes 1 ms, which a turn with nothing to try saves
+        from inspector.replay.rerun import rerun  # takes 1 ms, and only turns with something to try need it
 
         try:
             replay = rerun(self.alone, settings_of(settings, self.alone.settings), self.alone.since)
         except LoopError:
             return None, Basis.ESTIMATED
         if any(type(step.event) is ProviderResponse and step.event.cut_unseen for step in replay.trace.steps):
-            return None, Basis.ESTIMATED  # it ends cleanly only because this server reports cut answers as finished
+            return None, Basis.ESTIMATED  # it ends cleanly only because the server reports cut answers as finished
         turn = replay.turns[0]
         simulated = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.SIMULATED
         return judged_turn_of(replay, turn, self.findings), Basis.SIMULATED if simulated else Basis.RECORDED
@@ -122,8 +122,7 @@ class Trial(NamedTuple):
             name, value = look.limit
             if name in lax or name not in RAISED:
                 return None
-            # Raised to its highest value first, to see which limit ends the turn next; the smallest value is searched
-            # afterwards.
+            # First the highest value, to see which limit ends the turn next; the smallest is searched afterwards.
             lax, now[name] = {**lax, name: str(RAISED[name])}, value
             after, _ = self._run(lax)
             if after is None:
@@ -150,7 +149,7 @@ class Trial(NamedTuple):
         now = settings.max_tokens or first_cap(self.alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None
-        # The largest first: what is not complete with it is cut where the recording does not go on.
+        # The largest value first: if the turn is not complete with it, the recording ends at the cut.
         if self._completing({}, INITIAL, min(now << DOUBLINGS, MOST)) is None:
             return None
         return smallest(now, now << DOUBLINGS, partial(self._completing, {}, INITIAL))
@@ -158,8 +157,8 @@ class Trial(NamedTuple):
 
 def smallest(now: int, most: int, completing: Callable[[int], T | None], likely: int = 0) -> T | None:
     """The result of `completing` for the smallest value above `now`, up to `most`, that gives one; else None. If that
-    is the `likely` value, two calls find it."""
-    # Growing steps find an upper bound in about log2 runs even without a known end, then halving finds the value
+    value is `likely`, two calls find it."""
+    # Growing steps find an upper bound in about log2 runs even if the end is unknown, then halving finds the value
     # (Bentley and Yao, An almost optimal algorithm for unbounded searching, 1976).
     low = now
     for value in (likely - 1, likely, *_growing(now, most)):

@@ -1,9 +1,8 @@
-"""A database of the rows of transcripts that were read before, so that only changed files are read again.
+"""A database of the table rows of transcripts that were read before, so that only changed files are read again.
 
-It stores what the table of turns shows, with credentials masked, and texts for the search. A file is unchanged if its
+It stores what the table of turns shows, with masked credentials, and texts for the search. A file is unchanged if its
 path, size and time, and those of the files that are read with it, are the same; if only the time differs, a hash of the
-bytes decides. A damaged database is created again, and a locked one is not used; the files are then read as if there
-were no index.
+bytes decides. A damaged database is created again. If the database is locked, the files are read without it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
 SCHEMA = 13
-"""The version of the tables; a database of another one, or of another program version, is made again."""
+"""The version of the tables; a database with another one, or of another program version, is created again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
 _VERSION = f"{SCHEMA} {__version__}"
@@ -46,12 +45,12 @@ _TABLES = (
     "CREATE VIRTUAL TABLE words USING fts5 (path UNINDEXED, reading UNINDEXED, number UNINDEXED, text)",
 )
 _GAP = "\x1f"
-"""The character that separates others in the stored texts: FTS5 takes it for a blank, and it is one byte long."""
+"""The character around each CJK character in the stored texts: FTS5 takes it for a blank, and it is one byte long."""
 # Radicals, kana, Han and Hangul; their compatibility forms; kana of half width; Han in the further planes. Compiled
-# when it is used, which takes 7 ms.
+# only when it is used, which takes 7 ms.
 _CJK = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
-"""Matches a Chinese, Japanese or Korean character. Words of these stand without blanks between them, and FTS5 takes a
-run of letters for one word (https://sqlite.org/fts5.html, section 4.3.1)."""
+"""Matches a Chinese, Japanese or Korean character. These languages write no blanks between words, and FTS5 takes a run
+of letters for one word (https://sqlite.org/fts5.html, section 4.3.1)."""
 FileState = list[list[Any]]
 """The name, size and time in nanoseconds of every file that was read; 0 for a missing one."""
 
@@ -65,15 +64,15 @@ class IndexHit(NamedTuple):
 
 
 class TurnIndex:
-    """Reads and writes the database; if that is unusable, it returns no rows and stores none."""
+    """Reads and writes the database; if the database is unusable, returns and stores no rows."""
 
     def __init__(self, api: str | None, profile: str | None, settings: Settings) -> None:
         self.note = ""
         """Why the database is not used; empty if it is used."""
         unnamed = replace(settings, explicit=frozenset(), configured=frozenset())
-        # A set's order differs from process to process, so that the names are sorted.
+        # Sorted, because the order of a set differs from process to process.
         self.reading = repr((api, profile, unnamed, sorted(settings.explicit), sorted(settings.configured)))
-        """A key made of the reading options, since another policy or API gives other rows."""
+        """A key made of the reading options, because another policy or API gives other rows."""
         self._base: sqlite3.Connection | None = None
         folder = cache_folder(os.environ)
         if folder is None:
@@ -97,7 +96,7 @@ class TurnIndex:
         wanted, rows_by_path = set(paths), dict[str, list[TurnRow]]()
         for path, state, digest, rows in self._answer(
                 "SELECT path, state, hash, rows FROM file WHERE reading = ?", self.reading):
-            with suppress(ValueError, TypeError, IndexError, AttributeError):  # a damaged row is read from its file
+            with suppress(ValueError, TypeError, IndexError, AttributeError):  # if a row is damaged, its file is read
                 name = os.fsdecode(path)
                 if name in wanted and _is_unchanged(name, _parse(state), digest):
                     rows_by_path[name] = [_row(values) for values in _parse(rows)]
@@ -110,12 +109,12 @@ class TurnIndex:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
             return  # the file grew while it was read
-        # Rows are masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
+        # Masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
-        key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which need not be a text
+        key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which may not be text
         words = [(row.number, _set_apart(redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode()))
                  for row in rows if row.verdict is not None]
-        # At once: another program that found the rows without their words would say that no turn has a word.
+        # In one transaction: a program that found the rows without their words would report that no turn has a word.
         self._answer("BEGIN IMMEDIATE")
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
         self._answer("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", *key, json.dumps(state), _hash(state), text)
@@ -152,18 +151,18 @@ class TurnIndex:
 
 def searched_words(text: str) -> list[str]:
     """The words of a typed text that a search looks for, without any operator of the query language."""
-    # A mark above a letter (of `İ` in lower case, of a text in pieces as macOS types it) does not end a word.
+    # A combining mark (in `İ` in lower case, or in decomposed text as macOS types it) does not end a word.
     return "".join(sign if sign.isalnum() or combining(sign) else " " for sign in text.casefold()).split()
 
 
 def _set_apart(text: str) -> str:
-    """The text with each such character as a word of its own, so that a word inside a run is found as a phrase."""
+    """The text with each CJK character as a word of its own, so that a word inside a run is found as a phrase."""
     return text if text.isascii() else re.sub(_CJK, rf"{_GAP}\g<0>{_GAP}", text)
 
 
 def _is_damage(why: Exception) -> bool:
     """Whether the database lacks a table or has damaged bytes; a lock or a full disk is no damage."""
-    # The lower byte is the primary code (https://sqlite.org/rescode.html). A text that is no UTF-8 has none.
+    # The lower byte is the primary code (https://sqlite.org/rescode.html). The error for invalid UTF-8 has no code.
     code = getattr(why, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     return code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -185,9 +184,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     base = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         base.execute("PRAGMA synchronous = OFF")  # no wait for the disk, since a lost row is read again
-        if not _is_made(base):  # else no lock is taken
+        if not _is_made(base):  # otherwise no lock is needed
             base.execute("BEGIN IMMEDIATE")
-            if not _is_made(base):  # programs that start together make the tables once
+            if not _is_made(base):  # another program may have made the tables before the lock
                 for table in ("made", "file", "words"):
                     base.execute(f"DROP TABLE IF EXISTS {table}")
                 for statement in _TABLES:
@@ -263,7 +262,7 @@ _PATHS, _VERDICT, _ANSWERS, _TURNS, _KEYS = map(
 
 
 def _row(values: list[Any]) -> TurnRow:
-    """A row whose values are converted before the tuple is made: replacing them afterwards takes twice as long."""
+    """The row with these values, converted before the tuple is made: replacing them later takes twice as long."""
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
@@ -306,14 +305,14 @@ def read_rows(
         done, total = len(paths) - len(left), len(paths)
         if index is not None:
             yield ReadRows(list(indexed_rows.items()), done, total, index.note)
-        # Taken before reading: rows added meanwhile change the state, and the file is read again.
+        # Taken before reading: rows that are added meanwhile change the state, so the file is read again.
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile, compare=not indexed) if left else ():
             found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)
             yield ReadRows([(group.paths[0], found)], done + group.done, done + group.total)
-        if index is not None and index.note:  # rows that could not be stored are found by no search
+        if index is not None and index.note:  # a search cannot find rows that were not stored
             yield ReadRows([], total, total, index.note)
     finally:
         if index is not None:

@@ -1,7 +1,7 @@
-"""A turn as one row: its verdict, place, stop reason, cost, and the values that filters test.
+"""Makes a row of each turn: its verdict, place, stop reason, cost, and the values that filters test.
 
-A row outlives the session that it was made from: a table of many files keeps only rows, and reads a file again when one
-of its turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
+A table of many files keeps only rows, without the sessions they were made from, and reads a file again when one of its
+turns is opened. A file that could not be read, or an entry that was skipped, is a row too.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -29,11 +29,11 @@ from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
 
 LONG_NUMBER = 16
-"""The length from which a file name of mostly hexadecimal digits counts as a number that tells a reader nothing."""
+"""The length from which a file name of mostly hexadecimal digits counts as a number without meaning to a reader."""
 NUMBER_CHARS = 8
 """The number of characters of a long number that are shown."""
 NAME_CHARS = 60
-"""The largest length of a session's name that is taken from its first message."""
+"""The largest length of a session name that is taken from the first message."""
 TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
 
@@ -42,21 +42,21 @@ Shared = TypeVar("Shared", bound=Hashable)
 
 
 class SharedValues(NamedTuple):
-    """The filter values of an answer that many answers have in common. Equal values share one object."""
+    """The filter values that many answers have in common. Equal values share one object."""
 
     words: tuple[tuple[str, ...], ...]
-    """The values of each row of `WORDS`, in the order of the table; for words of a step, the values at all steps of the
-    answer. Empty for words that the turn's row has (`OF_ROW`)."""
+    """The values of each row of `WORDS`, in the order of the table; for words about a step, the values at all steps of
+    the answer. Empty for words in the turn's row (`OF_ROW`)."""
     flags: frozenset[str]
     numbers: tuple[float | None, ...]
-    """The values of `NUMBERS` at the answer's last step, without those that `AnswerRecord` or `TurnRow` has."""
+    """The values of `NUMBERS` at the answer's last step, except those in `AnswerRecord` or `TurnRow`."""
     shares: tuple[float | None, ...]
     """The value of each row of `SHARES` at the answer's last step, as a percentage of the limit."""
 
 
 class AnswerRecord(NamedTuple):
-    """The filter values of one answer when its session was read. The members after `shared` are named as in `NUMBERS`
-    (at the answer's last step) or `PATTERNS`."""
+    """The filter values of one answer. The members after `shared` have the names of rows in `NUMBERS` (at the answer's
+    last step) or `PATTERNS`."""
 
     shared: SharedValues
     turn_tokens: float | None
@@ -100,30 +100,30 @@ class TurnRow(NamedTuple):
     """The start of the turn in seconds since the epoch; None if it was not recorded."""
     title: str = ""
     text: str = ""
-    """The text that is searched, in lower case: the message, the answer, the arguments of its calls."""
+    """The searched content, in lower case: the message, the answer, the arguments of its calls."""
     names: str = ""
-    """Further names and words that are searched, in lower case. Turns with equal names share one object."""
+    """The searched names and words about the turn, in lower case. Turns with equal names share one object."""
     answers: tuple[AnswerRecord, ...] = ()
     noted: str = ""
     """The agent's word for the end of the turn, if the agent wrote one in place of the provider's."""
     turns: tuple[tuple[str, int], ...] = ()
-    """For the row of a whole session: the verdicts of its turns with their numbers, worst first."""
+    """For the row of a whole session: each verdict of its turns with the number of turns, worst first."""
     session_id: str = ""
     """The id by which the files of other sessions refer to this session."""
     parent_id: str = ""
     """The id of the session that started this session."""
     keys: tuple[str, ...] = ()
-    """The keys of the turn's answers, by which copies of the turn in other files are found."""
+    """The keys of the turn's answers; copies of the turn in other files have the same keys."""
     copied: int = 0
-    """The number of turns of its file that are left out, since they are copies."""
+    """The number of turns of the file that are left out as copies."""
     origin: str = ""
-    """The files that hold these turns; without any, one that has every turn of this file too."""
+    """The files that have the copied turns; if no turn is left out, a file that has every turn of this one too."""
     depth: int = 0
-    """In a list of sessions: the number of sessions above it in the chain that started it."""
+    """In a list of sessions: the length of the chain of sessions that started this one."""
 
     @property
     def session(self) -> SessionKey:
-        """The turn's session: its files, and a name where one file may hold several; without a name if unread."""
+        """The turn's session: its files, and its name if a single file may hold several; without a name if unread."""
         return self.paths, self.name if self.verdict is not None and len(self.paths) == 1 else ""
 
     @property
@@ -139,7 +139,7 @@ class TurnRow(NamedTuple):
 
 
 def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of a recording, its turns and its unread parts; without `paths`, the files of its session are found."""
+    """The rows of a recording: its turns and unread parts. Without `paths`, the files of each session are found."""
     files = {} if paths else files_by_session(view.inputs)
     firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
     file_at = cache(lambda path: _file(view, tuple(paths) or files[path], firsts, path))
@@ -156,12 +156,12 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
         yield unread_row(paths, source.path, source.error.removeprefix(f"{source.path}: "),
                          IN_PART if source.responses else NOT_READ)
     elif not source.responses and source.format != "folder" and not source.skipped:
-        # The reason comes first. The other notices say what the file is instead, or how much of it was read.
+        # The reason comes first, then notices about what else the file is, or how much of it was read.
         why = " · ".join(dict.fromkeys((NO_ANSWER, *(notice.text for notice in source.statements))))
         yield unread_row(paths, source.path, why)
     for why, count in Counter(entry.why for entry in source.skipped).items():
         name, _, reason = why.partition(": ")
-        # A folder's entries are its files, also those that do not exist, such as links into nowhere.
+        # A folder's entries are its files, including broken links.
         if (source.format == "folder" and name.startswith(source.path)) or os.path.exists(name):
             yield unread_row(paths, name, reason)
         else:
@@ -170,7 +170,7 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
 
 
 def unread_row(paths: tuple[str, ...], file: str, why: str, unread: str = NOT_READ) -> TurnRow:
-    """The row of a file, or of a part of it, without a verdict; a filter finds it by what it prints."""
+    """The row of a file, or of a part of it, without a verdict; a filter searches the words that it prints."""
     words = {"verdict": (unread, identifier(unread)), "file": (file,)}
     shared = SharedValues(tuple(words.get(name, ()) for name in WORDS), frozenset(), (None,) * len(_NUMBER_AT),
                           (None,) * len(SHARES))
@@ -190,7 +190,7 @@ class _File(NamedTuple):
     """The number of turns of the whole recording."""
     may_copy: bool
     copies: Sequence[str]
-    """The paths of the files that have the turns that are left out of this one."""
+    """The paths of the files that have the turns left out here as copies."""
 
 
 def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
@@ -246,8 +246,8 @@ _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
 
 
 def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
-    """The name of a session: its title, else the name of its file, with the folder if that is a number. A file whose
-    name every session of its agent has is named by its first message, if given."""
+    """The name of a session: its title, else the name of its file, with the folder if that is a number. If the agent
+    gives all sessions the same file name, the name is the first message, if given."""
     abouts = (input_file.about for input_file in inputs if input_file.path == path)
     title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
@@ -255,18 +255,18 @@ def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
         return one_line(first.strip(), NAME_CHARS)
     if title or not is_number(stem):
         return title or stem
-    # Claude Code's folder is the project's path with dashes for slashes, so its end has the project's name.
+    # Claude Code's folder is the project's path with dashes for slashes, so it ends with the project's name.
     folder = os.path.basename(os.path.dirname(path)).strip("-")
     return f"{stem[:NUMBER_CHARS]} {folder[-24:]}"
 
 
 def is_number(stem: str) -> bool:
-    """Whether the name of a file is a long number, which says nothing to a reader."""
+    """Whether the name of a file is a long hexadecimal number, which has no meaning to a reader."""
     return len(stem) >= LONG_NUMBER and len(re.sub(r"[^0-9a-fA-F]", "", stem)) * 4 >= len(stem) * 3
 
 
 def short_file(path: str) -> str:
-    """A short name that identifies a file: its own, its folder's if all have the same, or the time in it."""
+    """A short name that identifies a file: its own, its folder's if all files have the same name, or a time in it."""
     stem = os.path.basename(path).split(".")[0] or path
     if own := _OWN_LIVE.match(stem):
         return ":".join(own.groups())
@@ -287,7 +287,7 @@ NUMBERS_OF_ROW: Mapping[str, Callable[[TurnRow], float | None]] = {
 _NUMBER_AT = {name: at for at, name in enumerate(
     name for name in NUMBERS if name not in NUMBERS_OF_ROW and name not in AnswerRecord._fields)}
 SHARES = tuple(name for name, row in NUMBERS.items() if row.share not in (None, row.value))
-"""The names of the rows of `NUMBERS` whose share of a limit is another value than the number."""
+"""The names of the rows of `NUMBERS` whose share of a limit differs from the number."""
 _SHARE_AT = {name: at for at, name in enumerate(SHARES)}
 _WORD_AT = {name: at for at, name in enumerate(WORDS)}
 OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {
@@ -295,9 +295,9 @@ OF_ROW: Mapping[str, Callable[[TurnRow], str]] = {
     "conversation": lambda row: row.conversation,
 }
 """Name of a row of `WORDS` whose value is stored in the turn's row -> the function that gets the value. These words
-differ from turn to turn, while all other words together are the same for many turns."""
+differ between turns, while all other words are the same for many turns."""
 TEXTS = tuple(name for name in AnswerRecord._fields if name in PATTERNS)
-"""The letters in `PATTERNS` of the texts that a row stores; other texts can be searched only in an open session."""
+"""The letters of the rows of `PATTERNS` whose text a row stores; others can be searched only in an open session."""
 _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 
@@ -308,7 +308,7 @@ def _shared(values: Shared) -> Shared:
 
 
 def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
-    """The filter values of each answer that the engine received; the steps before an answer belong to it."""
+    """The filter values of each answer that the engine received; the steps before an answer count as its own."""
     groups: dict[int, list[StepContext]] = {}
     before: list[StepContext] = []
     for step in range(turn.run.first, turn.run.end):
@@ -372,12 +372,12 @@ class RowAnswer(NamedTuple):
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
-    """Whether any answer of a row passes a filter, or an unread row itself."""
+    """Whether any answer of a row, or an unread row itself, passes a filter."""
     return any(map(test, map(partial(RowAnswer, row), range(len(row.answers)))))  # a generator doubles the time
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
-    """The terms and the values that occur in rows; values that many answers share come once."""
+    """Pairs of a term and a value that occurs in rows; values that many answers share come once."""
     known: dict[int, tuple[tuple[str, ...], ...]] = {}
     for row in rows:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))

@@ -1,4 +1,4 @@
-"""The table of turns for screens, reports and CSV: columns, widths, a row's details, and rows grouped by session."""
+"""The table of turns for screens, reports and CSV: its columns and widths, a row's details, rows by session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TurnColumn(NamedTuple):
     """The least, a comfortable and the largest useful width of the column, in cells."""
     right: bool = False
     length: Callable[[TurnRow], int] | None = None
-    """The length of a row's cell, if no wider column is ever needed; None for titles and names."""
+    """The length of a row's cell, which the column need not exceed; None for titles and names."""
 
 REASON = "raw → reason"
 GAP = 1
@@ -72,7 +72,7 @@ def _name(row: TurnRow) -> str:
 
 def _number(row: TurnRow) -> str:
     both = f"{row.number:,}/{row.of:,}" if row.of else ""
-    # A cut number would name another turn.
+    # A number that is cut would be that of another turn.
     return both if both and len(both) <= NUMBER else f"{row.number:,}" if row.number else ""
 
 
@@ -142,17 +142,17 @@ TURNS = TurnColumn("turns", _text("turns", _turns_of, lambda row: f"{_turns_of(r
 
 
 def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
-    """The columns of a list of sessions: the agent is next to the session's name, and turns are counted."""
+    """The columns of a list of sessions: the agent comes after the session's name, and turns are counted."""
     others = [TURNS if column.name == "turn" else column for column in every if column.name != "agent"]
     return [*others[:2], *(column for column in every if column.name == "agent"), *others[2:]]
 
 
 ESSENTIAL = ("verdict", "session", REASON)
-"""The columns shown at any width; others follow if those before are comfortable and these have room."""
+"""The columns that are shown at any width; another one is added if all before it have a comfortable width."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
-    """The length of the widest cell of each column that never needs more room than that."""
+    """The length of the widest cell of each column that has a `length`."""
     return {column.name: max(map(column.length, rows), default=0) for column in every if column.length is not None}
 
 
@@ -160,7 +160,7 @@ def layout(
     every: Sequence[TurnColumn], width: int, widest: Mapping[str, int] | None = None
 ) -> tuple[tuple[TurnColumn, int], ...]:
     """The columns that fit into this many cells, with their widths; the first flexible one gets the rest. A column in
-    `widest` gets what its widest cell and its heading need at most, and none if all its cells are empty."""
+    `widest` gets at most the width of its widest cell or heading, and is left out if all its cells are empty."""
     room = widest or {}
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
     shown_columns: list[TurnColumn] = []
@@ -175,7 +175,7 @@ def layout(
             break
     left = width - sum(column.sizes[0] + GAP for column in shown_columns) + GAP
     sizes = [column.sizes[0] for column in shown_columns]
-    # Titles get their largest width first, since only one of thirty verdicts needs its largest.
+    # Titles get their largest width first, because few verdicts need theirs.
     # Two rounds: all columns grow to their comfortable width before any grows to its largest.
     for wanted, order in ((1, range(len(shown_columns))), (2, (*range(1, len(shown_columns)), 0))):
         for at in order:
@@ -197,7 +197,7 @@ def sorted_rows(rows: Sequence[TurnRow], column: TurnColumn, reverse: bool = Fal
     """The rows in the order of a column, by index; rows without a value come last in either direction."""
     keys: list[Any] = [column.order(row) for row in rows]
     indices = [at for at, key in enumerate(keys) if key is not None]
-    # Sorted apart from the missing values, which a reversed sort would put first.
+    # Rows without a value are kept apart, because a reversed sort would put them first.
     indices.sort(key=keys.__getitem__, reverse=reverse)
     return [*indices, *(at for at, key in enumerate(keys) if key is None)]
 
@@ -214,7 +214,7 @@ def heading(columns: Sequence[tuple[TurnColumn, int]], by: str = "", reverse: bo
 
 
 def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: Measure = cells) -> Line:
-    """A row laid out; an unread input shows the reason across all columns after its name."""
+    """The line of a row; for an unread input, the reason across all columns after its name."""
     spans: list[Span] = []
     for at, (column, size) in enumerate(columns):
         if row.verdict is None and column.name == REASON:
@@ -229,7 +229,7 @@ def cells_of(row: TurnRow, columns: Sequence[tuple[TurnColumn, int]], measure: M
 
 
 def _clip_cell(cell: Line, size: int, measure: Measure) -> Line:
-    """A cell cut to its size; of two words, the provider's is cut first, to 4 cells, then the normalized one."""
+    """A cell cut to its size. Of two stop words, the provider's is cut first, to 4 cells, then the normalized one."""
     rest = cell[1:]
     room = size - width_of(rest, measure)
     if rest and room >= 4 and width_of(cell, measure) > size:
@@ -262,7 +262,7 @@ def about(row: TurnRow) -> list[Line]:
         lines.append((Span("turns    ", Tone.KEY), Span(counted)))
     folder, _, name = row.file.rpartition("/")  # the name is shown even if the folder is long
     source = " · ".join(each for each in (row.model, row.agent, folder and f"{folder}/") if each)
-    # First the number: the line may be cut, and the name of the file stands in the border too.
+    # The number comes first: the line may be cut, and the border shows the name of the file too.
     are = "turn of its file is a copy" if row.copied == 1 else "turns of its file are copies"
     copies = (f" ({row.copied:,} {are}, listed with {row.origin})" if row.copied else
               f" (every turn of its file is in {row.origin} too, and counts twice)" if row.origin else "")
@@ -274,7 +274,7 @@ def about(row: TurnRow) -> list[Line]:
 
 
 def shared_names(rows: Iterable[TurnRow]) -> frozenset[str]:
-    """The names under which sessions of more than one file are listed, such as those of copies."""
+    """The session names that occur in more than one file, such as those of copies."""
     files: dict[str, str] = {}
     return frozenset(row.name for row in rows if files.setdefault(row.name, row.file) != row.file)
 
@@ -290,7 +290,7 @@ def with_file(row: TurnRow) -> TurnRow:
 
 
 def rows_once(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """The rows without copied turns; the others of a file say how many are copies, or that all count twice."""
+    """The rows without copied turns. A file's other rows hold the number of copies, or a file with the same turns."""
     every = list(rows)
     files: dict[str, list[TurnRow]] = {}
     for row in every:
@@ -328,7 +328,7 @@ def by_session(rows: Iterable[TurnRow]) -> dict[SessionKey, list[TurnRow]]:
 
 
 def worst_of_sessions(rows: Iterable[TurnRow]) -> list[TurnRow]:
-    """A row for each session: that of its worst turn, with the counts of its verdicts."""
+    """The row of each session's worst turn, with the counts of the session's verdicts."""
     return [_worst(group) for group in by_session(rows).values()]
 
 
@@ -344,7 +344,7 @@ def has_families(rows: Iterable[TurnRow]) -> bool:
 
 
 def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
-    """The rows of sessions, started ones below their starter; a family takes the place of its first session."""
+    """A row for each session, below the session that started it; a family takes the place of its first session."""
     parents = _parents([rows[0] for rows in sessions])
     children: dict[int, list[int]] = {}
     for at, parent in enumerate(parents):
@@ -353,7 +353,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
     rows: list[TurnRow] = []
     done: set[int] = set()
     for first in range(len(sessions)):
-        # A stack instead of recursion: agents may start each other in long chains, and ids may form a ring.
+        # A stack instead of recursion: sessions may start each other in long chains, and ids may form a ring.
         left = [(_root(parents, first), 0)]
         while left:
             at, depth = left.pop()
@@ -365,7 +365,7 @@ def in_families(sessions: Sequence[Sequence[TurnRow]]) -> list[TurnRow]:
 
 
 def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
-    """The index of the session that started each: by its name in a file of several, else by the parent id."""
+    """The index of the session that started each: by its name, if a file has several sessions, else by its id."""
     ids = {(heads[at].agent, heads[at].session_id): at for at in reversed(range(len(heads))) if heads[at].session_id}
     names = {head.session: at for at, head in enumerate(heads)}
     return [names.get((head.paths, head.name.rpartition(BELOW)[0]), ids.get((head.agent, head.parent_id)))
@@ -373,7 +373,7 @@ def _parents(heads: Sequence[TurnRow]) -> list[int | None]:
 
 
 def _root(parents: Sequence[int | None], at: int) -> int:
-    """The first session in the chain that started one; any of them if the ids form a ring."""
+    """The first session of the chain that started a session; any session of it if the ids form a ring."""
     passed = {at}
     while (parent := parents[at]) is not None and parent not in passed:
         passed.add(parent)

@@ -1,4 +1,4 @@
-"""The verdict on a turn (a word and glyph, a sentence, an advice): that of the first row of a table that holds."""
+"""Decides the verdict on a turn (a word and glyph, a sentence, an advice) by the first row of a table that holds."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 import re
@@ -31,11 +31,11 @@ from loop_core.turn.trace import Fidelity
 from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd, shared
 
 NOT_READ, IN_PART, SKIPPED, SAME = UNREAD = ("NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE")
-"""The words of rows without a verdict: unread, damaged and read in part, skipped, the same bytes as another."""
+"""The words of rows without a verdict: unread, damaged and read in part, skipped, same bytes as another file."""
 
 
 class VerdictRow(NamedTuple):
-    """One verdict: its word, its glyphs (also in ASCII), its rank (0 is worst), and its condition."""
+    """One verdict: its word, its glyphs (also in ASCII), its severity, and its condition."""
 
     word: str
     glyph: str
@@ -44,13 +44,13 @@ class VerdictRow(NamedTuple):
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
     advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
-    """Gives the advice: a text, or the situation that decided the turn, for which settings may be tried."""
+    """The function that gives the advice: a text, or the situation of the turn, for which settings may be tried."""
     sure: Callable[[JudgedTurn], bool] = lambda look: True
-    """Whether the turn's end is known; one that is inferred or not reached is never complete."""
+    """Whether the end of the turn is known; a turn whose end is inferred or not reached is never complete."""
     of_last: bool = False
-    """Whether the verdict is about the last answer of the turn, and not the deciding one."""
+    """Whether the verdict is about the last answer of the turn, instead of the deciding one."""
     of_end: Callable[[JudgedTurn], bool] = lambda look: False
-    """Whether the verdict is about how the engine ended the turn, and not about an answer."""
+    """Whether the verdict is about how the engine ended the turn, instead of about an answer."""
 
     def answer(self, look: JudgedTurn) -> int | None:
         """The position of the answer that the verdict is about; None if it is about the end."""
@@ -58,7 +58,7 @@ class VerdictRow(NamedTuple):
 
 
 class TurnVerdict(NamedTuple):
-    """The verdict on one turn; most turns of a recording share one."""
+    """The verdict on one turn; many turns of a recording share one object."""
 
     rank: int
     word: str
@@ -69,7 +69,7 @@ class TurnVerdict(NamedTuple):
     advice: Advice | None
     sure: bool = True
     answer: int | None = 0
-    """The index of the deciding answer in the turn; None: the verdict is about how the engine ended it."""
+    """The index in the turn of the answer that the verdict is about; None: it is about the engine's end of the turn."""
     simulated: bool = False
     """Whether the turn has an answer that no provider sent. Such a turn is counted separately from recorded ones."""
 
@@ -90,7 +90,7 @@ class TurnVerdict(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the turn is complete; every view counts complete turns by it."""
+        """Whether the turn is complete; every view counts complete turns by this."""
         return is_complete(self.severity, self.sure)
 
 
@@ -100,7 +100,7 @@ def is_complete(severity: Severity, sure: bool) -> bool:
 
 
 OTHER_IDS = {"COMPLETE SO FAR": "complete"}
-"""Word of a verdict -> its id, if the id is another word: the recorded part of such a turn is complete."""
+"""Word of a verdict -> its id, if that is not the word: the recorded part of such a turn is complete."""
 
 
 def identifier(word: str) -> str:
@@ -114,12 +114,12 @@ def _run_nothing(look: JudgedTurn) -> Situation:
 
 
 HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
-"""The stop reasons under which a held call decides the verdict, apart from a cut by a budget."""
+"""The stop reasons besides a cut by a budget under which a held call decides the verdict."""
 CUT_TERMINALS = ("retry_limit", "budget_exhausted")
 """The terminal reasons after which a cut answer stays cut, although it could be continued."""
 
-# Anthropic docs, Handling stop reasons: `pause_turn` goes on when the response is sent back unchanged. OpenAI docs,
-# Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the successor itself.
+# Anthropic docs, Handling stop reasons: `pause_turn` is resumed by sending the response back unchanged. OpenAI docs,
+# Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the next one itself.
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
     "server": "read the next response: the server makes it by itself",
@@ -144,12 +144,12 @@ def _is_reached(look: JudgedTurn) -> bool:
 
 
 ROWS: tuple[VerdictRow, ...] = (
-    # The worst verdict: a call with half of its arguments has had effects that cannot be undone.
+    # The worst verdict, because the effects of a call with cut arguments cannot be undone.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda look: RAN_CUT in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent ran it",
         _run_nothing),
-    # The missing part will never be asked for, since the conversation has moved on.
+    # The missing part will never be requested, because the conversation has continued without it.
     VerdictRow("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
         lambda look: "agent.took_cut_answer" in look.rules,
         lambda look: f"{say.cut_call(look)}; the agent went on without the rest",
@@ -163,7 +163,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.unanswered,
         lambda look: f"{say.who(look)}: the recording has no answer to the first request of this run",
         lambda look: "run the turn live (answers from: live; or --live)"),
-    # Before TRUNCATED: that a call waits matters more than that the text is short.
+    # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.is_repaired and (look.word in HOLD_REASONS or look.cut),
         say.cut_call_held, situation),
@@ -186,17 +186,17 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!", about_silence),
     _only_looks_finished(
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!", about_silence),
-    # Before TRUNCATED: the limit is the operator's own setting, and can be raised.
+    # Before TRUNCATED, because the operator can raise the limit.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
         lambda look: (look.final_turn.terminal in CUT_TERMINALS and look.last_word in FINISHED)
         or (look.limit is not None
             and (look.simulated or (look.over and look.last_word in FINISHED and not look.foreign))),
         say.limit_reached, situation, of_end=lambda look: True),
-    # Sure only with the provider's word; tokens that reach the cap are strong evidence, but still an inference.
+    # Sure only with the provider's word; a token count that reaches the cap is strong evidence, but an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
         lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.is_repaired,
         say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS,
-        # The engine never evaluated an answer that the recorded agent asked for after the limit.
+        # The engine did not evaluate answers that the recorded agent requested after the limit.
         of_end=lambda look: look.limit is not None and not look.over),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
         lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
@@ -204,7 +204,7 @@ ROWS: tuple[VerdictRow, ...] = (
         if look.exchange.response.error is None
         else f"{say.who(look)} refused the request: {say.failure(look)}",
         situation),
-    # Before INTERRUPTED: without a status line the address or the network is at fault, not the stream.
+    # Before INTERRUPTED: without a status line, the fault is in the address or the network, not in the stream.
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired and is_unanswered(look.exchange.response),
         lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
@@ -222,7 +222,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
         f"({say.detail(look)}){say.filter_explanation(look)}{say.held_beside(look)}",
         situation),
-    # A warning only: the recorder stopped, and nothing shows a fault of the provider.
+    # Only a warning: the recorder stopped, and nothing shows a fault of the provider.
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judgement.stop) or _cut_behind(look),
         lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
@@ -249,7 +249,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: not look.exchange.recorded,
         lambda look: f"{say.who(look)}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
         lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
-    # A pause is no end: the provider expects one more request.
+    # A pause is not an end: the provider expects another request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.stays_paused,
         lambda look: f"{say.who(look)} {say.pause_words(look)} ({say.detail(look)})",
@@ -285,25 +285,25 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
         lambda look: "read the text around the seam; with max_tokens large enough for the whole answer there is none",
         sure=lambda look: False),
-    # A guess from the text alone, but few whole texts end so. Routers write `stop` over ends that they do not know.
+    # A guess from the text alone, but few whole texts end like this. Routers send `stop` for unknown ends.
     VerdictRow("TEXT UNFINISHED", "≈", "~", Severity.WARNING,
         lambda look: look.unfinished is not None,
         lambda look: f"{say.ending_words(_of_last(look))}, but {look.unfinished.message if look.unfinished else ''}",
         lambda look: "read the end of the text; if it was cut, ask for the rest and look at the server's log",
         sure=lambda look: False, of_last=True),
-    # No attention needed, but not counted as complete either, since the recorder left out the stop word.
+    # Needs no attention, but is not counted as complete, because the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
         lambda look: look.inference is not None,
         lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
         f"inferred: {look.inference.note if look.inference else ''}",
         sure=lambda look: False, of_last=True),
-    # Some servers report a cut answer as finished, and few answers end by chance at exactly their cap.
+    # Some servers report a cut answer as finished, and few whole answers end exactly at their cap.
     VerdictRow("MAYBE CUT", "≈", "~", Severity.INFO,
         lambda look: look.at_cap,
         lambda look: f"{say.ending_words(_of_last(look))}; it used every token that its request allows, so it may be "
         "cut, although nothing else shows a cut",
         sure=lambda look: False, of_last=True),
-    # A recording may stop after any answer, so its last one counts. A run that stops at a call has not ended its turn.
+    # A recording may stop after any answer, so the last one counts. A run that stops at a call has not ended its turn.
     VerdictRow("AWAITS RESULT", "▷", ">", Severity.INFO,
         lambda look: look.awaits_result,
         lambda look: f"{say.ending_words(_of_last(look))}; the answer is complete, but the turn is not finished; "
@@ -322,7 +322,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: f"{say.who(look)} was asked again after a {say.attempt_words(look)} and ended with "
         f"{say.budget(look)}{say.tools_note(look)}",
         sure=_is_reached, of_last=True),
-    # A recording may stop after any answer: nothing is wrong with it, but how the turn ended is unknown.
+    # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda look: look.ends_at_call,
         lambda look: f"{say.ending_words(_of_last(look))}{say.tools_note(look)}",
@@ -340,7 +340,7 @@ def _of_last(look: JudgedTurn) -> JudgedTurn:
 
 
 def is_unanswered(response: ChatResponse) -> bool:
-    """Whether a request was sent, or failed to be sent, and not even a status came back."""
+    """Whether a request was sent, or failed to be sent, and not even a status line came back."""
     ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
     return response.http_status is None and not response.size and response.transport_end in ends
 
@@ -353,7 +353,7 @@ def _cut_behind(look: JudgedTurn) -> bool:
 
 
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
-    """The verdict on a turn, by the findings of that turn; where a simulation answered the engine, on that outcome."""
+    """The verdict on a turn with its findings; if a simulation answered the engine, on the simulated outcome."""
     look = judged_turn_of(replay, turn, findings)
     rank, row = row_of(look)
     sentence, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))

@@ -33,6 +33,7 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi",
         r"\b(?:previous|last|your) (?:response|message|output|answer|reply|generation|turn)\b[^.!?,;]{0,40}"
         r"\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|hit the (?:output|token|length))"),
+    HintWording("stream_timed_out", "Hermes", r"\byour previous tool call\b[^.!?]{0,120}\bthe stream timed out\b"),
     HintWording("limit_hit", "Claude Code; typeclaw",
         r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
         r"(?:was |has been |is )?(?:hit|reached|exceeded)"),
@@ -172,6 +173,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
+    NotRun("arguments_unreadable", r"(?:tool call arguments truncated by the model output token limit|"
+           r"[^:{\[\"]{1,80} in json at position \d+ \(line \d+ column \d+\))$",
+           "the agent could not parse its arguments", "Copilot CLI: its own words, and V8's"),
     NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
@@ -199,9 +203,11 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
-    NotRun("input_not_valid", r"(?:invalid (?:input|arguments) for tool \S+: |tool (?:input )?validation failed for )",
+    NotRun("input_not_valid",
+           r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for )",
            "the agent refused its arguments",
-           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError; 7: with its name); Mastra tools/validation.ts"),
+           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError; 7: with its name); Mastra tools/validation.ts; "
+           "Kimi Code"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
     NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"

@@ -1,4 +1,4 @@
-"""The app: its screens, its theme, the keys that work on every screen, and the screen while a large file is read."""
+"""The Textual app: its screens, its theme, the keys of every screen, and the screen while a large file is read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ PLAIN_CSS = """
 """
 """Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
 MANY_RESPONSES = 2_000
-"""The responses of closed sessions whose memory (10 kB and more for each) is worth the search that frees it."""
+"""The number of responses in closed sessions from which a search frees their memory (10 kB or more for each)."""
 
 
 class LoopInspector(KeysInOrderApp):
@@ -86,7 +86,7 @@ class LoopInspector(KeysInOrderApp):
     COMMANDS: ClassVar[set[type | Callable[[], type]]] = {KeyCommands, *App.COMMANDS}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "help", tooltip="Every key, by what it does", id="help"),
-        # Also `:`, on screens without a line of their own at it: the letters behind it would be taken for keys.
+        # Also `:`, on screens without their own command line, because the letters after it would count as keys.
         Binding("ctrl+p,colon", "command_palette", "All commands", show=False, tooltip="All commands, by name",
                 id="palette"),
         Binding("L", "live", "live turn", show=False, id="live",
@@ -107,7 +107,7 @@ class LoopInspector(KeysInOrderApp):
         self.errors: tuple[str, ...] = ()
         """Messages about inputs that could not be read; the command line prints them when the app has ended."""
         self.opened_paths: tuple[str, ...] = ()
-        """The paths that the command line named; they join the recent files once they are shown."""
+        """The paths on the command line, which join the recent files when they are shown."""
         self.turn_to_compare: TurnSide | None = None
         """The turn put aside for comparison with one of another session."""
         self._unsearched = 0
@@ -258,7 +258,7 @@ class LoopInspector(KeysInOrderApp):
         return TurnsScreen([Section("", tuple(paths), remember=True)])
 
     def _table_or_session(self, read: OpenSession) -> Screen[Any]:
-        """The screen to open a session on: the table of turns if there are several, else the session screen."""
+        """The screen for a session: the table of turns if there are several, else the session screen."""
         if self._begins is not None or read.following is not None or len(read.original.view.turns) < 2:
             return self._session(read)
         from inspector.tui.turns_screen import TurnsScreen
@@ -316,7 +316,7 @@ class LoopInspector(KeysInOrderApp):
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
         forget_drawn_widgets()
-        # By the responses, since counting the exempt objects takes up to 0.1 s.
+        # Decided by the number of responses, because counting the exempt objects takes up to 0.1 s.
         search = self._unsearched > MANY_RESPONSES
         exempt_from_collector(search)
         self._unsearched = len(read.original.view.responses) + (0 if search else self._unsearched)
@@ -379,7 +379,7 @@ def _light_terminal() -> bool:
     return background in ("7", "15")
 
 
-# -- What is seen while a large file is read -------------------------------------------------------------------------
+# -- The screen while a large file is read ---------------------------------------------------------------------------
 
 
 class LoadingScreen(PassingScreen):

@@ -68,18 +68,18 @@ class Attention(SessionPart):
         ask_operator(stage.app, sheet, self._close)
 
     def _close(self, choice: str) -> None:
-        """Carries out the key that closed the sheet."""
+        """Runs the action of the key that closed the sheet."""
         follows = choice in FOLLOWS
         self.stage.post_message(ActionWanted(FOLLOWS[choice], self.stage) if follows else TabWanted(choice))
 
 
 def place_after(found: Sequence[int], here: int) -> int:
-    """The place in an order that follows that of `here`; the first, if `here` is not in it or is its last."""
+    """The index after that of `here` in `found`; 0 if `here` is not in it or is its last."""
     return (found.index(here) + 1) % len(found) if here in found else 0
 
 
 def attention_note(place: int, count: int, noun: str, among: str = "") -> str:
-    """Which of how many was gone to: `2 of 30 turns that need attention`."""
+    """The note about the place that the cursor moved to: `2 of 30 turns that need attention`."""
     return (f"{place + 1:,} of {count:,} {noun}s{among} that need attention" if count > 1
             else f"the only {noun}{among} that needs attention")
 
@@ -91,13 +91,13 @@ def worst_first(view: View) -> Sequence[int]:
 
 
 def advised_turn(view: View, step: int) -> TurnFacts | None:
-    """The turn whose advice is followed at a step: its own if it has advice, else the worst; None if there is none."""
+    """The turn whose advice applies at a step: the step's turn if it has advice, else the worst; None if none."""
     here = view.turn_of(step) if view.steps else None
     return here if here is None or here.verdict.advice is not None else view.worst
 
 
 def idle_keys(view: View, step: int) -> frozenset[str]:
-    """The ids of keys that do nothing at a step: that of the advice, where there is none that a run can follow."""
+    """The ids of keys that do nothing at a step: the key of the advice, if no run can follow the advice."""
     turn = advised_turn(view, step)
     advice = turn.verdict.advice if turn is not None else None
     follows = advice is not None and (advice.set is not None or advice.live)
@@ -123,7 +123,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
 
 
 FOLLOWS = {"advice": "screen.advice", "live": "app.live"}
-"""The id of a key that the sheet names behind the advice -> its action in the session."""
+"""The id of a key that the sheet names after the advice -> its action in the session."""
 
 
 class VerdictSheet(Dialog[str | None]):

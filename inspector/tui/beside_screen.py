@@ -123,7 +123,7 @@ class SideBySide(Screen[int | None]):
         pair, width, measure = self._pairs.pair, self.size.width - 2, paint_of(self.app).measure
         which = f"Turn {pair.left.view.number(pair.left.turn):,} in both runs  " if pair.one_turn else "Two turns  "
         title = (Span(which, Tone.TITLE), Span(pair.summary(), Tone.STRONG))
-        # A low screen has no second row for it: there it is whole above the texts.
+        # A low screen has no second row for the sentence, which is then in full above the texts.
         whole = self.size.height >= TALL
         self.query_one("#beside-title", WrappedLines).lines = [title if whole else clip(title, width, measure)]
         self.query_one("#beside-head", Note).line = pair.head(width, measure)

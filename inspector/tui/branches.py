@@ -1,4 +1,4 @@
-"""The runs of a session: makes branches, goes between runs, and opens the screens that compare or edit them."""
+"""The runs of a session: makes branches, switches between runs, and opens the screens that compare or edit them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 MANY = 5_000
-"""The number of turns from which the map of limits is prepared in a thread, since that takes 6 µs for each turn."""
+"""The number of turns from which the map of limits is prepared in a thread; each turn takes 6 µs."""
 
 
 class Branches(SessionPart):
@@ -69,12 +69,12 @@ class Branches(SessionPart):
         self._table: TuningTable | None = None
         """The grid of limits shown last."""
         self._of = stage.opened
-        """The reading of the session that the grid is over: one that has grown since has other turns."""
+        """The reading of the session for which the grid was made; a later reading of a growing file has other turns."""
 
     # -- going between runs --------------------------------------------------------------------------------------
 
     def switch(self, index: int, compare: bool = False) -> None:
-        """Shows another run, perhaps compared; the cursor stays on its step, else in its turn."""
+        """Shows another run, with `compare` in the Diff tab; the cursor stays on its step, else in its turn."""
         stage = self.stage
         old, run = stage.run.view, stage.runs.every[index]
         step = old.replay.place_in(run.view.replay, stage.step)
@@ -99,7 +99,7 @@ class Branches(SessionPart):
         if turn is None:
             stage.note = self.save_note(f"run {run.name}: nothing differs")
             return
-        # The filter stays when the run changes, so the step must be one that it keeps, if it keeps any of the turn.
+        # The filter stays when the run changes, so the step must pass it, if any step of the turn does.
         ends = stage.rows.nearest(turn.run.deciding_step, turn.run.first, turn.run.end)
         stage.step = turn.run.deciding_step if ends is None else ends
         number, end = run.view.number(turn), end_words(turn.final_turn)
@@ -175,7 +175,7 @@ class Branches(SessionPart):
             self.branch(limits.assignments, since)
 
     def action_advice(self) -> None:
-        """Makes the run that tested this turn's advice, else the worst's; opens a form if only a live answer helps."""
+        """Makes the run that tested the advice of this turn or the worst; opens a form if only a live answer helps."""
         view = self.stage.run.view
         turn = advised_turn(view, self.stage.step)
         if turn is None:
@@ -194,7 +194,7 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number:,}: F runs nothing: {one_line(why_no_run(advice))}"
 
     def action_rerun(self) -> None:
-        """Runs again with the same settings, which shows that the same recording gives the same run."""
+        """Runs again with the same settings, to show that the same recording gives the same run."""
         self.branch({})
 
     def branch(self, assignments: dict[str, str], since: int | None = None, before: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The list of breakpoints, with how often each stops, and suggestions for steps like the current one."""
+"""The list of breakpoints, with the number of stops of each, and suggestions for steps like the current one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from loop_core.judge.gate import Admission
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """An expression at whose steps the run stops, and whether it is enabled."""
+    """A filter expression at whose steps a run stops, and whether it is enabled."""
 
     text: str
     enabled: bool = True
@@ -34,8 +34,8 @@ class Breakpoint:
 
 @lru_cache(maxsize=64)
 def filter_of(text: str) -> filters.Filter:
-    """The filter of an expression; it is cached, since a filter keeps its results for each response. Raises
-    `FilterError` if the expression is invalid."""
+    """The filter of an expression; cached, because a filter caches its results for each response. Raises `FilterError`
+    if the expression is invalid."""
     return filters.parse(text)
 
 

@@ -1,5 +1,5 @@
-"""The command line that a colon opens. It takes a step's number, a turn, a file, settings to run under, or the name of
-any key's action."""
+"""The command line that a colon opens. It accepts the number of a step, a turn, a file, settings for a new run, or the
+name of any key's action."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class CommandLine(SessionPart):
 
     def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None],
                  compare: Callable[[int], None]) -> None:
-        """`branch` runs again under other settings from a step on; `compare` shows a turn beside this one."""
+        """`branch` runs the session again under other settings from a step on; `compare` shows a turn beside this one.
+        """
         super().__init__(stage)
         self._branch, self._compare = branch, compare
 
@@ -55,8 +56,8 @@ class CommandLine(SessionPart):
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
 
     def read(self, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-        """The action that a line asks for; `able` maps the ids of the active bindings to their actions. Raises
-        `CallerError` if the line is not a command that works here."""
+        """The action for a line; `able` maps the ids of the active bindings to their actions. Raises `CallerError` if
+        the line is not a command that works here."""
         line = line.strip()
         number = whole_number(line)
         word, _, rest = line.partition(" ")
@@ -95,9 +96,9 @@ class CommandLine(SessionPart):
 
 
 def commands_of(screen: Screen[Any], own: str) -> Mapping[str, ActiveBinding]:
-    """The commands of a screen by the ids of their keys, without the key of its command line (`own`), and without the
-    beginning that marks ids as the screen's own (`turns.sort`). They are looked up before a prompt takes the focus, so
-    that the keys of the list are still active."""
+    """The commands of a screen by the ids of their keys, without the prefix of the screen (as in `turns.sort`) and
+    without the key of its command line (`own`). They must be looked up before a prompt takes the focus, while the keys
+    of the list are active."""
     from inspector.tui.keys import active_keys
 
     prefix = own[: own.rfind(".") + 1]
@@ -106,7 +107,7 @@ def commands_of(screen: Screen[Any], own: str) -> Mapping[str, ActiveBinding]:
 
 
 def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBinding], others: str) -> Act:
-    """The action of a key, by its name or an unambiguous beginning of it. `others`: what else the line may be."""
+    """The action of a key, by its name or an unambiguous beginning of it. `others` says what else the line may be."""
     found = [line] if line in able else [name for name in able if name.startswith(line)]
     if len(found) != 1:
         near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
@@ -122,8 +123,8 @@ def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBindi
 
 
 def ask_line(screen: Screen[Any], own: str, what: str, number: Callable[[str], Act | None]) -> None:
-    """Asks for a line in another screen: what `number` reads and `what` names, or a command. `own` is the id of the
-    screen's colon."""
+    """Asks for a line on another screen: a text that `number` reads and `what` describes, or a command. `own` is the id
+    of the screen's colon key."""
     from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 
     able = commands_of(screen, own)

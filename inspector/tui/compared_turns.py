@@ -20,7 +20,7 @@ ASIDE_LABEL, HERE_LABEL, ORIGINAL_LABEL = "put aside", "this turn", "original"
 
 @runtime_checkable
 class KeepingApp(Protocol):
-    """The app's attribute that holds a turn for comparison with one of another session."""
+    """An app that stores a turn for comparison with a turn of another session."""
 
     turn_to_compare: TurnSide | None
 

@@ -1,6 +1,6 @@
-"""Exported files: a download in a browser, else files in a folder that the operator names; nothing is overwritten.
+"""Delivers exported files: as a download in a browser, else into a folder that the operator names, without overwriting.
 
-A failure is returned as a sentence for the note line, not raised.
+A failure is returned as a sentence for the note line instead of an exception.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FileMaker = Callable[[], Mapping[str, str]]
 
 
 def deliver(screen: Screen[Any], make: FileMaker, what: str, folder: str | None = None) -> None:
-    """Delivers files and reports the result in the screen's note; asks where to write `what` without a folder."""
+    """Delivers files and reports the result in the screen's note; without `folder`, asks where to write `what`."""
     app, say = screen.app, partial(setattr, screen, "note")
     # The process behind a browser tab may run on another machine, whose folders the operator cannot see.
     if app.is_web:
@@ -47,7 +47,7 @@ def export_folder() -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path as a whole; `~` stands for the operator's own folder."""
+    """A path in full, with `~` for the operator's home folder."""
     return one_line(re.sub(rf"^{re.escape(str(Path.home()))}(?=/|$)", "~", os.path.abspath(path)))
 
 
@@ -81,7 +81,7 @@ def _archive(files: Mapping[str, str]) -> tuple[str, bytes]:
 
 def picture(app: App[Any]) -> str:
     """The screen as SVG, without Textual's references to fonts on other servers."""
-    # Opening the picture would otherwise ask a server for a font, and tell it who looks at what.
+    # Otherwise every viewer of the picture would send a request for a font to a server.
     return re.sub(r"@font-face\s*\{.*?\}", "", app.export_screenshot(title="Loop Inspector"), flags=re.DOTALL)
 
 
@@ -92,7 +92,7 @@ def write_files(folder: str, make: FileMaker) -> str:
     place = Path(folder).expanduser()
     try:
         if folder == export_folder():
-            private_folder(place)  # it lies in the data folder, which nobody else may read
+            private_folder(place)  # it is in the data folder, which nobody else may read
         paths, new = write(_rename_existing(make(), place), str(place))
     except LoopError as why:
         return f"not written: {why}"
@@ -106,7 +106,7 @@ def write_files(folder: str, make: FileMaker) -> str:
 
 
 def _rename_existing(files: Mapping[str, str], place: Path) -> Mapping[str, str]:
-    """The files, renamed where a name already exists, so that none is overwritten."""
+    """The files, renamed if one of their names already exists, so that none is overwritten."""
     number = 1
     while True:
         named = {name if number == 1 else _number_name(name, number): content for name, content in files.items()}
@@ -121,8 +121,8 @@ def _number_name(name: str, number: int) -> str:
     return f"{stem}-{number}{dot}{suffix}"
 
 
-# -- Copying (OSC 52), and whether this terminal takes a copy --------------------------------------------------------
-# A terminal does not answer whether it took a copy; these are known to ignore it.
+# -- Copying (OSC 52), and whether this terminal supports it ---------------------------------------------------------
+# A terminal does not report whether it copied a text; these are known to ignore it.
 
 Environment = Mapping[str, str]
 
@@ -134,7 +134,7 @@ CLIPBOARD_REFUSALS: tuple[tuple[Callable[[Environment], bool], str], ...] = (
     (lambda environment: 0 < _number(environment.get("VTE_VERSION")) < 7600,
      "VTE ignores OSC 52 before its version 0.76"),
 )
-"""A test for each kind of terminal that ignores OSC 52, and what the operator is told about that kind."""
+"""A test for each kind of terminal that ignores OSC 52, and the message about that kind."""
 
 
 MOST_COPIED = 1_000_000
@@ -146,7 +146,7 @@ def copy_text(app: App[object], text: str) -> str:
     lost = copy_refusal(os.environ)
     if lost is not None:
         return f"not copied: {lost}; x writes it to a file"
-    # What is copied is usually pasted into a chat or an issue, so credentials are masked here too.
+    # Copied text is usually pasted into a chat or an issue, so credentials are masked here too.
     text = redact.text(text)
     app.copy_to_clipboard(text[:MOST_COPIED])
     size = count_of(len(text), "character")
@@ -158,7 +158,7 @@ def copy_text(app: App[object], text: str) -> str:
 
 
 def copy_refusal(environment: Environment) -> str | None:
-    """Why copying cannot work here; None if the terminal may take it."""
+    """Why copying cannot work here; None if the terminal may support it."""
     return next((why for test, why in CLIPBOARD_REFUSALS if test(environment)), None)
 
 

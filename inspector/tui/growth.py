@@ -1,8 +1,8 @@
-"""Reads on when the files of an open session grow: additions appear on its screen within a moment.
+"""Reads the additions to the files of an open session, and shows them on its screen within a moment.
 
 The size and time of the files, and of the log beside a database, are checked a few times a second; additions are read
-in a thread. A cursor on the last step moves on to the new last step, any other stays where it is. While the operator
-has other runs open, nothing is added, because those runs belong to the earlier content.
+in a thread. A cursor on the last step moves to the new last step; any other stays. While the operator has other runs
+open, nothing is added, because those runs belong to the earlier content.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 PERIOD, NAMED_PERIOD = 0.25, 0.05
-"""The time in seconds between two checks of the files, and of files that the operator named as growing. A check takes
-0.25 ms, most of it for waking up."""
+"""The seconds between two checks of the files, and of files that the operator named as growing. A check takes 0.25 ms,
+most of it to wake up."""
 NAMED_REST, LONGEST_REST = 2.0, 0.05
-"""`REST` for files that the operator named as growing, and the longest rest. Rows may arrive faster than a large file
-is read; with a rest, each is shown 0.3 s after it was written, and keys wait 3 ms at the median and 9 ms at the 95th
-percentile."""
+"""`REST` for files that the operator named as growing, and the longest rest. Rows may be written faster than a large
+file is read; with a rest, each is shown after 0.3 s, and keys wait 3 ms at the median and 9 ms at the 95th percentile.
+"""
 FOLLOWING = "following: additions to the file appear as they are written"
 UNREADABLE = "nothing can be read of the file right now: "
 STILL = 1.0
-"""Seconds without an addition after which the saved runs and remarks are loaded. A hash of the file names them."""
+"""The seconds without an addition after which the saved runs and remarks are loaded, by a hash of the file."""
 
 
 def rest_seconds(took: float, named: bool) -> float:
@@ -48,19 +48,19 @@ class Growth(SessionPart):
         super().__init__(stage)
         self.remarks = remarks
         self.named = stage.opened.following is not None
-        """Whether the operator named the files as growing (`--follow`): the first look then reads them again, as a row
-        may have come before the first frame."""
+        """Whether the operator named the files as growing (`--follow`). The first check then reads them again, because
+        a row may have been written before the first frame."""
         self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
         self._reading = False
         self._waits = False
-        """Whether the operator knows that the file has grown, and waits for the other runs to be closed."""
+        """Whether a note says that the file has grown and that the other runs must be closed first."""
         self._readings = 0
         """The number of readings that were shown."""
         self._rests_until = 0.0
 
     def begin(self) -> None:
-        """Starts watching, if the session is one of whole files."""
+        """Starts watching, if the session was read from whole files."""
         opened = self.stage.opened
         if opened.title or opened.part or self.stage.for_view or STDIN in opened.paths:
             return
@@ -76,12 +76,12 @@ class Growth(SessionPart):
 
     def _look(self) -> None:
         states = states_of(self._watched)
-        # A question or a view over the session is about what it shows; what it returns fits no other reading.
+        # A question or a view over the session refers to the present reading, and so does what it returns.
         if self._reading or not self.stage.is_active or states == self._states or monotonic() < self._rests_until:
             return
         # Branches refer to steps of the old reading; replacing it would leave them without an original.
         if len(self.stage.runs.every) > 1:
-            if not self._waits:  # once: any other note would be lost with the next look
+            if not self._waits:  # once, because it would replace any other note at every check
                 self.stage.note = "the file has grown; it is read again when the other runs are closed"
             self._waits = True
             return
@@ -98,10 +98,10 @@ class Growth(SessionPart):
         stage.app.call_from_thread(self._take, read, why, states, monotonic() - begun)
 
     def _take(self, read: OpenSession, why: str, states: Mapping[str, FileState], took: float) -> None:
-        """Shows what was read; if the files cannot be read right now, the screen stays as it is."""
+        """Shows what was read; if the files cannot be read at the moment, the screen does not change."""
         stage = self.stage
         self._reading, self._rests_until = False, monotonic() + rest_seconds(took, self.named)
-        if not stage.is_active or len(stage.runs.every) > 1:  # since it began to read; the next look reads it again
+        if not stage.is_active or len(stage.runs.every) > 1:  # since reading began; the next check reads again
             return
         self._states = states
         if why:
@@ -117,4 +117,4 @@ class Growth(SessionPart):
         stage.show()
         if len(stage.run.view.steps) < steps:
             stage.note = "the file was truncated or rewritten: this is what it holds now"
-            stage.runs.waiting.clear()  # they are about steps that are gone
+            stage.runs.waiting.clear()  # they are about steps that no longer exist

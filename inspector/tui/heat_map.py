@@ -1,4 +1,5 @@
-"""The heat map widget of a grid: cursor, keys and scrolling; `Plane` has the places of cells, marks their contents."""
+"""The heat map widget of a grid: cursor, keys and scrolling. `Plane` has the positions of cells, marks their contents.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             self._plane = laid
             self.styles.height = max(1, min(laid.height, self.room))
             self.virtual_size = Size(width + laid.whole_columns(max(0, laid.width - width)), laid.height)
-            if laid.place(self.cell)[0] + laid.cell_width <= width:  # narrower columns hide none on the left
+            if laid.place(self.cell)[0] + laid.cell_width <= width:  # no column has to be hidden on the left
                 self.scroll_to(x=0, animate=False, force=True, immediate=True)
             self.show_cursor()
         self.refresh()
@@ -162,7 +163,7 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
         end = min(width, heat_plane.margin + heat_plane.shown_columns(width)) if heat_plane.scrolls(line) else width
         strip = Strip.join([whole.crop(0, heat_plane.margin), whole.crop(heat_plane.margin + shift, end + shift)])
         if heat_plane.heads_columns(line) and heat_plane.width > end + shift:
-            # The mark stands behind the last whole column.
+            # The mark is after the last whole column.
             strip = Strip.join([strip.crop(0, end - 1), Strip([Segment(">", self._base + Style(bold=True))])])
         strip = strip.extend_cell_length(width, self._base)
         left, row = heat_plane.place(self.cell)

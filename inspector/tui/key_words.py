@@ -1,4 +1,4 @@
-"""Names of keys, headings of the help, and synonyms for commands."""
+"""The words about keys: their names, the headings of the help, and synonyms for commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES: Mapping[str, str] = {
 SIGNS: Mapping[str, str] = {"backspace": "⌫"}
 """Key names that the key bar replaces with a sign of one cell."""
 NARROW_SIGNS: Mapping[str, str] = {**SIGNS, "space": "␣"}
-"""The signs in a narrow terminal, also one for `space`, because elsewhere the word is clearer than its sign."""
+"""The signs in a narrow terminal, which include one for `space`; elsewhere the word is clearer."""
 
 
 def name_of(key: str) -> str:
@@ -50,7 +50,8 @@ PURPOSES: Mapping[str, str] = {
     "Help and leaving": "help palette theme back close quit interrupt suspend prompt choose beside.leave help.leave "
                         "tree.leave stops.leave verdict.leave",
 }
-"""Heading of the help, in order -> the ids of its bindings; an id without a dot stands for all that begin with it."""
+"""Heading of the help, in order -> the ids of its bindings; an id without a dot stands for all ids that begin with it.
+"""
 EVERYWHERE = "Everywhere in the app"
 _PURPOSE_OF = {name: purpose for purpose, names in PURPOSES.items() for name in names.split()}
 ORDER = (*PURPOSES, EVERYWHERE)

@@ -1,4 +1,4 @@
-"""The keys of a screen, read from its bindings, so that key bar, help (by tooltip) and command palette agree."""
+"""The keys of a screen in the key bar, the help and the command palette, all read from the screen's bindings."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "search.next", "copy.command", "wrap", "zoom")
 """The ids of bindings in the order in which the key bar offers them; the others follow in the order of their screen."""
 LAST = ("help", "back")
-"""The ids of the bindings that end the key bar, at any width."""
+"""The ids of the bindings at the end of the key bar, at any width."""
 
 
 def active_keys(screen: Screen[object]) -> list[tuple[str, ActiveBinding]]:
-    """The bindings active on a screen now, each action once with all its keys."""
+    """The active bindings of a screen, each action once with all its keys."""
     # One row per command: several keys may have the same id and action.
     grouped: dict[tuple[str, str], tuple[list[str], ActiveBinding]] = {}
     for key, found in screen.active_bindings.items():
@@ -139,7 +139,7 @@ class KeyBar(AutoHeightPanel):
     note: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action; it is shown until the next action."""
     idle: reactive[frozenset[str]] = reactive(frozenset(), init=False, repaint=False)
-    """The ids of bindings that would only say why they do nothing here; they are not shown."""
+    """The ids of bindings that have no effect here except a note; they are not shown."""
 
     def on_mount(self) -> None:
         """Redraws when the active bindings change, or when a question opens over the screen or closes."""
@@ -147,7 +147,7 @@ class KeyBar(AutoHeightPanel):
         self.watch(self.screen, "stack_updates", self.redraw_changes, init=False)
 
     def make(self, width: int) -> Sequence[Line]:
-        """The note, then as many keys as fit; no keys while a question is open, since the question takes them."""
+        """The note, then as many keys as fit; no keys while a question is open, because the question takes them."""
         if self.screen is not self.app.screen:
             return self._note_rows(width)
         rows, keys = self._rows_and_keys(width)
@@ -164,7 +164,7 @@ class KeyBar(AutoHeightPanel):
         return rows
 
     def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
-        """The rows of the note, and the keys behind the last, or below it if help and leaving need more room."""
+        """The rows of the note, and the keys after the last row, or below it if help and leaving need more room."""
         rows, last = self._note_rows(width), not goes_back(self.app)
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
@@ -191,7 +191,7 @@ class KeyBar(AutoHeightPanel):
 def _fitting(every: Sequence[tuple[ActiveBinding, Line]], room: int) -> list[tuple[ActiveBinding, Line]]:
     """The keys that fit without being cut; room for help and leaving is reserved."""
     fitting, widths = list(every), [width_of(spans) for _, spans in every]
-    # The last two are help and leaving; the one before them is the least important that is left.
+    # The last two are help and leaving; the key before them is the least important of the others.
     while len(fitting) > 2 and sum(widths) > room:
         del fitting[-3], widths[-3]
     return fitting
@@ -214,7 +214,8 @@ class KeyCommands(Provider):
     """The palette commands: one for each active binding."""
 
     async def discover(self) -> Hits:
-        """All commands, before anything is typed; last those that only move a cursor, which nobody looks for here."""
+        """All commands, before anything is typed; those that only move a cursor, which nobody searches here, come last.
+        """
         for title, about, found in sorted(self._every(), key=lambda each: _moves(each[2])):
             yield DiscoveryHit(title, partial(run_binding, self.app, found), text=title, help=about)
 
@@ -222,7 +223,7 @@ class KeyCommands(Provider):
         """The commands that match."""
         matcher = self.matcher(query)
         for title, about, found in self._every():
-            # Also the synonyms are matched, so that a word from another program finds the command.
+            # The synonyms are matched too, so that a word from another program finds the command.
             score = max(matcher.match(title), matcher.match(about))
             if score > 0:
                 act = partial(run_binding, self.app, found)
@@ -242,7 +243,7 @@ async def run_binding(app: App[object], active: ActiveBinding) -> None:
     await app.run_action(active.binding.action, active.node)
 
 
-# -- The help: every key that works on the screen below, grouped by what it is for ----------------------------------
+# -- The help: every key that works on the screen below, grouped by purpose ------------------------------------------
 
 
 KEY_WIDTH = 18
@@ -358,7 +359,7 @@ WAYS_TO_SCREENS: Mapping[str, str] = {
 
 
 def why_unused(app: App[Any], key: str) -> str:
-    """Why a key does nothing on the screen: it is not usable now, or works elsewhere; empty if it works nowhere."""
+    """Why a key does nothing on the screen: it is not active now, or works elsewhere; empty if it works nowhere."""
     here = next((each for each in app.screen._bindings.key_to_bindings.get(key, []) if each.tooltip), None)
     if here is not None:
         lock = app.screen.controls if isinstance(app.screen, LockingScreen) else None

@@ -1,9 +1,9 @@
-"""Processes keys strictly in order, each on the screen that the key before it has opened.
+"""Processes keys strictly in order, each on the screen that the key before it opened.
 
 Textual sends a key to the widget that has the focus when the key arrives. In a paste, over a slow connection or on a
 busy machine, a key may arrive before the previous key has opened a screen or moved the focus. Such a key waits here
-until the previous one is done and the target screen has been drawn. Keys that are struck while a large file is read
-wait for the screen of that file.
+until the previous one is done and the target screen is drawn. Keys that are pressed while a large file is read wait for
+the screen of that file.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from inspector.tui.messages import NotingScreen
 from inspector.tui.panels import KeysInOrder
 
 PASSES = 3
-"""How often a follower passes through the queues of the widgets. A key can cause three messages, each sent by the one
-before: the key's to the app, that of an opened row to the screen, and the screen's request to the app."""
+"""The number of times that a follower passes through the queues of the widgets. A key can cause three messages, each
+sent by the one before: the key's to the app, that of an opened row to the screen, the screen's request to the app."""
 FOLLOWER_TIMEOUT = 1.0
-"""Seconds after which a key counts as handled; its follower is lost if its widget is removed."""
+"""The seconds after which a key counts as handled, because its follower may be lost with a removed widget."""
 SEEN_ACTIONS: Mapping[str, str] = {"ask": "sends nothing", "stop": "stops nothing"}
-"""The actions whose key counts only if it was struck when the screen was visible, and what an earlier key does not do:
-one confirms a question about costs, one stops work that the screen shows. The form of a live turn was visible before
-the turn, so the keys of the turn count from the first moment."""
+"""Action whose key counts only if it was pressed while the screen was visible -> what an earlier key does not do. One
+confirms a question about costs, one stops work that the screen shows. The keys of a live turn count from the first
+moment, because its form was visible before."""
 
 STOP_ACTIONS = frozenset({"back", "close"})
 LEAVE_ACTIONS = STOP_ACTIONS | {"quit", "interrupt"}
-"""The actions that do not wait for a file that is being read. `STOP_ACTIONS` has those that stop the reading."""
+"""The actions that do not wait for a file that is being read; `STOP_ACTIONS` are those that stop the reading."""
 
 
 class Follower(Message):
-    """A message that goes a key's way, from the focused widget up to the app, and so arrives after it."""
+    """A message that takes the way of a key, from the focused widget up to the app, and so arrives after it."""
 
     def __init__(self, passes: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Follower(Message):
 
 
 class KeysInOrderApp(LeavingApp):
-    """An app that carries out keys in the order in which they were struck."""
+    """An app that handles keys in the order in which they were pressed."""
 
     _keys: tuple[Key | Paste, ...] = ()
     """The keys that wait to be handled."""
@@ -62,7 +62,7 @@ class KeysInOrderApp(LeavingApp):
     """The visible screen and since when, on the clock of messages; None until a screen is drawn."""
 
     def on_mount(self) -> None:
-        """Waits for the first screen, and for each that comes in its place."""
+        """Watches for the first screen, and for each that replaces it."""
         self.screen_change_signal.subscribe(self, self._screen_changed, immediate=True)
         self._screen_changed(self.screen)
 
@@ -84,7 +84,7 @@ class KeysInOrderApp(LeavingApp):
 
     async def _send_next(self) -> None:
         busy = self._follower is not None and monotonic() - self._sent_at < FOLLOWER_TIMEOUT
-        ended = not self.screen_stack  # while the app closes there is no screen any more
+        ended = not self.screen_stack  # while the app closes there is no screen
         if not self._keys or self.opening or self._visible_screen is None or busy or ended:
             return
         event, *rest = self._keys
@@ -109,7 +109,7 @@ class KeysInOrderApp(LeavingApp):
             self.tell(f"reading {one_line(last_name(paths[0]))}… keys wait for it · esc gives up")
 
     def arrive(self, paths: Sequence[str], act: Callable[[], None], keys: bool = True) -> None:
-        """Runs what follows a reading, unless the operator has left; with `keys`, waiting keys go to what it opens."""
+        """Runs `act` after a reading, unless the operator has left; with `keys`, waiting keys go to the new screen."""
         if self.opening == tuple(paths):
             self.opening = ()
             self._keys = self._keys if keys else ()
@@ -125,7 +125,7 @@ class KeysInOrderApp(LeavingApp):
     def _follow(self, passes: int) -> None:
         """Sends a new follower after the pending messages; the previous one is ignored."""
         self._follower, self._sent_at = Follower(passes), monotonic()
-        # While the app closes there is no screen any more, and `focused` asks for one.
+        # While the app closes there is no screen, which `focused` needs.
         target = (self.focused or self.screen) if self.screen_stack else self
         if not target.post_message(self._follower):
             self.post_message(self._follower)
@@ -150,7 +150,7 @@ class KeysInOrderApp(LeavingApp):
     def _note_drawing(self, screen: Screen[object]) -> None:
         if screen.is_active:
             self._visible_screen = screen, Follower(0).time
-            self.call_later(self._send_next)  # behind the focus that the screen has asked for
+            self.call_later(self._send_next)  # after the focus that the screen has requested
 
     def on_key(self, event: Key) -> None:
         """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
@@ -158,6 +158,6 @@ class KeysInOrderApp(LeavingApp):
             return
         if event.key in self.screen.active_bindings:
             return
-        # Shown later, because Textual tries the remaining bindings after this, and any action removes the last note.
+        # Shown later, because Textual still tries the remaining bindings, and any action removes the note.
         if why := why_unused(self, event.key):
             self.call_later(self.tell, why)

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 NO_KEYBOARD = "standard input is not a terminal, and there is none from which keys could be read"
 SLICE = 0.001
-"""The time in seconds after which the reading thread lets the thread of the keys run. With Python's default of 5 ms a
-key waited several times: on a busy machine the 90th percentile of its delay was 61 ms, and is now 43 ms. Reading takes
-1 % longer."""
+"""The seconds after which the reading thread lets the thread of the keys run. With Python's default of 5 ms, the 90th
+percentile of a key's delay on a busy machine is 61 ms instead of 43 ms. Reading takes 1 % longer."""
 
 
 def run(
@@ -45,7 +44,7 @@ def run(
 ) -> tuple[Sequence[str], int]:
     """Opens the app on these paths, or without paths on a table of the sessions found; returns what could not be read,
     and the exit code. Raises `LoopError` for an API, profile, theme or key binding that does not exist."""
-    # What is built for the first frame stays, so collecting would only delay it; `on_ready` freezes it all.
+    # All objects of the first frame stay, so collecting would only delay it; `on_ready` freezes them.
     gc.disable()
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SLICE)
@@ -79,7 +78,7 @@ def _run(
                         begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
-    # An unreadable input counts more than how the app ended, so that a script notices it.
+    # An unreadable input decides the exit code before the app's end does, so that a script notices it.
     return app.errors, UNREADABLE if app.errors else code or app.return_code or READ_EXIT
 
 
@@ -109,7 +108,7 @@ def check_config(config: Config) -> None:
 
 
 def _check_variables() -> None:
-    """Checks the variables of Textual that would end the app with a traceback. Raises `CallerError`."""
+    """Checks the environment variables of Textual that could end the app with a traceback. Raises `CallerError`."""
     colours, driver = os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto"), os.environ.get("TEXTUAL_DRIVER")
     if colours not in ("auto", *COLOR_SYSTEMS):
         known = ", ".join(COLOR_SYSTEMS)
@@ -126,8 +125,8 @@ def _check_variables() -> None:
 
 
 def _has_keyboard() -> bool:
-    """Whether the app can read keys. The terminal takes the place of a standard input that is none, such as a pipe.
-    Raises `CallerError` for a variable of Textual that has no valid value."""
+    """Whether the app can read keys. If standard input is not a terminal, the controlling terminal replaces it. Raises
+    `CallerError` for a variable of Textual with an invalid value."""
     _check_variables()
     if "TEXTUAL_DRIVER" in os.environ or sys.stdin.isatty():
         return True

@@ -1,4 +1,4 @@
-"""Closing, going back and leaving: `q` leaves from the first screen, `ctrl+c` pressed twice, `esc` never."""
+"""Closing, going back and leaving: `q` on the first screen or `ctrl+c` twice ends the program; `esc` never does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from inspector.tui.messages import NotingScreen, TurnScreen, ViewedScreen
 READ_EXIT = 0
 """The exit code after screens that only showed recordings."""
 QUIT_PERIOD = 3.0
-"""The time in seconds within which a second `ctrl+c` ends the program."""
+"""The seconds within which a second `ctrl+c` ends the program."""
 
 
 @runtime_checkable
@@ -29,7 +29,7 @@ class UndoableField(Protocol):
     """A field in which `ctrl+z` means undo, as in other programs: Textual's text area, which is imported late."""
 
     def action_undo(self) -> None:
-        """Takes back what was typed last."""
+        """Undoes the last input."""
 
 
 class PassingScreen(Screen[None]):
@@ -37,7 +37,7 @@ class PassingScreen(Screen[None]):
 
 
 def has_job_control() -> bool:
-    """Whether a shell started this process and can make it go on: it shares the terminal, but not the process group."""
+    """Whether a shell started this process and can continue it: it shares the terminal, but not the process group."""
     try:
         shell = os.getppid()
         return os.getsid(shell) == os.getsid(0) and os.getpgid(shell) != os.getpgrp()
@@ -102,7 +102,7 @@ class LeavingApp(App[int]):
             self._leave_app()
 
     def action_suspend(self) -> None:
-        """Stops the process until the shell makes it go on; without such a shell it would stop for ever."""
+        """Undoes the last input in a text area; elsewhere stops the process, if a shell can continue it."""
         if isinstance(field := self.focused, UndoableField):
             field.action_undo()
             return
@@ -113,7 +113,7 @@ class LeavingApp(App[int]):
 
     @on(Driver.SignalResume)
     def _paint_again(self) -> None:
-        """Paints the whole screen: the terminal's is empty after `fg`, and Textual paints only what has changed."""
+        """Paints the whole screen: it is empty after `fg`, and Textual paints only what has changed."""
         self.refresh(layout=True)
 
     async def action_quit(self) -> None:
@@ -125,8 +125,8 @@ class LeavingApp(App[int]):
         self._leave_app()
 
     def on_mount(self) -> None:
-        """Lets SIGTERM quit the app, which otherwise leaves the terminal without a cursor and an echo."""
-        # SIGHUP ends the program at once: the terminal is gone, and the thread that reads keys would wait for it.
+        """Lets SIGTERM quit the app, which would otherwise leave the terminal without cursor and echo."""
+        # SIGHUP still ends the program at once: the terminal is gone, and the thread that reads keys would wait for it.
         if sys.platform != "win32":  # asyncio handles no signals there
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.call_later, self._quit_by_signal)
 

@@ -83,7 +83,7 @@ def value_of(turn: Turn, name: str) -> str:
 
 
 def default_of(turn: Turn, name: str, cap: str) -> str:
-    """The value that an empty field means, where `cap` is typed as the initial max_tokens."""
+    """The value that an empty field means, if `cap` is typed as the initial max_tokens."""
     if name == INITIAL:
         return "recorded"
     if getattr(Limits(), name) is not None:
@@ -139,7 +139,7 @@ def problem_of(name: str, value: str) -> str | None:
 
 
 KEYS = tuple(f"enter {does} · esc leaves · ↑ ↓ fields · ← → words" for does in ("runs", "shows costs"))
-"""The form's keys for a run that we answer, then for one that the provider does; 60 columns have room."""
+"""The form's keys for a run that we answer, then for one that the provider answers; they fit into 60 columns."""
 
 
 class LimitsChoice(NamedTuple):
@@ -181,7 +181,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
         self._step = step
         self._waiting: Timer | None = None
         self._cap = ""
-        """The max_tokens typed before the recording was chosen, which answers only at its own."""
+        """The max_tokens that was typed before the recording was chosen, which answers only at its own."""
 
     def compose(self) -> ComposeResult:
         """A row for each setting, a preview, then the existing runs."""
@@ -250,7 +250,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             if event.cycle.value == RECORDING:
                 self._cap, cap.value = cap.value, (
                     "" if self._settings.max_tokens is not None else value_of(self._turn, INITIAL))
-            elif self._cap:  # the operator who turns on to the next source gets the typed value back
+            elif self._cap:  # the next source gets the typed value back
                 cap.value, self._cap = self._cap, ""
         self._preview_soon()
 
@@ -295,7 +295,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
         }
 
     def _say(self, name: str, value: str) -> str | None:
-        """Marks a field whose value is invalid, and returns the problem."""
+        """Marks a field if its value is invalid, and returns the problem."""
         problem = problem_of(name, value)
         if name == OTHER_LIMITS:
             return problem

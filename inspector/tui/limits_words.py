@@ -1,4 +1,4 @@
-"""The words of the form of a what-if: its fields, their labels, and what each field and each of its words means."""
+"""The words in the form of a what-if: its fields, their labels, and the meaning of each field and word."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = ("policy", "seam", "method", "profile", "source")
 """The fields with a choice of a few words."""
 DEFAULT = "default"
 OTHER_LIMITS = "others"
-"""The field for all limits without a field of their own."""
+"""The field for all limits that have no own field."""
 FIELD_LABELS: Mapping[str, str] = {
     "continuation_max_attempts": "attempts: continuations",
     "continuation_max_total_completion_tokens": "cont_tokens: of cut answers",

@@ -29,7 +29,7 @@ HEADINGS = 2
 """The number of heading rows above a group that scroll into view with the first row of the group."""
 
 
-# Textual's line API draws only visible rows: 100,000 rows are there at once, where its DataTable takes six seconds and
+# Textual's line API draws only visible rows: 100,000 rows appear at once, for which its DataTable takes six seconds and
 # 90 MB (https://textual.textualize.io/guide/widgets/#line-api).
 class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     """A list of rows with a cursor."""
@@ -45,7 +45,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     ]
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
     shown: Sequence[object] = ()
-    """What the rows stand for, in order."""
+    """The objects that the rows show, in order."""
     headings: Sequence[int] = ()
     """The rows that are headings, in order."""
 
@@ -65,7 +65,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
         return Span("▶ " if index == self.cursor else "  ", Tone.HERE)
 
     def selectable(self, index: int) -> bool:
-        """Whether the cursor may stand on a row."""
+        """Whether the cursor may be on a row."""
         return True
 
     @property
@@ -107,7 +107,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     def _to(self, row: int, direction: int) -> None:
         """Moves the cursor to the nearest selectable row in the direction, else to one in the other direction."""
         row = min(max(row, 0), max(0, self.count - 1))
-        # A heading at the end of the list has no row after it, so the search then turns round.
+        # A heading at the end of the list has no row after it, so the other direction is searched too.
         for step in (direction, -direction):
             index = row
             while 0 <= index < self.count:
@@ -331,7 +331,7 @@ class Choose(Dialog[str | None]):
         super().__init__()
         self._title, self._words, self._escape = title, ChoiceList(rows, start), escape
         self._below = 0
-        """The most rows that a meaning took below the list; they stay, so that the box does not jump."""
+        """The most rows that a meaning took below the list; they stay reserved, so that the box does not jump."""
 
     def compose(self) -> ComposeResult:
         """A title, the rows, the keys."""
@@ -346,7 +346,7 @@ class Choose(Dialog[str | None]):
         self.watch(self._words, "cursor", self._show_meaning, init=False)
 
     def on_resize(self) -> None:
-        """Shows it where the rows have less room now."""
+        """Shows the meaning again for the new width."""
         self.call_after_refresh(self._show_meaning)
 
     def _show_meaning(self) -> None:

@@ -1,4 +1,4 @@
-"""The operator's controls of a live turn. No key has a call answered that the gate holds or rejects."""
+"""The operator's controls of a live turn. No key runs a call that the gate holds or rejects."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class CallsForm(Dialog[None]):
         """Asks for a typed result."""
         place = self.query_one(CallList).cursor
         if Source.TYPED not in self._answers.ways(self._effect, place):
-            self._decide(CallDecision(Source.TYPED))  # refused, with the reason shown
+            self._decide(CallDecision(Source.TYPED))  # is refused with a reason, which is shown
             return
         planned = self._answers.plan(self._effect, place)
         ask_operator(self.app, ResultEditor(planned or CallDecision(Source.TYPED)), self._decide)
@@ -203,7 +203,7 @@ class TurnControls(SessionPart):
         return self.is_finished or action not in LOCKED_ACTIONS
 
     def why_locked(self, action: str) -> str:
-        """When the key of an action that needs the whole turn will work; empty for any other."""
+        """When the key of an action that needs a complete turn will work; empty for any other action."""
         if self.is_finished or action not in LOCKED_ACTIONS:
             return ""
         key = key_in_force(self.stage.app, (TurnControls,), RUN)
@@ -214,15 +214,15 @@ class TurnControls(SessionPart):
         self.stage.run_worker(work, group="live", exit_on_error=True)
 
     def action_live_do(self) -> None:
-        """Runs the effect that waits."""
+        """Runs the waiting effect."""
         self.work(self.driver.act())
 
     def action_live_run(self) -> None:
-        """Runs all further effects without waiting, also after one that is under way."""
+        """Runs all further effects without waiting, even while one is in progress."""
         self.work(self.driver.run())
 
     def action_live_pause(self) -> None:
-        """Lets each effect wait again, after the one under way."""
+        """Lets each effect wait again, after the one in progress."""
         self.driver.pause()
 
     def action_live_again(self) -> None:
@@ -230,7 +230,7 @@ class TurnControls(SessionPart):
         self.work(self.driver.send_again())
 
     def action_live_edit(self) -> None:
-        """Opens the form for the effect that waits."""
+        """Opens the form for the waiting effect."""
         effect = self.driver.live.pending
         if isinstance(effect, RunTools):
             self.stage.app.push_screen(CallsForm(effect, self.driver.answers), lambda _: self._changed())

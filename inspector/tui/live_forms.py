@@ -1,7 +1,7 @@
-"""The forms of a live turn: what it starts with, and the budget of the request that waits in it.
+"""The forms of a live turn: its start, and the budget of its waiting request.
 
-It starts with a scenario that the app plays itself, or a real server, and the prompt. A scenario needs no key, no
-address and no second terminal, because the scripted provider starts and ends with the turn. The form stores what was
+A live turn starts with a prompt, and with a real server or a scenario that the app plays itself. A scenario needs no
+key, address or second terminal, because the scripted provider starts and ends with the turn. The form stores what was
 typed last, but never a credential.
 """
 
@@ -126,7 +126,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
                 yield line_input(self._before.get(name, ""), hint, name)
 
     def on_mount(self) -> None:
-        """Focuses a field to type in: the prompt, or the model if a real server has none yet."""
+        """Focuses the prompt, or the model if a real server has none yet."""
         self._show_fields()
         self.query_one("#prompt" if self._scenario or self._before.get("model") else "#model").focus()
         self._read()
@@ -230,7 +230,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
 
 @cache
 def needs_cap(api: str) -> bool:
-    """Whether no request can be sent in a format without max_tokens, so that its encoder refuses one."""
+    """Whether a format requires max_tokens, so that its encoder refuses a request without it."""
     try:
         encode_request(api, Request(api, (Message(Role.USER, (TextPart("."),)),), "m"))
     except EncodeError as why:
@@ -266,9 +266,9 @@ def _secret(name: str, value: str) -> bool:
     return redact.text(value) != value or any(secret in value for secret in secrets_of(os.environ))
 
 
-# -- The form for what waits: the budget of the request, and the limits of the turn from now on ----------------------
-# A value is checked by the engine's own rule. A limit under which the earlier steps of the turn would have been
-# different is refused, since those steps have already happened.
+# -- The form for the waiting effect: the budget of the request, and the limits of the turn from now on --------------
+# A value is checked by the engine's own rule. A limit under which earlier steps of the turn would have been different
+# is refused, because those steps have already happened.
 
 
 class BudgetForm(Dialog[str | None]):

@@ -1,7 +1,7 @@
-"""Sends a recorded turn again, live: the confirmation before anything is sent, and the run under way.
+"""Sends a recorded turn again, live: the confirmation before anything is sent, and the run in progress.
 
-Nothing is sent while the confirmation is open. The key that confirms it differs from the one that opened it, and a key
-that is held down does not confirm. Only one live run is under way at a time; other work goes on meanwhile.
+Nothing is sent while the confirmation is open. The key that confirms differs from the key that opened it, and a key
+that is held down does not confirm. Only one live run is in progress at a time; other work can continue.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # -- The question: the address of the request, whose key it uses, and its highest cost -------------------------------
 
 REPEAT_TIME = 0.4
-"""The time in seconds within which another key event may still be the repetition of a held key."""
+"""The seconds within which another key event may be the repetition of a held key."""
 
 
 KEYS = "y asks the provider now · p asks a stand-in · esc leaves · tab fields"
@@ -51,7 +51,7 @@ class CostLines(WrappedLines, can_focus=True):
 
 
 def with_field_names(message: object, labels: Mapping[str, str]) -> str:
-    """A message that commands give too, with the form's field where it names an option: `--base-url`."""
+    """A message of a command with the form's fields in place of options such as `--base-url`."""
     return re.sub(r"--([a-z][a-z-]*)", lambda found: labels.get(found[1], found[0]), str(message))
 
 
@@ -108,7 +108,7 @@ class AskLive(Dialog["BranchRequest | None"]):
     def action_ask(self) -> None:
         """Confirms, unless the key is held down, no request can be made, or the provider's key is missing."""
         now = monotonic()
-        # Also a refused press counts, so that a held key never gets through however long it is held.
+        # A refused press counts too, so that a held key never confirms, however long it is held.
         held, self._pressed = now - self._pressed < REPEAT_TIME, now
         if self._waiting is not None or self._wanted is None or held:
             return
@@ -118,7 +118,7 @@ class AskLive(Dialog["BranchRequest | None"]):
             self.dismiss(self._wanted)
 
     def action_play(self) -> None:
-        """Lets a stand-in answer in the provider's place."""
+        """Lets a stand-in answer instead of the provider."""
         try:
             self.dismiss(self._play())
         except LoopError as why:
@@ -179,20 +179,20 @@ def request_fields(request: BranchRequest) -> list[Line]:
     return [*lines, *([field("beware", Span(NOT_ENCRYPTED, Tone.ERROR))] if target.open else [])]
 
 
-# -- The run under way -----------------------------------------------------------------------------------------------
+# -- The run in progress ---------------------------------------------------------------------------------------------
 
 PROGRESS_PERIOD = 0.25
-"""The time in seconds between two updates of the progress of a live run."""
+"""The seconds between two updates of the progress of a live run."""
 
 
 class RunUnderWay(WrappedLines):
-    """The live run under way: how far it is, the key that stops it, and who is asked."""
+    """The live run in progress: how far it is, the key that stops it, and the server that is asked."""
 
     DEFAULT_CSS = "RunUnderWay { padding: 0 1; background: $surface; }"
 
 
 def progress_line(wanted: BranchRequest, requests: int, chars: int, seconds: float) -> Line:
-    """The progress of a live run, the most important part first, because a narrow screen wraps it."""
+    """The progress of a live run; the most important part comes first, because a narrow screen wraps the line."""
     most = f" of at most {wanted.cost.requests:,}" if wanted.cost.requests is not None else ""
     whom = "a stand-in on this machine" if wanted.stand_in is not None else (
         f"{wanted.target.url}, model {wanted.target.model or 'not named'}")
@@ -222,7 +222,7 @@ class LiveAttempt(SessionPart):
         return self._asking is not None
 
     def ask(self, assignments: dict[str, str], since: int | None) -> None:
-        """Shows the cost of asking this turn live, and sends it if the operator confirms."""
+        """Shows the cost of sending this turn live, and sends it if the operator confirms."""
         from inspector.live.branch_request import branch_request
 
         if self._asking is not None:
@@ -254,7 +254,7 @@ class LiveAttempt(SessionPart):
         settings = replace(settings, live=name)
         folder = data_folder(os.environ) if runs.store is None else runs.store.folder
         self._asking = BranchRun(request, name, folder)
-        # Saved before the request is sent: an answer that was paid for is not lost in a crash.
+        # Saved before the request is sent, so that a crash does not lose an answer that was paid for.
         runs.begin(node, settings, since)
         self._ticking = self.stage.set_interval(PROGRESS_PERIOD, self._show_progress)
         self.stage.refresh_bindings()
@@ -262,7 +262,7 @@ class LiveAttempt(SessionPart):
         self._progress, self._began = RunUnderWay(), monotonic()
         self._show_progress()
         self.stage.mount(self._progress, before="#body")
-        # Behind the first frame with the line, since the client takes a while to load.
+        # After the first frame with the line, because the client takes a while to load.
         asking = self._asking
         self.stage.call_after_refresh(
             lambda: self.stage.run_worker(self._wait(asking, node, settings, since), group="live"))
@@ -283,7 +283,7 @@ class LiveAttempt(SessionPart):
             self._progress.lines = [progress_line(self._asking.wanted, requests, chars, monotonic() - self._began)]
 
     async def _wait(self, asking: BranchRun, node: Node, settings: Settings, since: int) -> None:
-        """Waits for the run, and shows its branch unless the operator has gone elsewhere meanwhile."""
+        """Waits for the run, and shows its branch unless the operator has gone elsewhere in the meantime."""
         runs = self.stage.runs
         try:
             answers, failure = await asking.run()
@@ -292,8 +292,8 @@ class LiveAttempt(SessionPart):
             runs.forget(node, settings, since)
             self._end(one_line(str(why)))
             return
-        # Changing the run under an operator who is reading another one would be worse than a note.
-        # The run is the same one if its saved branches were read meanwhile, which makes its node anew.
+        # An operator who reads another run gets a note instead of a change of the run. Runs are compared by key,
+        # because loading the saved branches makes new nodes.
         if runs.node.key == node.key and self.stage.app.screen is self.stage:
             self._end("")
             self._show_run(index)

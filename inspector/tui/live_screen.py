@@ -1,4 +1,4 @@
-"""The session screen of a live turn, and of its recording once its end is accepted."""
+"""The session screen of a live turn and, once its end is accepted, of its recording."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from loop_core.client.exchange import Connection as Reached
 
 FRAME = 1 / 12
-"""The time in seconds between two frames of a streaming answer. Each frame draws what has arrived since the last."""
+"""The seconds between two frames of a streaming answer. Each frame draws what has arrived since the last."""
 STAY, LEAVE = "stay", "leave"
 
 
@@ -50,7 +50,7 @@ UNSEEN_CUT = "⚠ it cuts this answer, and no byte shows it: no verdict can know
 
 
 def scenario_lines(turn: ScriptedTurn) -> list[Line]:
-    """The scenario that answers a turn, whether its stop word lies, and, dimmed, what no byte shows."""
+    """The scenario that answers a turn, whether its stop word is false and, dimmed, what no byte shows."""
     server = field("server", Span(f"{BUILT_IN} {turn.plays}"),
                    *((Span(f" · {turn.stop_word}", Tone.WARN),) if turn.stop_word else ()))
     beware = (field("beware", Span(UNSEEN_CUT, Tone.WARN)), more(Span(turn.blind, Tone.DIM)))
@@ -114,7 +114,7 @@ class LiveScreen(SessionScreen):
         return panel
 
     def go(self, step: int | None, otherwise: str) -> None:
-        """Goes to a step; where none follows yet, the note names the key that carries out what follows."""
+        """Goes to a step; if none follows yet, the note names the key that runs the waiting effect."""
         waits = step is None and self.at_end and self.driver.live.phase is Phase.WAITING
         super().go(step, f"{otherwise} · {self._key('live.do')} does what follows" if waits else otherwise)
 
@@ -143,17 +143,17 @@ class LiveScreen(SessionScreen):
             self._scripted.server.close()
 
     def restore(self) -> None:
-        """Loads the saved remarks of the recording; a run that is not over has none."""
+        """Loads the saved remarks of the recording; a run in progress has none."""
         if self.is_finished:
             super().restore()
 
-    # -- the effect under way ------------------------------------------------------------------------------------
+    # -- the effect in progress ----------------------------------------------------------------------------------
 
     def _renew_soon(self) -> None:
         """Redraws soon after the driver has reported a change; several changes are drawn together."""
         if not self._due and self.is_mounted:
             self._due = True
-            # A streaming answer reports many changes within one frame; drawing each would delay the keys.
+            # A streaming answer reports many changes in one frame; drawing each would delay the keys.
             self.call_next(self._renew)
 
     def _renew(self) -> None:
@@ -164,7 +164,7 @@ class LiveScreen(SessionScreen):
         if live.phase is Phase.OVER:
             self._open_recording()
             return
-        # Rebuilding makes the whole view again, so it is done only when a step, a failure or an answer was added.
+        # The whole view is made again, so this is done only if a step, a failure or an answer was added.
         stands = (self.driver.stepper, live.phase in BUSY, live.failed_answer,
                   sum(len(answers) for answers in live.responses))
         if stands != self._drawn:
@@ -272,7 +272,7 @@ class LiveScreen(SessionScreen):
                 raise LoopError("nothing was sent, and nothing was recorded")
             if recorder.failure is not None:
                 raise LoopError(recorder.failure)
-            # The settings of the end: those of the beginning may have been edited since.
+            # The settings at the end: those at the beginning may have been edited since.
             held = replace(self.driver.start.settings, limits=self.driver.stepper.plan.limits, max_tokens=None,
                            explicit=frozenset())
             opened = session_of(recorded_case(path, self.driver.start.server), (path,), held)
@@ -322,10 +322,10 @@ class LiveScreen(SessionScreen):
         return True
 
     async def abandon(self) -> None:
-        """Cancels the turn and closes the recording, whatever is under way."""
+        """Cancels the turn and closes the recording, whatever is in progress."""
         if self.is_finished:
             return
-        # Cancelled first, so that `wait_until_idle` waits for the end of the request and not for its answer.
+        # Cancelled first, so that `wait_until_idle` does not wait for the answer of the request.
         self.driver.cancel()
         await self.driver.wait_until_idle()
         await self.driver.act()  # the end is accepted, and noted in the recording

@@ -62,7 +62,7 @@ class RunsScreen(Protocol):
 
 @runtime_checkable
 class KeyLock(Protocol):
-    """What keeps some keys from working now."""
+    """An object that can lock some keys."""
 
     def why_locked(self, action: str) -> str:
         """When the key of an action will work; empty if nothing locks it."""
@@ -83,7 +83,7 @@ NO_FILTER = "filter not applied"
 
 @runtime_checkable
 class ViewedScreen(Protocol):
-    """A screen that may have been opened only to carry a view over it."""
+    """A screen that may have been opened only to show a view over it."""
 
     for_view: bool
     """Whether closing the view closes this screen too."""
@@ -101,7 +101,7 @@ class TurnScreen(Protocol):
         """Asks whether to leave an unfinished turn; returns whether it asked."""
 
     async def abandon(self) -> None:
-        """Cancels the turn, whatever is under way."""
+        """Cancels the turn, whatever is in progress."""
 
 
 # -- Questions -------------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ Reply = TypeVar("Reply")
 
 
 def ask_operator(app: App[Any], question: Screen[Reply | None], act: Callable[[Reply], object]) -> None:
-    """Shows a question, and acts on its answer, unless the operator leaves it without one."""
+    """Shows a question, and calls `act` with its answer, unless the operator leaves without an answer."""
     def answer_or_leave(answer: Reply | None) -> None:
         if answer is not None:
             act(answer)
@@ -122,14 +122,14 @@ Made = TypeVar("Made")
 
 
 def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
-    """Carries out `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
+    """Calls `act` once no key has come for 0.15 seconds; an earlier call that still waits is dropped."""
     if waiting is not None:
         waiting.stop()
     return form.set_timer(0.15, act)
 
 
 def run_in_thread(screen: Screen[Any], make: Callable[[], Made], show: Callable[[Made], object]) -> None:
-    """Makes a value in a thread, and shows it unless the operator has left or asked again by then."""
+    """Makes a value in a thread, and shows it unless the operator has left or asked again in the meantime."""
     def show_here(made: Made) -> None:
         if screen.is_active:  # a screen below a question is current, but not active
             show(made)
@@ -154,7 +154,7 @@ class StepWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class StepMoved(Message):
-    """The user wants to move by a number of steps; no target, since keys may outrun the screen."""
+    """The user wants to move by a number of steps. There is no target, because keys may be faster than the screen."""
 
     by: int
 
@@ -227,11 +227,11 @@ class NoteWanted(Message):
 
 @dataclass(eq=False, repr=False)
 class ActionWanted(Message):
-    """The user clicked something that stands for a key, such as a key in the key bar."""
+    """The user clicked a key, such as one in the key bar."""
 
     action: str
     node: DOMNode
-    """The widget or screen whose action it is."""
+    """The widget or screen to which the action belongs."""
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,7 @@
-"""Converts lines to Textual's strips, and has the app's themes. Colours and the `--ascii` option are used only here.
+"""Converts lines to Textual's strips, and defines the app's themes. Only this module uses colours and `--ascii`.
 
-No markup is parsed: the text of a span becomes a segment as it is. Roles that carry meaning also differ by weight,
-underline or reversal, so a screen without colour shows the same.
+No markup is parsed: the text of a span becomes a segment unchanged. Roles with a meaning also differ in weight,
+underline or reversal, so that a screen without colours shows the same.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Paint:
         self.mark = "..." if plain else "…"
         self.measure: Measure = (lambda text: len(ascii_text(text))) if plain else terminal_cells
         background = _colour(variables, "cursor")
-        # None of a terminal's sixteen colours is readable behind every text, so the row of the cursor is reversed.
+        # No colour of the terminal's sixteen is readable behind every text, so the row of the cursor is reversed.
         sixteen = background is None or background.is_system_defined
         self.cursor = Style(reverse=True) if sixteen else Style(bgcolor=background)
         self._styles = {role: _style(variables, look) for role, look in LOOKS.items()}
@@ -85,7 +85,7 @@ class Paint:
         if whole:
             line = clip(line, width, cell_len, self.mark)
         styles = self.on(base)
-        # Control characters have been removed from every span already; this is the last defence against one forgotten.
+        # Spans have no control characters any more; this is the last defence if one was forgotten.
         spans = [(text if text.isprintable() else one_line(text), role) for text, role in line if text]
         segments = [Segment(text, styles[role]) for text, role in spans]
         used = sum([cell_len(text) for text, _ in spans])
@@ -95,13 +95,13 @@ class Paint:
 
 
 def _in_reversed_row(style: Style) -> Style:
-    """A style in a reversed row. A colour would become the background of its word, so rows would be patchy; a word that
-    is reversed elsewhere, such as a match, could not be told from the row."""
+    """A style in a reversed row: without a colour, which would become the background of its word, and reversed back if
+    it is a reversed style, such as that of a match, which could otherwise not be distinguished from the row."""
     return style.without_color + Style(reverse=not style.reverse)
 
 
 class RowsInOneStyle(Widget):
-    """A widget whose rows have one style, read once for all of them, since Textual computes it at every access."""
+    """A widget whose rows have one style, read once for all rows, because Textual computes it at every access."""
 
     _base = Style()
 
@@ -112,7 +112,7 @@ class RowsInOneStyle(Widget):
 
 
 def terminal_cells(text: str) -> int:
-    """The cells as Rich draws them; of printable ASCII without asking it, since a text may have 50,000 lines."""
+    """The number of cells as Rich draws them; computed without Rich for printable ASCII, to measure long texts fast."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
@@ -140,7 +140,7 @@ def paint_of(app: App[object]) -> Paint:
 
 # -- The themes of the app beside Textual's own: dark, light, high contrast, and the terminal's own sixteen colours --
 # Every role of `paint.LOOKS` that is text reaches WCAG AA (4.5 : 1) on every background of the dark and the light
-# theme, and AAA (7 : 1) in the theme of high contrast. Which colours the ANSI theme has, the terminal decides.
+# theme, and AAA (7 : 1) in the theme of high contrast. The terminal decides the colours of the ANSI theme.
 
 
 DARK, LIGHT, CONTRAST, ANSI = "inspector-dark", "inspector-light", "inspector-contrast", "inspector-ansi"
@@ -153,12 +153,12 @@ LIKE: Mapping[str, str] = {
     "block-cursor-blurred-background": "cursor", "block-cursor-blurred-foreground": "foreground",
     "input-selection-background": "text-primary", "input-selection-foreground": "background",
 }
-"""Variables of Textual's widgets (a hint in a field, the row of the cursor in the palette, what is selected in a field)
--> those whose colours they have here."""
+"""Variable of Textual's widgets (a hint in a field, the cursor's row in the palette, a selection in a field) -> the
+variable whose colour it has here."""
 FOCUS_TINT = 0.05
-"""How far Textual moves the background of the focused field towards the colour of its text."""
+"""The share by which Textual moves the background of the focused field towards the colour of its text."""
 LEAST_CONTRAST = 4.5
-"""The contrast of a text that can be read, by level AA of WCAG 2."""
+"""The least contrast of readable text, by level AA of WCAG 2."""
 OWN = ("rule", "muted", "ahead", "cursor")
 """The variables that only the app's own themes define."""
 
@@ -219,16 +219,16 @@ def own_colours(theme: Theme) -> dict[str, str]:
 
 
 def readable(theme: Theme, variables: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables of a theme with the colours for texts. Textual's themes have others for texts than for areas, ours
-    are readable as they are."""
+    """The variables of a theme with the colours for texts. Textual's themes have other colours for texts than for
+    areas; ours have the same."""
     if theme in THEMES:
         return variables
     return {**variables, **{name: variables[f"text-{name}"] for name in TEXTS}}
 
 
 def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a theme, with each colour of texts moved towards white or black until it can be read on every
-    background. The terminal's own colours are left alone: nobody knows them here."""
+    """The variables of a theme, with each colour of texts moved towards white or black until it is readable on every
+    background. The terminal's own colours, which are unknown here, are left alone."""
     if theme.ansi:
         return dict(variables)
     backgrounds = [Color.parse(variables[name]) for name in BACKGROUNDS]
@@ -241,7 +241,7 @@ def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _contrasting(colour: Color, end: Color, backgrounds: Sequence[Color]) -> Color:
-    """The first colour on the way to `end` that has the least contrast on every background; else `end`."""
+    """The first colour on the way to `end` with at least `LEAST_CONTRAST` on every background; else `end`."""
     way = (colour.blend(end, step / 20) for step in range(20))
     return next((each for each in way if all(contrast(each, one) >= LEAST_CONTRAST for one in backgrounds)), end)
 

@@ -1,4 +1,4 @@
-"""Small widgets of lines, drawn again only when what they show has changed."""
+"""Small widgets of lines, which are redrawn only when their content has changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Panel(RowsInOneStyle):
         self._laid = Size(0, 0)
 
     def on_mount(self) -> None:
-        """Subscribes to the values that it shows."""
+        """Subscribes to the values that the panel shows."""
         for name in self.SHOWS:
             self.watch(self, name, self.redraw_changes, init=False)
 
@@ -52,7 +52,7 @@ class Panel(RowsInOneStyle):
     def redraw_changes(self) -> None:
         """Redraws the lines that differ after a change."""
         old, width = self._lines, self.size.width
-        # Without a size, or before the first frame, there is nothing to compare with.
+        # Before the first frame, or after a change of size, there is nothing to compare with.
         if old is None or self._laid != self.size or not self.is_mounted:
             self._lines = None
             self.refresh()
@@ -139,7 +139,7 @@ class VerdictPanel(StepPanel):
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
-    """The waiting effect of a live turn; it is shown in place of the verdict."""
+    """The waiting effect of a live turn, which is shown instead of the verdict."""
     _counted: tuple[View, Line] | None = None
 
     def watch_step(self, old: int, new: int) -> None:
@@ -171,7 +171,7 @@ class VerdictPanel(StepPanel):
         return [*verdict_rows, *([()] * (rows - len(verdict_rows))), last]
 
     def _counts(self, view: View) -> Line:
-        """The counts of all verdicts, made once per run: for 33,000 turns they take as long as ten keys."""
+        """The counts of all verdicts, made once per run: for 33,000 turns they take as long as ten key presses."""
         if self._counted is None or self._counted[0] is not view:
             self._counted = view, header.counts(view)
         return self._counted[1]
@@ -235,7 +235,7 @@ class Cycle(Panel, can_focus=True):
         self.value = self.words[(self.words.index(self.value) + by) % len(self.words)]
 
     def on_click(self, event: Click) -> None:
-        """Goes back if the left half was clicked, else on."""
+        """Goes to the previous word if the mark on the left was clicked, else to the next."""
         self.focus()
         self.action_turn(-1 if event.x < 2 else 1)
 
@@ -277,12 +277,12 @@ def note(
 
 
 class KeyNote(Note, AutoHeightPanel):
-    """A note that is wrapped if it has no room in one row, since a key whose name is cut off is not found."""
+    """A note that is wrapped if it does not fit into one row, because a key whose name is cut off cannot be used."""
 
     SHOWS: ClassVar[tuple[str, ...]] = ("line", "said")
     DEFAULT_CSS = "KeyNote { height: auto; }"
     said: reactive[str] = reactive("", init=False, repaint=False)
-    """The message of the last action; it stands above the keys until the next action."""
+    """The message of the last action, shown above the keys until the next action."""
 
     def make(self, width: int) -> Sequence[Line]:
         """The message and the keys, as rows."""
@@ -338,8 +338,8 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog .field Input:focus { background: $cursor; }
     Dialog .field Input:focus:ansi { background: ansi_default; text-style: underline; }
     """
-    # The height of the part that scrolls, so that the title and the keys are seen too. It is a number of rows since
-    # Textual does not count a share of the terminal (`vh`) for the height of the box.
+    # The height of the part that scrolls, so that the title and the keys are visible too. It is a number of rows,
+    # because Textual does not count a share of the terminal (`vh`) for the height of the box.
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - declared so by Textual
         (0, "-rows-0"), (24, "-rows-24"), (36, "-rows-36")]
     note: reactive[str] = reactive("", init=False, repaint=False)
@@ -368,12 +368,12 @@ def field_name(text: str) -> Note:
 
 
 class KeysInOrder(Widget):
-    """A field that carries out its keys in the order in which they were pressed. Textual looks for a key's binding only
-    when the key has bubbled up to the app. When several keys arrive at once, as over a slow connection, a field would
-    take the letters after a Backspace before it obeys the Backspace."""
+    """A field that handles its keys in the order in which they were pressed. Textual looks up a key's binding only when
+    the key has bubbled up to the app. If several keys arrive at once, as over a slow connection, a field would take the
+    letters after a Backspace before the Backspace."""
 
     async def on_key(self, event: Key) -> None:
-        """Carries out the field's own binding of a key at once."""
+        """Runs the field's own binding of a key at once."""
         bindings = self._bindings.key_to_bindings.get(event.key)
         if bindings and not event.is_printable:
             event.stop()
@@ -385,7 +385,7 @@ class LineInput(Input, KeysInOrder):
     """A field of one row."""
 
     def on_mount(self) -> None:
-        """Shows the hint in ASCII, if the app does."""
+        """Shows the hint in ASCII if the app runs with `--ascii`."""
         if paint_of(self.app).plain:
             self.placeholder = ascii_text(self.placeholder)
 

@@ -24,7 +24,7 @@ from inspector.whatif import policies_lines as lines
 from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
-"""The width in columns from which the head counts complete turns; below, the cell's text does."""
+"""The width in columns from which the head has the counts of complete turns; on a narrower screen the details do."""
 
 
 @dataclass
@@ -152,7 +152,7 @@ class PoliciesScreen(TableScreen):
         """Whether the table of turns from which the screen was opened has a filter."""
 
     def on_mount(self) -> None:
-        """Runs the session under every policy in a thread, since a long session takes a moment."""
+        """Runs the session under every policy in a thread, because a long session takes a moment."""
         self.watch(self._cells, "policy", self.show_row, init=False)
         self._make()
 

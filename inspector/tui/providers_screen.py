@@ -1,7 +1,7 @@
 """The providers screen: one intended answer under one budget in every dialect; a row opens as a session.
 
-Every change of the scenario, the budget or the policy runs all dialects again in a thread; only the result of the last
-change is shown.
+Every change of the scenario, the budget or the policy runs all dialects again in a thread, and only the result of the
+last change is shown.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from loop_core.errors import CallerError
 
 
 class WordSuggester(Suggester):
-    """Completes the last word of a line with the first of these words that matches."""
+    """Completes the last word of a line with the first matching one of some words."""
 
     def __init__(self, words: Sequence[str], after: Mapping[str, Sequence[str]] | None) -> None:
-        """`after`: the words that complete what follows a first word."""
+        """`after`: first word of a line -> the words that complete the rest of the line."""
         super().__init__(case_sensitive=True)
         self._words, self._after = words, after or {}
 
@@ -38,7 +38,7 @@ class WordSuggester(Suggester):
 
 
 def refusal_of(read: Callable[[str], object]) -> Callable[[str], str]:
-    """A prompt's check of a line by the function that reads it: the text of its `CallerError`, or an empty text."""
+    """The check of a prompt's line by the function that reads it: returns the text of its `CallerError`, or ""."""
     def refusal(line: str) -> str:
         try:
             read(line)
@@ -69,7 +69,7 @@ class Prompt(ModalScreen[str | None]):
 
     def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None,
                  refusal: Callable[[str], str] | None = None) -> None:
-        """`refusal` returns why a line is invalid, or an empty text; an invalid line stays open."""
+        """`refusal` returns why a line is invalid, or ""; an invalid line stays open."""
         super().__init__()
         self._word, self._hint, self._value, self._words = word, hint, value, words
         self._refusal = refusal
@@ -100,7 +100,7 @@ class Prompt(ModalScreen[str | None]):
 
 
 # -- The filter's line at the foot of the screen ---------------------------------------------------------------------
-# The matching steps are shown while the expression is typed, or its mistake with the column.
+# While the expression is typed, the matching steps are shown, or the error with its column.
 
 
 WRONG = "column "
@@ -143,7 +143,7 @@ class FilterPrompt(Prompt):
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------
-# The number of cells is shown beside it, or the mistake.
+# The number of cells is shown beside it, or the error.
 
 
 class AxesPrompt(Prompt):
@@ -157,7 +157,7 @@ class AxesPrompt(Prompt):
         super().__init__("vary", "attempts=0..6 max_tokens=64,128,256", value)
 
     def compose(self) -> ComposeResult:
-        """Yields the number of cells or the mistake, the label and the line."""
+        """Yields the number of cells or the error, the label and the line."""
         yield lines("", "axes-note")
         yield from super().compose()
 

@@ -1,4 +1,4 @@
-"""The operator's remarks on steps: a filter, breakpoints, marks and notes, and their storage.
+"""The operator's remarks on steps (breakpoints, marks and notes) with their storage, and the filter over the steps.
 
 The saved remarks on the session are read after the first frame; from then on every change is saved. Viewing alone
 writes nothing.
@@ -74,7 +74,7 @@ class RemarkBook(SessionPart):
 
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
-        if self.stage.opened.part:  # what is kept belongs to the whole session
+        if self.stage.opened.part:  # saved remarks belong to the whole session
             self.stage.runs.unkeepable = "only the beginning of this file has been read"
         elif self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
@@ -88,7 +88,7 @@ class RemarkBook(SessionPart):
         opened, in_app = self.stage.opened, self.stage.app.call_from_thread
 
         def give(take: Callable[..., None], *values: Any) -> None:
-            if self.stage.opened is opened:  # else the file has grown meanwhile, and this belongs to its old content
+            if self.stage.opened is opened:  # otherwise the file has grown, and these belong to its old content
                 take(*values)
 
         try:
@@ -111,21 +111,21 @@ class RemarkBook(SessionPart):
 
         stored_acts = store.kept
         before = [Breakpoint(text, on) for text, on in stored_acts.breakpoints.items()]
-        # The operator's own, made while the store was read, take the place of saved ones with the same text.
+        # Breakpoints that were made while the store was read replace saved ones with the same text.
         self.breakpoints = tuple({each.text: each for each in (*before, *self.breakpoints)}.values())
         counts = [count_of(count, word, words) for count, word, words in (
             (len(tree.every) - 1, "branch", "branches"), (len(stored_acts.marks), "mark", ""),
             (len(stored_acts.notes), "note", ""), (len(stored_acts.breakpoints), "breakpoint", "")) if count]
         branches = len(tree.every) > 1
         found = _remarks_of(stored_acts)
-        self.stage.runs.join_store(store, tree)  # saves the runs made meanwhile, which the store did not have
+        self.stage.runs.join_store(store, tree)  # saves the runs that were made while the store was read
         for screen in self.stage.app.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.list_again()
         for key, each in found.items():
             mine = self._by_run.get(key, NO_REMARKS)
             self._by_run[key] = Remarks(each.marks | mine.marks, {**each.notes, **mine.notes})
-        for act in store.lost:  # changes made meanwhile that cannot be saved
+        for act in store.lost:  # changes from this time that cannot be saved
             if isinstance(act.get("step"), int):
                 mine = self._by_run.get(act["run"], NO_REMARKS)
                 self._by_run[act["run"]] = mine._replace(unsaved=mine.unsaved | {act["step"] - 1})
@@ -145,7 +145,7 @@ class RemarkBook(SessionPart):
         """Saves a change to a step's remarks; returns why that failed, or an empty text."""
         run = self.stage.runs.node.key
         why = self._keep(lambda store: act(store, run))
-        # The mark stays on the screen either way; only its row says that it will be gone.
+        # The mark stays on the screen in any case; only its row says that it will be lost.
         lost = self._here.unsaved | {step} if why else self._here.unsaved - {step}
         if lost != self._here.unsaved:
             self._here = self._here._replace(unsaved=lost)
@@ -200,7 +200,7 @@ class RemarkBook(SessionPart):
         return True
 
     def keep_in_sight(self) -> None:
-        """Removes the filter if the cursor moved to a step outside it, since every pane shows the same step."""
+        """Removes the filter if the cursor moved to a step outside it, because every pane shows the same step."""
         stage = self.stage
         listed = stage.listed
         if self._expression and listed is not None and listed.view is stage.run.view and not listed.keeps(stage.step):

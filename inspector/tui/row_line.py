@@ -1,5 +1,5 @@
-"""The line that a colon opens in the table of turns. It takes a row's number, a turn of the session, a file, or the
-name of any key's action."""
+"""The line that a colon opens in the table of turns. It accepts the number of a row, a turn of the session, a file, or
+the name of any key's action."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def go_to_row(listed: TurnList) -> None:
 
 
 def _read(listed: TurnList, line: str, able: Mapping[str, ActiveBinding]) -> Act:
-    """The action that a line asks for. Raises `CallerError` if no listed row has this number, turn or file, and no
-    command this name."""
+    """The action for a line. Raises `CallerError` if no listed row has this number, turn or file, and no command has
+    this name."""
     line = line.strip()
     word, _, rest = line.partition(" ")
     places, number = _turns(listed), whole_number(line)
@@ -64,7 +64,7 @@ def _turn(listed: TurnList, text: str) -> int:
 
 
 def _is_copy(listed: TurnList, here: TurnRow, number: int | None) -> bool:
-    """Whether a turn of the session at the cursor is left out as a copy, and not only by the filter."""
+    """Whether a turn of the session at the cursor is left out as a copy, instead of by the filter."""
     kept = {row.number for row in listed.rows if row.session == here.session}
     return bool(here.copied) and number is not None and 1 <= number <= here.of and number not in kept
 

@@ -1,4 +1,4 @@
-"""The tree of runs: the original, its branches and theirs, with the end of one turn in each."""
+"""The tree of runs: the original and all branches, with the end of one turn in each."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
             yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 
     def on_mount(self) -> None:
-        """Takes the question whether to remove a run back when the cursor leaves it."""
+        """Withdraws the question whether to remove a run when the cursor leaves the run."""
         self.watch(self._list, "cursor", self._keep, init=False)
 
     def _keep(self) -> None:
@@ -98,13 +98,13 @@ class RunTree(Dialog[tuple[str, int] | None]):
             self.note = ONE_RUN
             return
         node = self._list.shown[self._list.cursor][0]
-        if node is self._list.runs.node and node.parent is None:  # a branch is compared with the run it was made from
+        if node is self._list.runs.node and node.parent is None:  # the current branch is compared with its parent
             self.note = "choose another run: d shows it beside the original"
             return
         self.dismiss(("beside", self._chosen_index()))
 
     def action_remove(self) -> None:
-        """Removes the run at the cursor, at the second press: on other screens the key exports."""
+        """Removes the run at the cursor at the second press, because on other screens the key exports."""
         node = self._list.shown[self._list.cursor][0]
         if node is not self._removal and node.parent is not None:
             self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
@@ -119,7 +119,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
 
 
 class RunLines(Panel):
-    """The runs of a session, a line each: how the current turn ends there, and where it first leaves the original."""
+    """The runs of a session, a line each: the end of the current turn, and its first difference from the original."""
 
     def __init__(self, runs: Sequence[Run], current: int, turn: int) -> None:
         super().__init__()

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 RECENT, RECENT_FILE = 12, "recent.json"
 """The largest number of recent files in the list, and the name of its file."""
 LONG_IN_APP = 5_000
-"""The number of exchanges from which a recording is long in the app, which holds it for hours (`open_case`)."""
+"""The number of exchanges from which a recording is long in the app, which keeps it for hours (`open_case`)."""
 STDIN = "-"
 REST = 5.0
-"""Seconds of rest for each second in which files that had grown were read: they take a sixth of a core at most."""
+"""The seconds of rest for each second of reading grown files, which then take a sixth of a core at most."""
 
 
 def gone_note(recording: Recording) -> str:
-    """The message about a file that was read and is no longer there; empty if each is."""
+    """The message about a file that was read and no longer exists; empty if all exist."""
     read = (source.path for source in recording.inputs if source.responses and source.path != STDIN)
     gone = next((path for path in read if not os.path.exists(path)), "")
     return f"{one_line(gone)} no longer exists: this shows what was read of it" if gone else ""
@@ -63,7 +63,7 @@ class OpenSession:
     case: Case
     original: Run
     title: str = ""
-    """The name of the session, if it is not read from a file."""
+    """The name of the session, if it was not read from a file."""
     before: str = ""
     """The command line that writes the session to its path, if it is not a file yet."""
     following: FollowedView | None = None
@@ -85,7 +85,7 @@ class OpenSession:
 
 
 def command_with_files(before: str, command: str) -> str:
-    """A command for the paths of a session, behind the command that writes its files if there are none yet."""
+    """A command for the paths of a session, after the command that writes its files if they do not exist yet."""
     return f"{before} && {command}" if before else command
 
 
@@ -96,7 +96,7 @@ class ReadingOptions(NamedTuple):
     profile: str | None = None
     settings: Settings = Settings()
     follow: bool = False
-    """Whether the reader keeps its state, to read on when the files grow."""
+    """Whether the reader keeps its state, to read only the additions when the files grow."""
 
 
 @runtime_checkable
@@ -123,8 +123,8 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
 
 
 def load_followed(paths: Sequence[str], reading: ReadingOptions, view: FollowedView | None = None) -> OpenSession:
-    """Loads growing files in their current state; the turns that a `view` of them has are reused. Raises `LoopError`
-    for an API, profile, policy or limit that does not exist."""
+    """Loads growing files in their current state; unchanged turns of `view` are reused. Raises `LoopError` for an API,
+    profile, policy or limit that does not exist."""
     from inspector.report.followed_view import FollowedView
 
     view = view or FollowedView(paths, reading.api, reading.profile, reading.settings)
@@ -133,13 +133,14 @@ def load_followed(paths: Sequence[str], reading: ReadingOptions, view: FollowedV
 
 
 BEGINNING = 3 << 17
-"""The most bytes of a large file read before the first frame if they hold `FEW` turns: 12 ms."""
+"""The most bytes of a large file that are read before the first frame, if they hold `FEW` turns; they take 12 ms."""
 FURTHEST, FEW = 1 << 23, 3
-"""The most bytes read before the first frame to find so many turns, as an agent may fill megabytes with one: 0.2 s."""
+"""The most bytes that are read before the first frame to find this many turns, because one may fill megabytes; they
+take 0.2 s."""
 LEAST, SCREENFUL = 12 << 10, 40
-"""The number of bytes that are read first, and the number of turns that fill a screen. The first bytes either hold that
-many short turns, or show how many bytes hold them: of 100,000 short turns the first verdicts take 317 ms of CPU time,
-and 404 after 64 kB."""
+"""The number of bytes that are read first, and the number of turns that fill a screen. The first bytes either hold this
+many short turns, or show how many bytes hold them. With 100,000 short turns, the first verdicts take 317 ms of CPU time
+after these bytes, and 404 ms after 64 kB."""
 
 
 @without_collector
@@ -180,7 +181,7 @@ def run_of(name: str, view: View, branch: Branch | None = None) -> Run:
 
 
 def why_unopenable(path: str) -> str:
-    """Why a path that was typed cannot be opened; empty if it can, as far as its name shows."""
+    """Why a typed path cannot be opened; empty if it can, as far as its name shows."""
     try:
         check_bounds(path)
         os.stat(path)
@@ -225,11 +226,11 @@ def remember(paths: Sequence[str]) -> None:
     try:
         target = state_path(RECENT_FILE)
         private_folder(target.parent)
-        # Two instances may open files at the same time; without the lock one would undo the other's entry.
+        # Two instances may open files at the same time; without the lock, one could remove the other's entry.
         with open(target.parent / "lock", "ab", opener=partial(os.open, mode=FILE)) as file, lock_file(file.fileno()):
             other_paths = [path for path in recent_files() if path not in new]
             replace_all({target: json.dumps([*new, *other_paths][:RECENT]).encode()}, FILE)
-            target.chmod(FILE)  # an older version left it readable by others
+            target.chmod(FILE)  # an older version left it readable to others
     except OSError:
         return
 
@@ -260,7 +261,7 @@ class ScreenPlace(NamedTuple):
     step: int = 0
     tab: str = ""
     action: str = ""
-    """The action of the session's screen to carry out there, such as `verdict`; empty for none."""
+    """The action of the session's screen to run there, such as `verdict`; empty for none."""
 
     def as_json(self) -> dict[str, object]:
         """The place as JSON, for the server of a browser tab."""

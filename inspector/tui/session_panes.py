@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
 
 FILTER_HINT = " · f finds the steps whose messages, answers or calls hold it"
-"""The hint after a search without a match: a search covers only the displayed view."""
+"""The hint after a search without a match, because a search covers only the displayed view."""
 
 
 class Panes(SessionPart):
-    """Shows the step list, the text and the machine as the room allows; one pane has the focus."""
+    """Shows the step list, the text and the machine if there is room; one pane has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this view", id="search"),
@@ -202,7 +202,7 @@ class Panes(SessionPart):
         return last is not None and any(last.turn.answers)
 
     def action_seam(self) -> None:
-        """Tries the next seam rule on the view; after the last, returns to the one in force."""
+        """Tries the next seam rule on the view; after the last, returns to the rule in force."""
         run = self.stage.run
         if not run.view.steps:
             return
@@ -332,7 +332,7 @@ class Tracing(SessionPart):
             act(found)
 
     def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
-        """Shows the bytes of a fact, and names it in the note: the view's head may be scrolled away."""
+        """Shows the bytes of a fact, and names it in the note, because the view's head may be scrolled away."""
         from inspector.report.lines.wire import fact_line
 
         self.panes.pick(choice)

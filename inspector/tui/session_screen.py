@@ -35,11 +35,11 @@ from inspector.tui.tabs import TABS
 from inspector.tui.text_view import TextView
 
 REPEAT_TIME = 0.09
-"""The time in seconds within which a second event of the same key means that the key is held down."""
+"""The seconds within which a second event of the same key means that the key is held down."""
 REPEATS_TO_DOUBLE = 8
 """The number of repeats after which a held key moves by twice as many steps."""
 SHARE = 50
-"""The session's length divided by this number is the largest number of steps by which a held key moves at a time."""
+"""The number of steps of the session divided by this is the largest move of a held key."""
 
 
 class Stepping(SessionPart):
@@ -76,7 +76,7 @@ class Stepping(SessionPart):
         now, (before, at) = monotonic(), self._struck
         self._streak = self._streak + 1 if before == by and now - at < REPEAT_TIME else 0
         self._struck = (by, now)
-        # A held key then crosses any long session in about the same time, and does not overshoot in a short one.
+        # A held key crosses any long session in about the same time, and does not overshoot in a short one.
         most = max(1, len(self.stage.run.view.steps) // SHARE)
         return self.stage.rows.neighbour(self.stage.step, by * min(2 ** (self._streak // REPEATS_TO_DOUBLE), most))
 
@@ -141,7 +141,7 @@ class Exports(SessionPart):
             self.stage, lambda: self.files(form, screen), f"the {form} export"))
 
     def _reportable(self) -> bool:
-        """Whether the turn at the cursor has a provider's bytes; an agent's rows and a simulation hold none."""
+        """Whether the turn at the cursor has a provider's bytes, as opposed to an agent's rows or a simulation."""
         from inspector.export.exchange_files import why_unreported
 
         view = self.stage.run.view
@@ -174,7 +174,7 @@ class Exports(SessionPart):
 
 # -- The session screen: the steps, a view of the current one, the machine; one pane at a time if it is narrow -------
 # It creates the parts and lays out the widgets. Widgets receive the current run and step as reactive attributes, and
-# send messages, which the screen passes to the part concerned.
+# send messages, which the screen passes to the responsible part.
 
 
 NARROW, WIDE, ROOMY = 110, 120, 140
@@ -207,10 +207,10 @@ class SessionScreen(SessionStage):
         self.adopt(self.stepping, CommandLine(self, self.branches.branch, comparison.compare_with), self.attention,
                    self.remarks, self.branches, EditedInputs(self, self.branches), comparison,
                    Comparisons(self, self.branches), self.tracing, self.panes, Exports(self, self.panes), self.growth,
-                   self.branches.live)  # the last, so that `esc` stops a live run before it closes anything else
+                   self.branches.live)  # last, so that `esc` stops a live run before it closes anything else
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key works now; giving up needs a live run under way."""
+        """Whether a key works now; giving up needs a live run in progress."""
         return self.branches.live.under_way if action == "give_up" else super().check_action(action, parameters)
 
     # -- layout --------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class StepList(RowList):
 
 
 TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 2), ("", 0))
-"""Forms of the tabs, the longest first: what follows the number, and how many letters of a title that is not open."""
+"""Forms of the tabs, longest first: what follows the number, and the number of letters of titles that are not open."""
 
 
 class Tabs(StepPanel):
@@ -166,7 +166,7 @@ class Tabs(StepPanel):
     """Whether this screen recorded the session from a live turn."""
 
     def watch_step(self, old: int, new: int) -> None:
-        """Redraws, since another step may have another fidelity."""
+        """Redraws if the step has another fidelity."""
         if self._fidelity(old) != self._fidelity(new):
             self.redraw_changes()
 
@@ -176,7 +176,7 @@ class Tabs(StepPanel):
         return [spread_ends(self._fitting(trust, width), trust, width)]
 
     def _fidelity(self, step: int) -> Line:
-        """The fidelity of a step, marked as that of the step if the turn ends with another fidelity."""
+        """The fidelity of a step, with a remark if the turn ends with another fidelity."""
         if self.outline is None or not self.outline.view.steps:
             return ()
         view = self.outline.view

@@ -1,4 +1,4 @@
-"""Makes the sheet for a tab and a step, by modules imported when a tab first opens, and caches the last sheets."""
+"""Makes the sheet for a tab and a step, with modules that are imported when needed, and caches the last sheets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 READINGS = 4
 """The number of responses whose facts and byte ranges are cached."""
 CACHED_SHEETS = 16
-"""The number of cached sheets; returning to one of them costs nothing."""
+"""The number of cached sheets."""
 
 
 class Viewpoint(NamedTuple):
@@ -61,7 +61,7 @@ class Sheets:
         make, key_of = _MAKERS[viewpoint.tab]
         key = (viewpoint.tab, viewpoint.outline, *key_of(viewpoint))
         try:
-            # Taken out and put back at the end: a dict keeps insertion order, so its first was used longest ago.
+            # Moved to the end: a dict keeps insertion order, so the first sheet is the least recently used.
             sheet = self._kept.pop(key, None) or make(viewpoint)
         except FileChangedError as why:
             return LineSheet([(Span(str(why), Tone.ERROR),)])
@@ -106,7 +106,7 @@ class Sheets:
 
 
 def _awaited_response(viewpoint: Viewpoint) -> ResponseFacts | None:
-    """The next answer of the turn if none has arrived yet, because its request is under way; else None."""
+    """The next answer of the turn, whose request is in progress at this step; None if there is none."""
     found = answers_of(viewpoint.outline.view, viewpoint.step, _block(viewpoint).end)
     return next((coming for _, coming in found), None)
 
@@ -117,13 +117,13 @@ def _sends(viewpoint: Viewpoint) -> bool:
 
 
 def _answer_to_request(viewpoint: Viewpoint) -> ResponseFacts | None:
-    """The response to the current request: the one that the step sends, else the last answered one."""
+    """The response to the current request: the request that the step sends, else the last answered one."""
     first, second = (_awaited_response, _answer) if _sends(viewpoint) else (_answer, _awaited_response)
     return first(viewpoint) or second(viewpoint)
 
 
 def _sending_step(viewpoint: Viewpoint) -> int | None:
-    """The step, if it sends a request, which is then shown in place of the one before; else None."""
+    """The step, if it sends a request, which then replaces the shown request; else None."""
     return viewpoint.step if _sends(viewpoint) else None
 
 
@@ -151,7 +151,7 @@ def current_key(viewpoint: Viewpoint) -> Key:
 
 
 def _merged_key(viewpoint: Viewpoint) -> Key:
-    """The cache key of the Merged tab: one layout for all responses, but side by side it opens at one's seam."""
+    """The cache key of the Merged tab: one layout for all responses, but `side by side` opens at a response's seam."""
     return (viewpoint.form, *current_key(viewpoint)) if viewpoint.form != "merged" else ()
 
 
@@ -237,4 +237,4 @@ _MAKERS: Mapping[str, tuple[Callable[[Viewpoint], LineSheet], Callable[[Viewpoin
     "events": (_events, lambda viewpoint: (_block(viewpoint), viewpoint.step)),
     "machine": (_machine, lambda viewpoint: (viewpoint.step,)),
 }
-"""Tab -> the function that makes its sheet, and the function for the cache key: what it depends on besides the run."""
+"""Tab -> the function that makes its sheet, and the one for its cache key: all that it depends on besides the run."""

@@ -1,7 +1,7 @@
 """A session with its runs, and the state that the parts of its screen share: the current run and step.
 
-It refers to no widget. The operator's changes are saved in a store; changes made before the store is open are saved
-when it opens.
+The module refers to no widget. The operator's changes are saved in a store; changes that were made before the store is
+open are saved when it opens.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SessionRuns:
 
     @property
     def comparison(self) -> Branch | None:
-        """The compared branch: the current run, or while the original is shown its latest branch, if any."""
+        """The compared branch: the current run; while the original is shown, its latest branch, if any."""
         if self.current.branch is not None:
             return self.current.branch
         branches = (run.branch for run in reversed(self.every) if run.branch is not None)
@@ -68,10 +68,10 @@ class SessionRuns:
     def under(
         self, assignments: Mapping[str, str], since: int | None = None, before: int | None = None
     ) -> tuple[int, bool]:
-        """The index of the run with these settings on top of the current one's, and whether it is new. The settings
-        hold from step `since` on; None means from the step where those of the current run begin to hold. If that is not
-        before step `before`, the run is made from the parent of the current one, or from its parent. Raises
-        `CallerError` for a name that does not exist, or a value out of range."""
+        """The index of the run with these settings in addition to the current ones, and whether it is new. The settings
+        hold from step `since` on; None: from the step from which those of the current run hold. If that step is not
+        before `before`, the run is made from an ancestor of the current one. Raises `CallerError` for a name that does
+        not exist, or a value out of range."""
         parent = self.node
         while before is not None and parent.parent is not None and parent.view.replay.since >= before:
             parent = parent.parent
@@ -80,14 +80,15 @@ class SessionRuns:
     def with_settings(
         self, settings: Settings, since: int | None, parent: Node | None = None
     ) -> tuple[int, bool]:
-        """The run with exactly these settings, and whether it is new; `parent`: by default the current run."""
+        """The index of the run with exactly these settings, and whether it is new; `parent`: by default the current
+        run."""
         node, new = self.tree.add(parent or self.node, settings, since)
         if new:
             self._build_runs()
             self.keep(lambda store: _keep(store, node))
         return self.tree.every.index(node), new
 
-    # -- asked live ----------------------------------------------------------------------------------------------
+    # -- live runs -----------------------------------------------------------------------------------------------
 
     def begin(self, node: Node, settings: Settings, since: int) -> None:
         """Starts a live run: saves its branch before anything is sent, so that it survives a crash."""
@@ -100,8 +101,8 @@ class SessionRuns:
         self.keep(act)
 
     def join_live(self, node: Node, settings: Settings, since: int, answers: BranchAnswers) -> int:
-        """Ends a live run; returns the index of its branch. Raises `CallerError` if the run that it was made from was
-        removed meanwhile."""
+        """Ends a live run; returns the index of its branch. Raises `CallerError` if its parent was removed in the
+        meantime."""
         parent = next((each for each in self.tree.every if each.key == node.key), None)
         if parent is None:
             raise CallerError("the run from which it was asked was removed meanwhile")
@@ -116,13 +117,13 @@ class SessionRuns:
         self.keep(lambda store: store.forget(key))
 
     def remove(self, index: int) -> tuple[int, str]:
-        """Removes a branch and those made from it; returns how many, and why that was not saved (or "")."""
+        """Removes a branch and its descendants; returns their number, and why that was not saved (or "")."""
         here = self.node
         node = self.tree.every[index]
         gone, why = self.tree.remove(node), ""
         if gone:
             self.every = [run for run in self.every if all(run.view is not each.view for each in gone)]
-            # The current run itself may be among the removed ones; then the original is shown.
+            # If the current run is among the removed ones, the original is shown.
             self.index = self.tree.every.index(here) if here in self.tree.every else 0
             why = self.keep(lambda store: store.forget(node.key))
         return len(gone), why
@@ -130,9 +131,9 @@ class SessionRuns:
     # -- keeping -------------------------------------------------------------------------------------------------
 
     def keep(self, act: Callable[[Store], None]) -> str:
-        """Saves a change, now or when the store opens; returns why that failed (empty if it did not)."""
+        """Saves a change, now or when the store opens; returns why that failed, or ""."""
         if self.store is None:
-            # The store opens after the first frame; a mark set before that must not be lost.
+            # The store opens after the first frame; a mark that is set before must not be lost.
             self.waiting.append(act)
             return self.unkeepable
         before = len(self.store.lost)
@@ -149,7 +150,7 @@ class SessionRuns:
         return self.unkeepable if self.store is None else self.store.unkept.get(node.key, "")
 
     def join_store(self, store: Store, tree: Tree) -> None:
-        """Merges the saved tree of the opened store with runs made meanwhile."""
+        """Merges the saved tree of the opened store with the runs that were made before it opened."""
         old_tree, here = self.tree, self.node
         self.store, self.tree = store, tree
         for node in old_tree.every[1:]:
@@ -166,7 +167,7 @@ class SessionRuns:
 
     def _build_runs(self) -> None:
         """Builds a run with its outline for every node of the tree."""
-        # An outline takes a pass over the session, so those of unchanged runs are kept.
+        # An outline takes a pass over the session, so those of unchanged runs are reused.
         runs_by_view = {id(run.view): run for run in self.every}
         self.every = [
             runs_by_view.get(id(node.view)) or run_of(node.name, node.view, node.branch) for node in self.tree.every]
@@ -211,7 +212,7 @@ class SessionStage(Screen[None]):
         self.opened, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
         self.for_view = False
-        """Whether the screen was opened only to carry a view, whose end leads back to the table."""
+        """Whether the screen was opened only for a view over it; closing the view then returns to the table."""
         self.came_from: int | None = None
         """The turn at the cursor of the table of turns from which the screen was opened."""
         self.past_filter = False
@@ -229,7 +230,7 @@ class SessionStage(Screen[None]):
         return self.runs.current
 
     def every_turn_of(self, run: str) -> str:
-        """The name of a run over a view of all its turns: from which step on, and of how much of the file they are."""
+        """The name of a run for a view over all turns, which has the run's settings from the first step on."""
         since = ", from the first step on" if self.run.view.replay.since else ""
         return f"{run}{since}{', only the beginning' if self.opened.part else ''}"
 
@@ -245,14 +246,14 @@ class SessionStage(Screen[None]):
 
     def replace_session(self, session: OpenSession, to_end: bool) -> None:
         """Shows another reading of the session; the cursor stays on its step, or goes to the last one."""
-        waiting = self.runs.waiting  # what could not be saved yet is of steps that the new reading has too
+        waiting = self.runs.waiting  # unsaved changes are about steps that the new reading has too
         self.opened, self.runs = session, SessionRuns(session)
         self.runs.waiting = waiting
         last = max(0, len(self.run.view.steps) - 1)
         self.step = min(self.step, last)
         self.outline = self.run.outline
         if to_end:
-            self.step = self.rows.neighbour(last, 1)  # the last that the filter keeps, if there is one
+            self.step = self.rows.neighbour(last, 1)  # the last step that passes the filter, if any
 
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step, or reports why there is none."""

@@ -1,5 +1,5 @@
-"""Reads on in the table of turns when its files grow, and finds new files in its folders: new turns appear, and every
-row keeps its place."""
+"""Adds new turns to the table of turns when its files grow or new files appear in its folders; rows keep their places.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TITLES = (AGENTS, SAMPLES, RECENT)
 
 
 def watch(table: ReadingScreen) -> None:
-    """Starts to look for additions to the files of the table, and for new files in its folders."""
+    """Starts to check for additions to the files of the table, and for new files in its folders."""
     table.states = {}
     table.set_interval(LOOK, partial(_look, table, time.time_ns()))
 
@@ -68,7 +68,7 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             paths = [path for rows in table.listed.slots.values() for row in rows[:1]
                      if not grown.isdisjoint(row.paths) for path in row.paths]
             batch = with_turns(_rows(reading, table.named).rows_of(paths))
-    except (LoopError, OSError) as why:  # of the system: the working folder was removed
+    except (LoopError, OSError) as why:  # OSError: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
 
@@ -97,18 +97,18 @@ def _put(table: ReadingScreen, batch: RowsByPath) -> None:
 
 
 class Search(NamedTuple):
-    """What a search for new files found."""
+    """The result of a search for new files."""
 
     sections: Sequence[Section]
     """The files that the table would be opened with now, under their headings."""
     batch: RowsByPath
     """The rows of new files that hold turns."""
     states: Mapping[str, FileState]
-    """The states of the files that are not listed; of the first search, also those of listed files when read."""
+    """The states of the files that are not listed; after the first search, also those of listed files when read."""
     watched: Sequence[str]
     """The listed files that were changed last."""
     rest: float
-    """Seconds until the next search; infinite if no file can be found by one."""
+    """Seconds until the next search; infinite if a search can find no file."""
 
 
 def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, reading: ReadingOptions) -> None:
@@ -122,7 +122,7 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
               if path not in files and not is_beside(path, files)]
     listed = [path for path, row in files.items() if row.why != LARGE]
     states = states_of([*listed, *others])
-    # What was written since the table began to read may not have been read.
+    # Files that were written since the table began to read may not be read completely.
     watched = newest(listed, states)
     first = {} if table.watched else {name: each for name, each in states.items() if each[1] < since}
     before = table.states or first

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TextField(TextArea, KeysInOrder):
-    """A text area of several rows that takes keys in the order in which they were struck."""
+    """A text area of several rows that handles keys in the order in which they were pressed."""
 
 
 def text_field(text: str, id: str, **more: Any) -> TextArea:  # noqa: A002
@@ -56,7 +56,7 @@ class TextEditor(Dialog[ScreenResultType | None]):
 
 
 class EditChoice(NamedTuple):
-    """The new text, and whether the recording or a live server answers it."""
+    """The new text, and whether a live server answers it instead of the recording."""
 
     text: str
     live: bool
@@ -107,7 +107,7 @@ class InputEditor(TextEditor[EditChoice]):
         if text == self._before and not live:
             self._say("the text is unchanged: edit it first")
         else:
-            # An unedited text goes back as it was: the shown one has marks in place of control characters.
+            # An unedited text is returned unchanged: the shown text has marks in place of control characters.
             self.dismiss(EditChoice(self._text if text == self._before else text, live))
 
 
@@ -161,7 +161,7 @@ class BodyEditor(TextEditor[str]):
 
 
 def body_of(text: str) -> dict[str, Any]:
-    """The JSON object of a text. Raises `NotJSONError` if the text is no JSON object; the error has its place."""
+    """The JSON object of a text. Raises `NotJSONError`, which has line and column, if the text is not a JSON object."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except json.JSONDecodeError as why:

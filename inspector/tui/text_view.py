@@ -26,7 +26,7 @@ CACHED_LINES = 2_000
 PINNED_SHARE = 3
 """The least height of the view, as a multiple of the height of the pinned rows; in a lower view no rows are pinned."""
 UNWRAPPED_WIDTH = 10_000
-"""The width to scroll in when lines are not wrapped and there are too many of them to measure."""
+"""The scrollable width if lines are not wrapped and too many to be measured."""
 
 
 class TextView(ScrollView, RowsInOneStyle, can_focus=True):
@@ -52,7 +52,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id)
-        self._ends: Sequence[int] = ()  # the number of the row after each line, by line
+        self._ends: Sequence[int] = ()  # for each line, the index of the row after it
         self._laid: tuple[object, int] | None = None
         self._unsized = True
         self._height = 0
@@ -77,7 +77,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         return found is not None
 
     def show_line(self, index: int, role: Tone = Tone.PICKED) -> None:
-        """Scrolls to a line, or its first row with the role (a selection's last row), unless it is visible."""
+        """Scrolls to a line, or to its first row with the role (the last row of a selection), unless it is visible."""
         if not self._ends or index >= len(self._ends):
             return
         height, pinned = self.size.height, self._pinned_rows
@@ -120,7 +120,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             if first < top + height:
                 self.refresh(Region(0, max(0, first - top), self.size.width, height))
         if following and self._ends and self._ends[-1] > height:
-            # Immediate, since a scroll delayed until after the next refresh would undo a key pressed meanwhile.
+            # Immediate, because a scroll after the next refresh would undo a key that was pressed before it.
             self.scroll_to(y=self._ends[-1] - height, animate=False, force=True, immediate=True)
 
     # -- keys ----------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
 
     def watch_sheet(self, old: LineSheet, new: LineSheet) -> None:
         """Shows another sheet; one of the same shape keeps the scroll position."""
-        # Sheets of one shape differ in a few lines, so nothing is laid out again while stepping through a turn.
+        # Sheets of one shape have equal heights of lines, so nothing is laid out again while stepping through a turn.
         same = getattr(old, "shape", old) is getattr(new, "shape", new)
         if same and self._laid is not None:
             self._redraw(old, new)
@@ -230,7 +230,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         self._height = self.size.height
 
     def _keep_picked(self, lost: int) -> None:
-        """Scrolls further if the selection was in rows that the view lost at the bottom, for example to a long note."""
+        """Scrolls further if the selection was in rows that the view lost at its bottom, for example to a long note."""
         focus, below = self.sheet.focus, int(self.scroll_offset.y) + self.size.height
         if focus < len(self._ends):
             last = self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
@@ -249,10 +249,10 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
             self.refresh()
 
     def _measure_rows(self) -> bool:
-        """Works out which rows each line takes at the present width."""
+        """Computes the rows of each line at the present width; False if the view has no width."""
         width = self.scrollable_content_region.width
         self._rows.clear()
-        if width <= 0:  # hidden: laid out when it is shown again
+        if width <= 0:  # hidden; it is laid out when it is shown again
             self._laid, self._ends = None, ()
             return False
         sheet, measure = self.sheet, paint_of(self.app).measure
@@ -310,7 +310,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         paint = paint_of(self.app)
         rows = self._rows.get(line)
         if rows is None:
-            # Emptied as a whole: the visible rows come back with the next frame, and no order has to be kept.
+            # Emptied as a whole: the visible rows are made again with the next frame, and no order has to be kept.
             if len(self._rows) > CACHED_LINES:
                 self._rows.clear()
             rows = self._rows[line] = self._make_rows(line, laid, paint.measure)

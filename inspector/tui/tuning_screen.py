@@ -35,23 +35,23 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import whole_number
 
 SPLIT_WIDTH = 110
-"""The width in columns from which the details of the cell are shown beside the map."""
+"""The width in columns from which the details of a cell are shown beside the map."""
 TALL = 24
-"""The height in rows from which the legend has rows of its own below the map; on a lower screen it follows the cell."""
+"""The height in rows from which the legend has its own rows below the map; on a lower screen it follows the cell."""
 LEAST_CELL, MARGIN = 36, 3
 """The smallest width of the cell's details beside the map, and the width of the margins around the map, in columns."""
 SHARE, FRAME = 70, 6
 """The largest share of the screen for the map, in percent, and the lines above and below it."""
 RUNNING = "the grid is still running; . stops it"
 SOON = "the cursor goes to the best cell when the grid has run; . stops it"
-"""The notes about keys that need the results; the end of the run takes them away."""
+"""The note about keys that need the results; the end of the run removes it."""
 TICK = 0.1
-"""The time in seconds between two updates of the progress."""
+"""The seconds between two updates of the progress."""
 
 
 @dataclass
 class CellsRun(Message):
-    """A thread has run the cells of a grid, or was stopped; values between the columns are still searched."""
+    """A thread has run the cells of a grid, or was stopped; it still searches values between the columns."""
 
     grid: Grid
     tuned: TunedGrid
@@ -166,7 +166,7 @@ class TuneScreen(Screen[int | None]):
 
     def _start(self) -> None:
         self._stop.set()
-        # A new event for each run: the old thread still reads its own one, and ends.
+        # A new event for each run: the old thread still reads its own event, and ends.
         self._stop, self._done = Event(), (0, 0)
         self.table.begin()
         self._run(self.table.grid, self._stop)
@@ -192,7 +192,7 @@ class TuneScreen(Screen[int | None]):
     def _ran(self, message: GridRun) -> None:
         # A stopped thread may still deliver its result after a new run has begun.
         if message.grid is not self.table.grid or not self.running:
-            return  # another grid was requested meanwhile
+            return  # another grid was requested in the meantime
         self._timer.pause()
         self.table.end(message.result)
         self._map.cell = self.table.cell
@@ -214,7 +214,7 @@ class TuneScreen(Screen[int | None]):
         self._show_cell()
 
     def _widen(self) -> None:
-        """Widens the map to the columns that it needs, as long as enough room for the cell's details remains."""
+        """Widens the map to the columns that it needs, if enough room for the cell's details remains."""
         most = self.size.width - LEAST_CELL
         self.query_one("#tune-left").styles.min_width = (
             min(self._map.full_width + MARGIN, most) if self.has_class("-beside") else None)
@@ -285,7 +285,7 @@ class TuneScreen(Screen[int | None]):
         best = self.table.best()
         if not best:
             if self.running:
-                self._map.cell = 0  # from there the end of the run moves the cursor
+                self._map.cell = 0  # the end of the run moves a cursor on the first cell
             self.note = SOON if self.running else "no cell completes it"
             return
         here = self._map.cell

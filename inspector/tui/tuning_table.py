@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from inspector.tui.stage import SessionStage
 
 MOST_LISTED = 100
-"""The largest number of turns that are listed one by one; of more, each can still be shown alone."""
+"""The largest number of turns that are listed one by one; any other turn can be shown alone."""
 BAR = 20
 """The width of the progress bar in columns."""
 
@@ -79,14 +79,14 @@ class GridOutcome:
 
 
 def add_up(tuning: TunedGrid) -> TunedGrid:
-    """The grid with its sums, which it keeps; added up in a thread, so that no key waits for them later."""
+    """The grid with its cached sums, which are computed in a thread, so that no key waits for them later."""
     for measure in MEASURES.values():
         measure.total(tuning)
     return tuning
 
 
 def outcome_of(tuning: TunedGrid) -> GridOutcome:
-    """Computes the conclusions; a large grid takes a moment, since values between its columns are searched."""
+    """Computes the conclusions; a large grid takes a moment, because values between its columns are searched."""
     return GridOutcome(tuning, answer_lines(tuning, most=MOST_LISTED), _trust_in(tuning, None))
 
 
@@ -96,7 +96,7 @@ def _trust_in(tuning: TunedGrid, turn: int | None) -> Trust:
 
 
 def table_over(stage: SessionStage) -> TuningTable:
-    """The default grid over the current run of a session. It looks at every turn."""
+    """The default grid over the current run of a session. It examines every turn."""
     from inspector.export import name_of
 
     view, node = stage.run.view, stage.runs.node
@@ -128,7 +128,7 @@ class TuningTable:
         self.show = next(iter(MEASURES))
         self.cell = 0
         self.exact: int | None = None
-        """The max_tokens of the best cell that the cursor was sent to, if that lies between two values of the grid."""
+        """The max_tokens of the best cell to which the cursor was sent, if it is between two values of the grid."""
         self.turn: int | None = None
         """The turn that is shown alone; None for all turns."""
         self.ask(GridRequest())
@@ -150,17 +150,17 @@ class TuningTable:
         """Starts a run."""
         self.result: GridOutcome | None = None
         self.cells = blank(self.case, self.grid)
-        """The cells until the conclusions are known: all blank, and as they ended once they were run."""
+        """The cells until the conclusions are known: blank, then with their results."""
 
     def end(self, result: GridOutcome) -> None:
-        """Stores the results; moves the cursor to the cell that tells most, unless the operator moved it."""
+        """Stores the results; moves the cursor to the most informative cell, unless the operator moved it."""
         self.result = result
         if self.cell == 0:
             self._go_to_telling()
 
     @property
     def tuning(self) -> TunedGrid:
-        """The results of every cell; all cells are blank until they were run."""
+        """The results of every cell; cells that were not run are blank."""
         return self.result.grid if self.result is not None else self.cells
 
     @property
@@ -284,7 +284,8 @@ class TuningTable:
             self.cell, self.exact = self._why_cell(), None
 
     def _why_cell(self) -> int:
-        """Where nothing completes: the cell that first brings the call whole, else the largest or one that ends so."""
+        """The cell that shows why nothing completes: the first with a whole call, else the largest or one with its end.
+        """
         single = self.single_turn
         if single is None:
             return max((cell for cell, count in enumerate(self.tuning.run_counts) if count), default=0)
@@ -297,7 +298,7 @@ class TuningTable:
         return [name for cell, _, name in self._named_cells() if cell == self.cell]
 
     def best_name(self) -> str:
-        """The names that the current cell has as one of the best cells, and its limits."""
+        """The names of the current cell among the best cells, and its limits."""
         return f"{' and '.join(self._best_names())}: {cell_name(self.tuning, self.cell, self.exact)}"
 
     def settings(self) -> Settings:

@@ -1,4 +1,4 @@
-"""The counts above the table of turns: how far reading is, how many turns and rows there are, and their verdicts."""
+"""The counts above the table of turns: the progress of reading, the numbers of turns and rows, and the verdicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS_PER_COUNT = 8
 
 
 class TurnCounts(AutoHeightPanel):
-    """The progress of reading, the numbers of turns and rows, and how many turns have each verdict."""
+    """The progress of reading, the numbers of turns and rows, and the number of turns with each verdict."""
 
     SHOWS = ("groups",)
     groups: reactive[tuple[Sequence[Line], Sequence[Line]]] = reactive(((), ()), init=False, repaint=False)
@@ -31,8 +31,8 @@ class TurnCounts(AutoHeightPanel):
 
 
 def flow_groups(groups: Sequence[Line], verdicts: Sequence[Line], width: int, most: int) -> list[Line]:
-    """Groups, then counts of verdicts, in at most this many rows; verdicts without room are counted if it has room. A
-    group that is longer than a row goes on in the next, if all groups then have room."""
+    """Groups, then counts of verdicts, in at most `most` rows. Verdicts without room are replaced by their number, if
+    that has room. A group that is longer than a row continues in the next, if all groups then have room."""
     wrapped = [piece for group in groups for piece in wrap_line(group, width)]
     tries = [[*whole, *verdicts[:count], *_left_out(len(verdicts) - count)]
              for whole in (wrapped, groups) for count in range(len(verdicts), -1, -1)]
@@ -52,7 +52,7 @@ def _left_out(count: int) -> list[Line]:
 
 
 class TableCounts(NamedTuple):
-    """The counts of a table, in which the samples of this program stand beside what the operator has."""
+    """The counts of a table: of the operator's rows, and of the samples of this program."""
 
     own: RowCounts
     samples: RowCounts
@@ -64,7 +64,7 @@ class TableCounts(NamedTuple):
 
 
 def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
-    """Counts rows, those of samples apart."""
+    """Counts rows, with those of samples separately."""
     samples = {path for section in listed.sections if section.title == SAMPLES for path in section.paths}
     apart: tuple[list[TurnRow], list[TurnRow]] = ([], [])
     for row in rows:
@@ -75,8 +75,8 @@ def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
 def count_groups(
     table: TableCounts, progress: str | None, listed: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """The progress of reading, the counts of turns and rows or those that pass the filter; then of verdicts. Where the
-    operator has sessions, samples are no more than a number."""
+    """The progress of reading and the counts of turns and rows, or of those that pass the filter; then the counts of
+    verdicts. If the operator has sessions, samples are only a number."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
     if groups and not listed.count and listed.filter is None:
         return groups, ()  # nothing to count yet

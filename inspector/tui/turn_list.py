@@ -1,4 +1,4 @@
-"""The table of turns: its rows (a turn, or a session by its worst one), its heading, and the details of a row."""
+"""The table of turns: its rows (a turn, or a session by its worst turn), its heading, and the details of a row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 
 def found_sections(environment: Mapping[str, str]) -> list[Section]:
-    """The sessions to offer without a path: agents' transcripts, the samples, recent files."""
+    """The sessions that are listed without a path: agents' transcripts, the samples, recent files."""
     from inspector.sessions.folders import samples, short, transcripts  # named paths need none of it: 2 ms of a start
 
     within = bounds_of(environment)
@@ -73,7 +73,7 @@ def rows_of_session(session: OpenSession) -> list[TurnRow]:
 
 
 class Listing(NamedTuple):
-    """What the table shows under a filter."""
+    """The rows that the table shows under a filter."""
 
     of: tuple[object, ...]
     """The rows and the order that it was made from."""
@@ -115,34 +115,34 @@ class TurnList(RowList):
         self._rows: Sequence[TurnRow] | None = None
         """The rows of all files, until a further file is read."""
         self._values: tuple[Sequence[TurnRow], Mapping[tuple[str, str], None]] = ((), {})
-        """Rows, and the terms and values of these, once they were asked for."""
+        """Rows, and their terms and values once these were requested."""
         self._widest: dict[str, int] = {}
 
     def set_sections(self, sections: Sequence[Section]) -> None:
-        """Takes other headings, and the files below each."""
+        """Replaces the headings, and the files below each."""
         self.sections = sections
         self.section_of = {path: number for number, section in enumerate(sections) for path in section.paths}
 
     @property
     def rows(self) -> Sequence[TurnRow]:
-        """All rows, in the order of reading, without copies of turns that another file has."""
+        """All rows in the order of reading, without copies of another file's turns."""
         if self._rows is None:
             self._rows = turn_table.rows_once(row for rows in self.slots.values() for row in rows)
         return self._rows
 
     def set_rows(self, slot: str, rows: list[TurnRow], widest: Mapping[str, int] | None = None) -> None:
-        """Puts the rows of a file at its reserved place, or at the end; `widest`: the widths that they need."""
+        """Puts the rows of a file at its reserved place, or at the end; `widest` has the widths that they need."""
         self.slots[slot] = rows
         self._rows = None
         for name, size in (self.widest_of(rows) if widest is None else widest).items():
             self._widest[name] = max(size, self._widest.get(name, 0))
 
     def widest_of(self, rows: Sequence[TurnRow]) -> dict[str, int]:
-        """The widths that rows need. Many rows are measured in a thread, since each takes 3 µs."""
+        """The widths that rows need. Many rows are measured in a thread, because each takes 3 µs."""
         return turn_table.widest_cells(self.columns, rows)
 
     def relist(self, growing: bool = False) -> None:
-        """Lists the rows again; the cursor stays on its row. With `growing` all listed rows stay in place too."""
+        """Lists the rows again; the cursor stays on its row. With `growing`, all listed rows stay in place too."""
         self.show_listing(self.list_rows(self.rows, self.filter, growing))
 
     @property
@@ -151,8 +151,8 @@ class TurnList(RowList):
         return self.listing.filter
 
     def list_rows(self, rows: Sequence[TurnRow], wanted: filters.Filter | None, growing: bool = False) -> Listing:
-        """Those of all rows that pass a filter, in the present order; it changes nothing on the screen, and may run in
-        a thread, which must not gather the rows while files are read."""
+        """The listing of those rows that pass a filter, in the present order. It changes nothing on the screen, and may
+        run in a thread, to which the rows are passed because they may change while files are read."""
         of = (rows, self.sort, self.reverse, self.by_file)
         passed = [row for row in rows if wanted is None or turn_rows.matches(wanted.matches, row)]
         listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
@@ -171,7 +171,7 @@ class TurnList(RowList):
         return Listing(of, wanted, passed, counts, self._note(rows, wanted, counts), shared, shown)
 
     def is_current(self, listing: Listing, growing: bool) -> bool:
-        """Whether a listing was made in the present order, and from the present rows unless these are `growing`."""
+        """Whether a listing was made in the present order, and from the present rows unless `growing`."""
         return (growing or listing.of[0] is self.rows) and listing.of[1:] == (self.sort, self.reverse, self.by_file)
 
     def show_listing(self, listing: Listing) -> None:
@@ -185,14 +185,14 @@ class TurnList(RowList):
             self.show_cursor()
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
-        """The listed rows, in their order. New ones come last, or first in a table that begins with the newest."""
+        """The listed rows in their order; new ones come last, or first in a table that begins with the newest."""
         new = -1 if any(section.title for section in self.sections) else len(self.shown)
         places: dict[object, int] = {}
         for at, row in enumerate(self.shown):
             if isinstance(row, TurnRow):
                 places.setdefault(row.session if self.by_file else (row.paths, row.number), at)
                 if row.verdict is None:
-                    places.setdefault(row.paths, at)  # of a file that is not read yet
+                    places.setdefault(row.paths, at)  # the place of a file that is not read yet
         return sorted(rows, key=lambda row: places.get(
             row.session if self.by_file else (row.paths, row.number), places.get(row.paths, new)))
 
@@ -214,7 +214,7 @@ class TurnList(RowList):
             self.chosen = False
 
     def action_open(self) -> None:
-        """Opens the row at the cursor, which is thereby chosen."""
+        """Opens the row at the cursor, which then counts as chosen."""
         self.chosen = True
         super().action_open()
 
@@ -235,7 +235,7 @@ class TurnList(RowList):
         return f"{passed} · {searched}" if searched else passed
 
     def _values_of(self, rows: Sequence[TurnRow]) -> Mapping[tuple[str, str], None]:
-        """The terms and the values that occur in the rows; gathered once for the keys of a filter."""
+        """The terms and values that occur in the rows; collected once for all keys of a filter."""
         if (values := self._values)[0] is not rows:
             values = self._values = rows, dict.fromkeys(turn_rows.values_of_rows(rows))
         return values[1]
@@ -271,7 +271,7 @@ class TurnList(RowList):
 
     @property
     def columns_now(self) -> Sequence[TurnColumn]:
-        """The columns of the present form, one row a session or one row a turn."""
+        """The columns of the present form: one row per session or one per turn."""
         return turn_table.for_sessions(self.columns) if self.by_file else self.columns
 
     def regroup(self) -> None:
@@ -296,7 +296,7 @@ class TurnList(RowList):
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
     def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
-        """Goes to the next row with a text (of a session: in any turn), wrapping around; returns its turn or None."""
+        """Goes to the next row with a text (of a session, in any turn), wrapping around; returns its turn or None."""
         wanted = needle.casefold()
         sessions = turn_table.by_session(self.rows) if self.by_file else {}
         for far in range(len(self.shown)):
@@ -318,12 +318,12 @@ SORTS: Mapping[str, str] = {
     "model": "by name", "age": "newest first", "agent": "by name", "took": "the longest time of its answers first",
     "what to change": "same advice together", "message": "by the user's message",
 }
-"""Column -> what sorting by it does."""
+"""Column -> the order of the rows when they are sorted by it."""
 OTHER_FORM: Mapping[str, str] = {"turn": "turns", "turns": "turn"}
-"""Column -> the column in its place in the other form of the table: one row a session, or one row a turn."""
+"""Column -> the column that replaces it in the other form of the table (one row per session or per turn)."""
 
 MARGIN = 3
-"""The cells of a row beside its columns: the cursor's mark, and one at the right."""
+"""The cells of a row besides its columns: the cursor's mark, and one at the right."""
 
 
 class TurnHeading(Panel):
@@ -352,7 +352,7 @@ class TurnHeading(Panel):
 NO_MATCH_NOTE = "no turn passes the filter: f changes it, esc removes it"
 WHOLE_HINT: Line = (Span(" · ", Tone.DIM), *hint("V shows all"))
 BESIDE_TITLE = 7
-"""The number of columns of a border's title for its margins, and for the sign between the file and the row."""
+"""The number of columns in the title of the border for margins and for the sign between the file and the row."""
 
 
 class TurnAbout(Panel):
@@ -367,11 +367,11 @@ class TurnAbout(Panel):
         self._listed = turn_list
 
     def on_resize(self) -> None:
-        """Names the file again, in as much room as there is now."""
+        """Fits the name of the file to the new width."""
         self.follow()
 
     def follow(self) -> None:
-        """Shows the current row; its file is shown in the border, where a long verdict cannot push it out of sight."""
+        """Shows the current row, with its file in the border, where a long verdict cannot hide it."""
         self.row = self._listed.current_row
         name = one_line(last_name(self.row.file)) if self.row is not None else ""
         position = self._listed.position and f"row {self._listed.position}"
@@ -389,12 +389,12 @@ class TurnAbout(Panel):
 
 
 def fit_lines(lines: Sequence[Line], width: int, room: int, measure: Measure) -> Sequence[Line]:
-    """Lines wrapped into at most `room` rows; if they are cut, the last row says which key shows all."""
+    """Lines wrapped into at most `room` rows; if they are cut, the last row names the key that shows all."""
     rows = [row for line in lines for row in wrap_line(line, width, measure)]
     if len(rows) <= room:
         return rows
     first = wrap_line(lines[0], width, measure)
-    if len(first) >= room > 1:  # the second line begins with the key of the advice, and must not be pushed out
+    if len(first) >= room > 1:  # the second line begins with the key of the advice, and must stay visible
         rows = [*first[: room - 2], clip((*first[room - 2], Span(" …")), width, measure), *rows[len(first) :]]
     last = clip(rows[room - 1], width - width_of(WHOLE_HINT))
     return [*rows[: room - 1], (*split_line(last, len(text_of(last).rstrip(" ·")))[0], *WHOLE_HINT)]

@@ -1,4 +1,4 @@
-"""Reads the files of the table of turns in a thread: one by one, a large one's rest, or all as one session."""
+"""Reads the files of the table of turns in a thread: one by one, the rest of a large one, or all as one session."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from inspector.sessions.following import FileState
 
 BATCH = 0.1
-"""The time in seconds between two batches of rows passed to the table."""
+"""The seconds between two batches of rows that are passed to the table."""
 LOOK_AGAIN = 0.1
-"""The time in seconds after which a view looks again whether a question is still open."""
+"""The seconds after which a view checks again whether a question is still open."""
 
 
 def share_of(path: str) -> str:
-    """How much of the current file is read, in per cent; empty if its reader reports no progress."""
+    """The share of the current file that was read, in per cent; empty if its reader reports no progress."""
     size, done = intake.size_of(path) or 1, intake.read_so_far()
     return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
 
 
 def progress_within(path: str) -> str:
-    """How much of a file was read, once its first turns are listed."""
+    """The progress in a file whose first turns are listed."""
     share = share_of(path)
     return f"reading {(intake.size_of(path) or 1) / 1e6:,.0f} MB{f': {share}' if share else ''}… so far"
 
@@ -54,16 +54,16 @@ class ReadingScreen(Screen[None]):
     """The view over all turns that opens once the files are read."""
     sections: Sequence[Section]
     opened: OpenSession | None
-    """A session that is loaded already and makes up the whole table."""
+    """A session that is already loaded and fills the whole table."""
     named: bool
     """Whether the operator named the paths; they are then read whole, and sorted worst first."""
     reading: bool
     read: int
     total: int
-    """The numbers of files that are read, and of those that are read or will be; 0 until they are counted."""
+    """The number of files that are read, and of all that will be; 0 until they are counted."""
     listed: TurnList
     watched: Sequence[str] = ()
-    """The files that are checked for additions; none until all are read."""
+    """The files that are checked for additions; empty until all are read."""
     states: Mapping[str, FileState]
     """The state of each file when it was last read, or when it was found to hold no turn."""
     rests_until = 0.0
@@ -92,11 +92,11 @@ class ReadingScreen(Screen[None]):
 
 
 PATH_CHARS = 32
-"""The largest length of a path in the progress; of a longer one the end is shown."""
+"""The largest length of a path in the progress; a longer one shows its end."""
 
 
 def progress_over(table: ReadingScreen) -> str:
-    """How many files are read; before the first one, where files are looked for."""
+    """The number of files that were read; before the first one, the place where files are searched."""
     order = ", then worst first" if table.named and not table.listed.sort else ""
     if table.total or not table.named:
         total = table.total or sum(len(section.paths) for section in table.sections)
@@ -112,13 +112,13 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
 
 
 MANY_ROWS = 20_000
-"""The number of rows from which the table is filtered and exported in a thread: keys would wait for 30 ms or more."""
+"""The number of rows from which a thread filters and exports the table, since keys would wait for 30 ms or more."""
 Made = TypeVar("Made")
 
 
 def work_behind(table: ReadingScreen, work: Callable[[], Made], then: Callable[[Made], None], name: str) -> None:
-    """Calls `then` with what `work` makes: at once, or of many rows after a thread has made it. A later call with the
-    same name gives up an earlier one."""
+    """Calls `then` with the result of `work`: at once, or for many rows when a thread has made it. A later call with
+    the same name cancels an earlier one."""
     if len(table.listed.rows) < MANY_ROWS:
         then(work())
         return
@@ -126,7 +126,7 @@ def work_behind(table: ReadingScreen, work: Callable[[], Made], then: Callable[[
     def run() -> None:
         made, worker = work(), get_current_worker()
         if not worker.is_cancelled:
-            # Asked again in the app's own thread, which may leave the screen, or read another filter, meanwhile.
+            # Checked again in the app's own thread, which may have left the screen or read another filter.
             table.app.call_from_thread(lambda: None if worker.is_cancelled else then(made))
 
     table.run_worker(run, group=name, thread=True, exclusive=True)
@@ -137,7 +137,7 @@ FILTERING = "filtering…"
 
 
 def narrow(table: ReadingScreen, text: str) -> str:
-    """Lists the rows that match an expression; returns how many do, that they are looked for, or the error."""
+    """Lists the rows that match an expression; returns their number, a note that they are searched, or the error."""
     try:
         wanted = table.listed.parse_filter(text)
     except FilterError as why:
@@ -155,7 +155,7 @@ def _list_filtered(table: ReadingScreen, wanted: Filter | None) -> None:
 def _show_listing(table: ReadingScreen, listing: Listing) -> None:
     from inspector.tui.questions import FilterPrompt
 
-    # Rows came, or the order changed, while a thread was at work. While files are read, new rows are listed later.
+    # Rows came, or the order changed, while a thread worked. While files are read, new rows are listed later.
     if not table.listed.is_current(listing, growing=table.reading):
         _list_filtered(table, listing.filter)
         return
@@ -179,7 +179,7 @@ def command_of(table: ReadingScreen) -> str:
 
 
 JOINING = "all files as one session"
-"""The name of the worker that reads them."""
+"""The name of the worker that reads all files as one session."""
 
 
 def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str = "") -> None:
@@ -189,9 +189,9 @@ def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str 
 def _read_until_cancelled(reading: Callable[[], None]) -> None:
     """Reads until the worker is cancelled, which also ends a reading in the middle of a large file."""
     worker = get_current_worker()
-    # A thread cannot be stopped from outside, so the reader asks between pieces whether it should go on.
+    # A thread cannot be stopped from outside, so the reader checks between pieces whether it should stop.
     with suppress(intake.StoppedError), intake.stopping_when(lambda: worker.is_cancelled):
-        intake.begin_file("")  # what was read before is no progress of this
+        intake.begin_file("")  # resets the progress of the file before
         reading()
 
 
@@ -218,7 +218,7 @@ def _read_files(
             if time.monotonic() - sent > BATCH or len(found.rows) > 1:  # rows from the index arrive many at once
                 call(table.take, waiting, done, total)
                 waiting, sent = [], time.monotonic()
-    except LoopError as why:  # an API or a profile that does not exist: nothing is read
+    except LoopError as why:  # an API or a profile that does not exist, so nothing is read
         waiting = [(path, [unread_row((path,), path, str(why))], {}) for path in paths]
     call(table.take, waiting, done, total)
     call(table.finish)
@@ -269,7 +269,7 @@ def gives_up(table: ReadingScreen) -> bool:
 
 
 def _open_waiting(table: ReadingScreen) -> None:
-    """Opens the view that was requested while files were read, unless the operator has left the table meanwhile."""
+    """Opens the view that was requested while files were read, unless the operator has left the table since."""
     view, table.waiting_view = table.waiting_view, ""
     if view and table.is_current:
         open_over_all(table, view)
@@ -288,8 +288,8 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     from inspector.tui.session_screen import SessionScreen
 
     if not table.is_current:
-        return  # left meanwhile
-    if not table.is_active:  # a question is open, which must not lose the keys that are typed
+        return  # the operator has left
+    if not table.is_active:  # a question is open, and must not lose the keys that are typed
         table.set_timer(LOOK_AGAIN, partial(_show, table, read, view))
         return
     if not read.original.view.steps:
@@ -308,7 +308,7 @@ def _turn_of(row: TurnRow | None, read: OpenSession) -> int | None:
     recording = read.original.view.replay.case.recording
     if row is None:
         return None
-    if row.keys and "" not in row.keys:  # there, copies are left out, which gives turns other numbers
+    if row.keys and "" not in row.keys:  # without copies, the turns of the session have other numbers
         equal = (number for number, turn in enumerate(recording.turns) if len(turn.responses) == len(row.keys)
                  and stored_keys(recording.exchanges[index] for index in turn.responses) == row.keys)
         return next(equal, None)

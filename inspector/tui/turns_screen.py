@@ -35,7 +35,7 @@ from inspector.tui.turn_counts import TurnCounts, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
 LARGEST_READ = 16_000_000
-"""The largest size in bytes of a file that is read to show its verdict although the operator did not name it."""
+"""The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
 """The height of the screen from which the details are larger, and the rows of the smaller and of the larger details."""
 PROGRESS = 0.5  # seconds between two updates while files are read
@@ -91,7 +91,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         super().__init__()
         self.sections = sections
         self.opened = session
-        self.begun = begun  # only the beginning of a file was read; its last turn may go on, and is not listed
+        self.begun = begun  # only the beginning of a file was read; its last turn may continue, and is not listed
         self.named = named
         self.listed = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
@@ -100,11 +100,11 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
         self._needle = ""
-        self._match: TurnRow | None = None  # what the last search found
+        self._match: TurnRow | None = None  # the result of the last search
         self._next_look = 0.0
-        self._unlisted = False  # rows came that are not listed yet
+        self._unlisted = False  # whether rows came that are not listed yet
         self._large: list[str] = []  # larger than `LARGEST_READ` and not named by the operator; a search reads them
-        self._searching = False  # a search is reading them
+        self._searching = False  # whether a search is reading them
         if session is not None:
             rows = rows_of_session(session)
             if begun:
@@ -128,7 +128,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def on_mount(self) -> None:
         """Starts reading."""
-        self.on_resize()  # the first layout would be made and drawn again if a height changed after it: 10 ms
+        self.on_resize()  # a change of a height after the first layout would take 10 ms more
         self.listed.focus()
         self.watch(self.listed, "cursor", self.query_one(TurnAbout).follow)
         paths = [path for section in self.sections for path in section.paths
@@ -143,20 +143,20 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.count()
 
     def on_resize(self) -> None:
-        """Gives the details of a row the room that is left."""
+        """Sets the height of a row's details by the height of the screen."""
         self.query_one(TurnAbout).styles.height = SMALL_ABOUT if self.app.size.height < TALL else LARGE_ABOUT
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
         """Replaces the first rows of a file by all of them."""
-        gc.freeze()  # as after the first frame: what was read lives on, and need not be collected
+        gc.freeze()  # as after the first frame: the rows live on, and need no collection
         self.opened, self.begun = read, False
         self.listed.set_rows(read.paths[0], rows, widest)
         self.finish()
 
     def _progress(self) -> None:
-        """Lists rows that wait, since a large file may delay the next ones; shows the progress within such a file."""
+        """Lists waiting rows, because a large file may delay the next ones; shows the progress within such a file."""
         if not self.reading:
             self._clock.pause()
         elif self.is_attached:
@@ -244,7 +244,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.action_open_at("")
 
     def action_open_at(self, tab: str, action: str = "") -> None:
-        """Opens the turn of the current row, at a tab if one is named, and carries out an action of its screen."""
+        """Opens the turn of the current row, at a tab if one is named, and runs an action of its screen."""
         row = self.listed.current_row
         if row is None:
             self.note = NO_MATCH_NOTE if self.listed.filter is not None else (
@@ -263,7 +263,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Asks for a column."""
         names = [column.name for column in self.listed.columns_now]
         start = names.index(self.listed.sort) if self.listed.sort in names else 0
-        again = "" if self.listed.reverse else self.listed.sort  # chosen again, this column turns the order round
+        again = "" if self.listed.reverse else self.listed.sort  # chosen again, this column reverses the order
         lines = [(name, f"{'enter reverses: ' * (name == again)}{SORTS.get(name, '')}") for name in names]
         ask_operator(self.app, Choose("Sort by", lines, start), self.sort_by)
 

@@ -1,4 +1,4 @@
-"""The server: its routes, its bounded tabs (a WebSocket and a process each, of which neither outlives the other)."""
+"""The web server: its routes, and its bounded number of tabs, each a process that browsers reach by a WebSocket."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST_BYTES = 4 << 20
 HEAD_WAIT = 10.0
 """The number of seconds within which the head of a request must arrive."""
 PATIENCE = 3.0
-"""The number of seconds that a page waits for a free place; a reloaded page connects before its old one leaves."""
+"""The number of seconds that a page waits for a free tab; a reloaded page connects before its old connection closes."""
 STALLED = 20.0
-"""The number of seconds after which a process that reads no input, or a browser that reads no output, is given up."""
+"""The seconds after which a process that reads no input, or a browser that reads no output, is abandoned."""
 PING = 15.0
 """The number of seconds between pings on a WebSocket. A browser that does not answer a ping counts as gone."""
 EXPIRED = 4001
@@ -57,7 +57,8 @@ class AppServer:
         self.trouble = ProblemLog(tell)
         """Reports malformed requests, and connections for which there is no room."""
         self.cookie = "loop-inspector"
-        """The cookie's name, to which `run` adds the port, since browsers share cookies between all ports of a host."""
+        """The cookie's name, to which `run` adds the port, because browsers share cookies between the ports of a host.
+        """
         self._places = asyncio.Semaphore(most)
         self.tabs: dict[Tab, asyncio.Task[None]] = {}
         """Tab with a process -> the task that ends the process and frees the tab's place."""
@@ -73,7 +74,7 @@ class AppServer:
             web.get("/static/{name}", self._file),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}", self._socket, allow_head=False),
             web.get(f"/ws/{{scheme:{'|'.join(SCHEMES)}}}/{{name:[0-9a-f]{{32}}}}", self._socket, allow_head=False),
-            # not for HEAD, which aiohttp would allow: a file can be taken only once
+            # without HEAD, which aiohttp would add: a file can be taken only once
             web.get("/download/{key}", self._download, allow_head=False),
         ])
         return app
@@ -154,8 +155,8 @@ class AppServer:
         return socket
 
     async def _find_room(self, name: str) -> Tab | None:
-        """The tab that this page showed before, else the tab that was left last; None if it took a place for a new tab.
-        Waits for one of them. A reloaded page connects before its old connection has closed, so its own tab is
+        """Waits for a tab: the one that this page showed before, else the one that was left last; None if a place for a
+        new tab was taken instead. A reloaded page connects before its old connection has closed, so its own tab is
         preferred."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE / 2):
@@ -167,8 +168,8 @@ class AppServer:
                     await self._tab_left.wait()
         own_ended = any(each == name != "" for each, _ in self._ended_tabs)
         if not self._places.locked() and (own_ended or not self._unshown_tabs):
-            # a page whose own tab has ended gets a new one that begins at its place, not another page's tab;
-            # a free place is taken without a wait, in which the time could run out on a busy machine
+            # a page whose own tab has ended gets a new tab that begins at its place, not another page's tab;
+            # a free place is taken without a wait, which could time out on a busy machine
             await self._places.acquire()
             return None
         while not self._unshown_tabs:
@@ -244,7 +245,7 @@ class AppServer:
                 self._tab_left.set()
             else:
                 tab.over.set()
-                await asyncio.shield(closing)  # a cancelled request must not keep the tab from ending
+                await asyncio.shield(closing)  # a cancelled request must not prevent the end of the tab
 
     async def _expires(self, entrance: Entrance, request: web.Request, socket: web.WebSocketResponse) -> None:
         """Closes a page when the token that admitted it expires. Its tab stays for a page with a new token."""
@@ -266,7 +267,7 @@ class AppServer:
         await _dismiss(request, socket, tab.last_words or (SERVER_ENDED if self._closing else ""), WSCloseCode.OK)
 
     async def _end_tab(self, tab: Tab) -> None:
-        """Waits until a tab's process has ended or is to end, ensures that it ends, and frees its place."""
+        """Waits until a tab's process has ended or must end, ensures that it ends, and frees its place."""
         await tab.over.wait()
         ending = self._unshown_tabs.pop(tab, None)
         if ending is not None:
@@ -348,7 +349,7 @@ async def _dismiss_expired(request: web.Request, socket: web.WebSocketResponse) 
 
 
 async def _dismiss(request: web.Request, socket: web.WebSocketResponse, text: str, code: int) -> None:
-    """Sends a last message, if there is one, and closes the socket; a browser that does not read is cut off."""
+    """Sends a last message, if there is one, and closes the socket, even if the browser does not read."""
     try:
         async with asyncio.timeout(GRACE):
             if text:
@@ -377,8 +378,8 @@ async def run(
     server: AppServer, host: str, port: int, ready: Callable[[int], None], certificate: Certificate | None = None,
     renewed: Callable[[int], None] | None = None,
 ) -> None:
-    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP); `ready` is given the port, `renewed` at SIGUSR1. Raises
-    `CallerError` if the address cannot be listened on."""
+    """Listens until a signal ends it (SIGINT, SIGTERM, SIGHUP). `ready` is called with the port, and `renewed` too at
+    each SIGUSR1. Raises `CallerError` if it cannot listen on the address."""
     ending = ending_signal()
     async with listening(server.application(), server.trouble, host, port, certificate=certificate, patience=HEAD_WAIT,
                          grace=GRACE) as bound:

@@ -1,8 +1,8 @@
-"""The values exchanged with a browser: page, files and headers to it, frames and requests from it.
+"""The values that are exchanged with a browser (page, files, headers, frames), and the access control of requests.
 
-The terminal's script, style and fonts are textual-serve's; the page around them is ours and holds no script and no
-reference to another host. Only names in a table are served, so no path of a request is looked up on disk. `Entrance`
-decides which requests are admitted. The module is pure.
+The terminal's script, style and fonts are textual-serve's; the page around them is ours, without scripts and references
+to other hosts. Only names in a table are served, so no path of a request is looked up on disk. `Entrance` decides which
+requests are admitted. The module is pure.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def page(title: str) -> str:
 
 ONWARD = """<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">
 <title>Loop Inspector</title>"""
-"""A page that loads the address without the token: after a redirect from another site no strict cookie is sent."""
+"""A page that loads the address without the token, because no strict cookie is sent after a redirect from another site.
+"""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -98,7 +99,7 @@ _PAGE = """<!DOCTYPE html>
 
 
 # -- Frames that a page sends over its WebSocket, as values. A malformed frame is refused with what was expected -----
-# A frame is the one that textual-serve's page sends: a JSON array of a word and perhaps a value.
+# A frame is what textual-serve's page sends: a JSON array of a word and perhaps a value.
 
 
 MOST_CELLS = 2_000
@@ -169,9 +170,9 @@ def _size_frame(value: Any) -> SizeFrame:
 
 ESCAPE = "\x1b"
 ESCAPE_KEY = "\x1b[27u"
-"""The escape key by its number (https://sw.kovidgoyal.net/kitty/keyboard-protocol/). Its single byte begins longer keys
-too: with a letter that follows within 100 ms it would be read as one key, alt and the letter. A page sends each key in
-a frame of its own, so that here it can be told apart."""
+"""The escape key by its number (https://sw.kovidgoyal.net/kitty/keyboard-protocol/). Its single byte also begins longer
+keys: with a letter that follows within 100 ms, it would be read as alt and the letter. A page sends each key in its own
+frame, so it can be distinguished here."""
 
 
 def _input_frame(value: Any) -> Frame:
@@ -191,7 +192,7 @@ FRAMES: Mapping[str, Callable[[Any], Frame]] = {
 
 # -- Access control: Host and Origin, the token of the printed address, its cookie -----------------------------------
 # A browser sends requests for any page that it shows, so the origin of a request is checked before its token or cookie.
-# Host shows a name that was rebound to this machine; Origin and Sec-Fetch-Site show a page of another site.
+# Host reveals a name that was rebound to this machine; Origin and Sec-Fetch-Site reveal a page of another site.
 
 
 OWN_SITE = ("same-origin", "none")
@@ -222,7 +223,7 @@ class BrowserClaims:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Entrance:
-    """The server's access control: hosts, and a token and a cookie of which neither follows from the other."""
+    """The server's access control: hosts, a token, and a cookie; token and cookie do not follow from each other."""
 
     token: str
     cookie: str

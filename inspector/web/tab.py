@@ -1,4 +1,4 @@
-"""The process of one browser tab: its start, input, end, and the files that it delivers.
+"""The process of one browser tab: its start, its input, its end, and the files that it delivers.
 
 It uses textual-serve's protocol with three differences: the process is started without a shell, it always ends, and an
 incomplete file never looks complete.
@@ -35,14 +35,15 @@ SCHEMES: Mapping[str, str] = {"dark": "15;0", "light": "0;15"}
 
 def command(options: Sequence[str], paths: Sequence[str]) -> list[str]:
     """The command of a tab's process: the app on these paths, in this interpreter."""
-    # With `-P` Python does not look for modules in the working directory, which may hold anything.
+    # With `-P` Python does not import modules from the working directory, which may contain anything.
     return [sys.executable, "-P", "-c", _START, os.pathsep.join(sys.path), "view", *options, "--", *paths]
 
 
 WriteBytes = Callable[[bytes], Awaitable[None]]
 WriteText = Callable[[str], Awaitable[None]]
 _MODE = re.compile(rb"\x1b\[\?((?!2026)\d+)[hl]|\x1b\]11;[^\x1b]*\x1b\\")
-"""Matches output that sets up a terminal: modes, except the one of a single frame, and the colour around the cells."""
+"""Matches output that sets up a terminal: modes, except the mode for a single frame, and the colour around the cells.
+"""
 
 
 class TabFiles(DownloadManager):
@@ -60,7 +61,7 @@ class TabFiles(DownloadManager):
         await super().chunk_received(delivery_key, chunk)
 
     def take(self, key: str) -> str | None:
-        """The name of a file that has not been downloaded yet; this call takes it."""
+        """The name of a file that has not been downloaded yet; a further call for the key finds none."""
         found = self._active_downloads.get(key)
         if found is None or key in self._taken:
             return None
@@ -73,7 +74,7 @@ class TabFiles(DownloadManager):
 
 
 class Tab(AppService):
-    """The process of one tab. `over` is set when it has ended, says that it ends, or is to be ended."""
+    """The process of one tab. `over` is set when the process has ended, announces its end, or must end."""
 
     def __init__(
         self, argv: Sequence[str], scheme: str, *, write_bytes: WriteBytes, write_str: WriteText,
@@ -113,7 +114,7 @@ class Tab(AppService):
 
     async def _pass_bytes(self, data: bytes) -> None:
         for found in _MODE.finditer(data):
-            self._modes[found[1] or b"]11"] = found[0]  # the last setting of each mode is the one in force
+            self._modes[found[1] or b"]11"] = found[0]  # the last setting of each mode is in force
         if self._writers is not None:
             await self._write_out(self._writers, self._writers[0](data))
 
@@ -122,7 +123,7 @@ class Tab(AppService):
             await self._write_out(self._writers, self._writers[1](text))
 
     async def _write_out(self, writers: tuple[WriteBytes, WriteText], writing: Awaitable[None]) -> None:
-        """Writes to the browser, whose leaving does not end the process; only `over` says that it has ended."""
+        """Writes to the browser. If the browser has left, the process continues; only `over` marks its end."""
         try:
             await writing
         except (ConnectionError, asyncio.CancelledError):
@@ -171,14 +172,14 @@ class Tab(AppService):
             self._error_output = (self._error_output + data)[-MOST_TEXT:]
 
     async def start(self, width: int, height: int) -> None:
-        """Starts the process. Raises `OSError` if there is no room for a further process."""
+        """Starts the process. Raises `OSError` if the system has no room for a further process."""
         self._size = width, height
         await super().start(width, height)
         if self._task is not None:
             self._task.add_done_callback(lambda _: self.over.set())
 
     async def set_terminal_size(self, width: int, height: int) -> None:
-        """Sends the process another terminal size; a page repeats its first one, and all would be drawn twice."""
+        """Sends the process a new terminal size. A page repeats its first size, for which all would be drawn twice."""
         if (width, height) != self._size:
             self._size = width, height
             await super().set_terminal_size(width, height)
@@ -216,7 +217,7 @@ class Tab(AppService):
 
 
 async def _wait_for_end(process: Process, error_reader: asyncio.Task[None] | None) -> None:
-    """Waits for all processes that hold the output, which is read: a full pipe would keep them from ending."""
+    """Waits for all processes that have the output open, and reads it, because a full pipe would block their end."""
     while process.stdout is not None and await process.stdout.read(65_536):
         pass
     await process.wait()

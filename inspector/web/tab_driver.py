@@ -1,4 +1,4 @@
-"""Textual's driver in a tab's process: it ends with its server, writes whole packets, and tracks the page's focus."""
+"""Textual's driver in a tab's process: ends the app with the server, writes whole packets, tracks the page's focus."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TabDriver(WebDriver):
         self._first_paint = Event()
 
     def start_application_mode(self) -> None:
-        """Starts reading input only after the app has lost its first focus: an earlier focus event would be undone."""
+        """Starts reading input only after the app has lost its first focus, which would undo an earlier focus event."""
         super().start_application_mode()
         self._app.theme_changed_signal.subscribe(self._app, self._set_page_colour)
         self._set_page_colour(self._app.current_theme)
@@ -64,7 +64,7 @@ class TabDriver(WebDriver):
         super().on_meta(packet_type, payload)
 
     def run_input_thread(self) -> None:
-        """Reads input; its end means that the server is gone, so the app exits."""
+        """Reads input; at its end the server is gone, and the app exits."""
         self._first_paint.wait()
         super().run_input_thread()
         if not self.exit_event.is_set():

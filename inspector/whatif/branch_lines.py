@@ -1,4 +1,4 @@
-"""Lines that compare one turn of a branch (at the cursor, else the worst that differs) with the original's."""
+"""Lines that compare one turn of a branch (at the cursor, else the worst that differs) with the original turn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 
 def branch_sheet(branch: Branch, step: int | None) -> LineSheet:
-    """The sheet of a branch; `step` is the one at the cursor, whose turn is compared if it is changed."""
+    """The sheet of a branch; `step` is the step at the cursor, whose turn is compared if it is changed."""
     other = "the original" if branch.beside == ORIGINAL else f"run {branch.beside}"
     title: Line = (Span("Run ", Tone.TITLE), safe(branch.name, Tone.TITLE),
                    safe(f" beside {other}, {_basis(branch)}", Tone.DIM))
@@ -62,7 +62,7 @@ def _basis(branch: Branch) -> str:
 
 
 def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
-    """The turn by which two runs are compared: the one at a step if it differs, else the worst that does, if any."""
+    """The turn by which two runs are compared: the one at a step if it differs, else the worst that differs, if any."""
     changed = [new for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
                if not old.run.same_steps(new.run) and first_difference_of(old.run, new.run) is not None]
     if step is not None and branch.view.steps:
@@ -73,7 +73,7 @@ def compared_turn(branch: Branch, step: int | None = None) -> TurnFacts | None:
 
 
 def _limit_changes(branch: Branch) -> list[Line]:
-    """The limits in force before and after, including limits that a file sets."""
+    """The limits in force before and after the change, including those set by a file."""
     turn = compared_turn(branch) or branch.view.worst
     if turn is None:
         return []
@@ -101,7 +101,7 @@ def _bound_text(value: int | None, none: str = "no bound") -> str:
 
 
 def parting_line(branch: Branch, turn: TurnFacts | None = None) -> Line:
-    """The first steps at which a turn differs between the two runs, as lines; without a turn, a line that none does."""
+    """The first steps at which a turn differs between the two runs; without a turn, a note that none differs."""
     pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
         return (Span("nothing differs: the run is the same to its end", Tone.DIM),)
@@ -136,7 +136,7 @@ def _turn_lines(branch: Branch, old: TurnFacts, new: TurnFacts) -> list[Line]:
     """One turn in both runs: its verdict, its end, its segments and its spend."""
     lines: list[Line] = [(Span(f"turn {branch.view.number(new):,}", Tone.TITLE),)]
     words = [Span(f"{verdict.glyph} {verdict.count_word}", role_of(verdict)) for verdict in (old.verdict, new.verdict)]
-    # Both may end in the same state: the recording ends after a cut call, and after a whole one.
+    # Both runs may end in the same state: the recording may end after a cut call or after a whole one.
     lines.append(field("verdict", words[0], *((Span(" → ", Tone.DIM), words[1]) if words[0] != words[1] else ())))
     lines.append(field("ends in", *end_line(old), Span(" → ", Tone.DIM), *end_line(new),
                        Span(f"  {fidelity_of(branch.view, new).value}", Tone.DIM)))
@@ -155,7 +155,7 @@ def is_changed(old: TurnFacts, new: TurnFacts) -> bool:
 
 
 def spend_line(old: Turn, new: Turn) -> Line:
-    """The total output of both runs, and what each spent against each limit."""
+    """The total output of both runs, and what each run spent of each limit."""
     whole = ("", "output tokens", old.spend.output_tokens, None), ("", "", new.spend.output_tokens, None)
     pairs = [whole, *zip(limit_usage(old), limit_usage(new), strict=True)]
     return join_groups([
@@ -178,16 +178,15 @@ def _edits(branch: Branch) -> list[Line]:
 
 
 LEAST_NAME = 16
-"""The number of cells that a run's name keeps in any case."""
+"""The least width of a run's name in cells."""
 
 
 def run_line(
     name: str, view: View, number: int | None, branch: Branch | None, here: bool, room: int | None = None
 ) -> Line:
     """One run: its name, the end of a turn, its fidelity, its spend, and where it first differs from the original.
-    `number` is the turn's place, from 0, the same in every run that is listed, so that the heading names it; None: the
-    worst turn of the run. With `room` the name is cut so that the end of the turn and its fidelity are within that many
-    cells."""
+    `number` is the turn's index, the same for all listed runs, so that the heading names the turn; None: the worst turn
+    of the run. With `room` the name is cut so that the end of the turn and its fidelity fit into that many cells."""
     mark = Span("▶ " if here else "  ", Tone.HERE)
     title: Line = (safe(name, Tone.STRONG if here else Tone.PLAIN),)
     turn = view.worst if number is None else view.turns[number] if number < len(view.turns) else None

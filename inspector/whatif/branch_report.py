@@ -1,4 +1,4 @@
-"""A branch compared with its original, and the saved branches of a session, as text and as JSON."""
+"""Reports a branch compared with its original, and the saved branches of a session, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def summary(branch: Branch) -> str:
     if not branch.changed_turns:
         return "steps change, but every turn ends as before"
     pairs = [(original_of(branch, turn), turn) for turn in branch.changed_turns]
-    # A turn that ends in another state says more than one with another text alone; then the worst comes first.
+    # Turns that end in another state come before those with only another text; then the worst comes first.
     before, turn = min(pairs, key=lambda pair: (_same_end(*pair), pair[0].verdict.rank))
     effect = f"turn {branch.view.number(turn):,} ends in {end_words(turn.final_turn)}"
     if _same_end(before, turn):
@@ -90,7 +90,7 @@ def _same_end(before: TurnFacts, turn: TurnFacts) -> bool:
 
 
 def trust(branch: Branch) -> str:
-    """How far the branch can be trusted, where it leaves the recording, and whether the known answers suffice."""
+    """The fidelity of the branch, where it leaves the recording, and whether the known answers suffice."""
     replay = branch.view.replay
     left = replay.trace.departure
     where = "" if left is None else f" from step {left + 1:,} (turn {replay.turn_at(left) + 1:,})"
@@ -98,13 +98,13 @@ def trust(branch: Branch) -> str:
 
 
 def run_fidelity(branch: Branch) -> Fidelity:
-    """The fidelity of the first step that departs from the recording; RECORDED where none does."""
+    """The fidelity of the first step that departs from the recording; RECORDED if none does."""
     left = branch.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
 
 
 def live_sources(branch: Branch) -> list[str]:
-    """The servers of a run's live answers: address and model, once each."""
+    """The servers of a run's live answers: address and model, each once."""
     exchanges = [facts.exchange for facts in branch.view.responses if facts.live and not facts.simulated]
     return list(dict.fromkeys(
         f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
@@ -116,7 +116,7 @@ def stand_in_remark(branch: Branch) -> list[str]:
 
 
 def boundaries(branch: Branch) -> list[str]:
-    """How the simulated answers' token boundaries are known: each basis, how often, and why."""
+    """The bases on which the simulated answers' token boundaries are known: how often each was used, and why."""
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
@@ -130,7 +130,7 @@ def boundaries(branch: Branch) -> list[str]:
 
 
 def _estimated_steps(branch: Branch) -> list[tuple[int, Recut]]:
-    """The steps whose answers a budget cut at a place that is not exactly known."""
+    """The steps whose answers a budget cut at an estimated place."""
     cuts = ((index, step.estimated_cut) for index, step in enumerate(branch.view.steps))
     return [(index, cut) for index, cut in cuts if cut is not None]
 
@@ -161,7 +161,7 @@ def _step(view: View, index: int) -> str:
 
 
 def spend_text(turn: Turn) -> str:
-    """The total output, and the spend against each limit, in words."""
+    """The total output and what was spent of each limit, in words."""
     return ", ".join([output(turn.spend), *(
         f"{short} {spent:,} of {'no bound' if limit is None else f'{limit:,}'}"
         for _, short, spent, limit in limit_usage(turn)
@@ -217,7 +217,7 @@ BRANCHES_SCHEMA = "loop-inspector/branches/1"
 
 
 def restore_tree(original: View, store: Store) -> tuple[Tree, list[str]]:
-    """The tree of the saved runs, and a line for each run that cannot be made again, which stays saved."""
+    """The tree of the saved runs, and a line for each run that cannot be made again. All runs stay saved."""
     tree, notices = Tree(original), list(store.notices)
     nodes = {ORIGINAL: tree.original}
     for key, act in store.kept.branches.items():
@@ -244,7 +244,7 @@ def live_run_in(settings: Mapping[str, Any]) -> str | None:
 
 def load_live_runs(original: View, name: str | None, folder: Path) -> list[str]:
     """Loads the recordings of live runs from the data folder; returns a line for each missing one. Raises `CallerError`
-    if the recording is not there, or cannot be read."""
+    if the recording that `name` names is missing or cannot be read."""
     live_runs = original.replay.case.live_runs
     if name is None or name in live_runs:
         return []
@@ -270,7 +270,7 @@ def command_of(node: Node, paths: Sequence[str], api: str | None = None, profile
 
 
 def branches_text(tree: Tree, store: Store) -> str:
-    """The runs as a tree, each with its end; then the other saved data."""
+    """The runs as a tree, each with its end, then the other saved data."""
     rows = [(tree_prefix(follows) + node.name, node) for node, follows in tree.rows()]
     width = max(len(one_line(title)) for title, _ in rows)
     lines = []

@@ -1,4 +1,4 @@
-"""Lines about one cell of a grid: for all turns with the end of each, or all details of one turn."""
+"""Lines about one cell of a grid: the end of every turn, or all details of one turn."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.trace import Fidelity
 
 GUESS = "a guess"
-"""The words about an end that rests on an answer which no model gave."""
+"""The word for an end that rests on a simulated answer."""
 
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
-    """A cell in an operator's words: `attempts=5, max_tokens=512`; with another max_tokens where one is given."""
+    """A cell as an operator writes it: `attempts=5, max_tokens=512`; with `budget` as its max_tokens, if given."""
     values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
     return ", ".join(map(Axis.assignment, tuning.grid.axes, values.values()))
 
@@ -31,7 +31,7 @@ def completes(turn: TurnGrid) -> bool:
 
 
 def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
-    """Turns that are only counted: those that complete in every cell, those not run, those left out."""
+    """Lines about turns that are only counted: those that complete in every cell, those not run, those left out."""
     rows = (steady, f"{'completes' if steady == 1 else 'complete'} in every cell"), (undone, "not run"), (
         remaining, "more, one at a time")
     for count, what in rows:
@@ -46,7 +46,7 @@ def turn_name(tuning: TunedGrid, number: int) -> str:
 
 
 def spent_line(end: End) -> Line:
-    """The spend of a turn, and how far it can be trusted."""
+    """The spend of a turn, and its fidelity."""
     return words(count_of(end.segments, "segment"), output(end.spend), count_of(end.spend.requests, "request"),
                  end.fidelity)
 

@@ -1,4 +1,4 @@
-"""Edited inputs: how an operator names them (`2.3=new text`, `2.user=@prompt.txt`), how reports describe them."""
+"""Edited inputs: parses the operator's words (`2.3=new text`, `2.user=@prompt.txt`), and describes edits in reports."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class EditedInput(NamedTuple):
 
 
 def edit_of(replay: Replay, text: str) -> TurnEdit:
-    """The edit in a word `TURN.INPUT=TEXT`; `@FILE` for the text reads a file, `@@` stands for a single @. Raises
-    `CallerError` if it names none, or the file cannot be read."""
+    """The edit that a word `TURN.INPUT=TEXT` describes. The text `@FILE` reads a file; `@@` at its beginning stands for
+    one @. Raises `CallerError` if the word names no input, or the file cannot be read."""
     place, equals, value = text.partition("=")
     number, _, wanted = place.strip().removeprefix("t").partition(".")
     record = next((turn.record for turn in replay.turns if turn.record.id == f"t{number}"), None)
@@ -50,8 +50,7 @@ def edit_of(replay: Replay, text: str) -> TurnEdit:
 
 
 def check_edits(replay: Replay) -> None:
-    """Checks that each edited input of a run exists. Raises `CallerError` if there is no such turn or input, so that
-    the edit would change nothing."""
+    """Checks that each edited input of a run exists. Raises `CallerError` if there is no such turn or input."""
     records = {turn.record.id: turn.record for turn in replay.turns}
     for edit in replay.settings.edits:
         if edit.id not in records:
@@ -75,8 +74,8 @@ def _text(value: str) -> str:
 
 
 def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
-    """The settings of each edit, and the step index from which they hold: the step at which the run receives the input.
-    Raises `CallerError` if one of them names no input, or an input that this run does not receive."""
+    """The settings of each edit, after the index of the step from which they hold, at which the run receives the input.
+    Raises `CallerError` if a text names no input, or an input that this run does not receive."""
     found: dict[int, dict[str, str]] = {}
     for text in texts:
         edit = edit_of(replay, text)
@@ -97,12 +96,12 @@ def edited_inputs(branch: Branch) -> list[EditedInput]:
 
 
 def stop_steps(replay: Replay) -> list[int]:
-    """The step indices at which the recording stops answering because an input was edited."""
+    """The indices of the steps at which the recording has no further answer because an input was edited."""
     return [turn.end - 1 for turn in replay.turns if stops_at_edit(turn.steps)]
 
 
 def edit_lines(branch: Branch) -> list[str]:
-    """The edits, one line each, and where the recording stops answering because of them."""
+    """The edits, one line each, and the steps at which the recording has no further answer because of them."""
     found = [f"edited: turn {each.turn}, input {each.input.number} ({each.input.what}), {len(each.input.text):,} "
              f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
     stops = stop_steps(branch.view.replay)

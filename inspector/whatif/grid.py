@@ -1,11 +1,11 @@
 """A grid of limits as a value: its axes, its cells, and the operator's request.
 
-These are the forms of an axis:
+The values of an axis are written in one of these forms:
 
     1..6                 every whole number
-    64..512/64           in steps
-    64..4096*2           each the double of the last
-    64,128,recorded      a list of any of these; max_tokens may stay as recorded, the total at its default
+    64..512/64           in steps of 64
+    64..4096*2           each twice the one before
+    64,128,recorded      a list of such forms; `recorded` is the recorded max_tokens, `default` the default total
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
 Value = int | None
-"""A value of an axis; None: as recorded (max_tokens), derived from max_tokens (total tokens), or no bound."""
+"""A value of an axis. None: as recorded (max_tokens), derived from max_tokens (total tokens), or without a bound."""
 
 ATTEMPTS, TOKENS = "continuation_max_attempts", "continuation_max_total_completion_tokens"
 OLDER_NAMES = {"tokens": TOKENS, "chars": "continuation_max_output_chars"}
-"""Name that may be typed too -> limit. It is not shown, since it suggests a bound on the output of the whole turn."""
+"""Older name of a limit that may still be typed -> limit. It is not shown: it suggests a bound on the whole turn."""
 NAMES = (*dict.fromkeys(guard.limit for guard in GUARDS), INITIAL)
 """The names of the limits that may be an axis: those that a replay checks, and the initial max_tokens."""
 
@@ -45,7 +45,7 @@ COUNTED: Mapping[str, tuple[str, str]] = {
     "continuation_max_output_chars": ("character", "characters"),
     "continuation_tool_repair_attempts": ("repair", "repairs"),
 }
-"""Limit -> what it counts: one, several."""
+"""Limit -> the noun for what it counts, singular and plural."""
 
 MOST_VALUES = 10_000
 MOST_CELLS = 100_000
@@ -87,8 +87,8 @@ def size_of(value: Value) -> float:
 
 
 def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
-    """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown name, a name
-    twice, a value that is not a number or out of range, or too many cells."""
+    """Parses `NAME=SPEC` words of a command line, one axis each. Raises `CallerError` for an unknown or repeated name,
+    a value that is not a number or is out of range, or too many cells."""
     axes: list[Axis] = []
     full = {**FULL_NAMES, **OLDER_NAMES}
     for text in texts:
@@ -118,14 +118,15 @@ _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?:([/*]){_NUMBER})?")
 
 
 def values_of(name: str, spec: str) -> tuple[Value, ...]:
-    """An axis' values from its spec. Raises `CallerError` if it is no number or range, or its limit refuses a value."""
+    """The values of an axis from its spec. Raises `CallerError` for an invalid spec, or a value that its limit refuses.
+    """
     found: set[Value] = set()
     for part in spec.split(","):
         found.update(_parse_part(name, part.strip()))
         if len(found) > MOST_VALUES:
             raise CallerError(f"--grid {name}: more than {MOST_VALUES:,} values")
     values = sorted(found, key=size_of)
-    for value in (values[0], *values[-2:]):  # the largest number may stand before None
+    for value in (values[0], *values[-2:]):  # the largest number may come before None
         settings_of({name: "none" if value is None else str(value)}, Settings())  # raises if the limit refuses it
     return tuple(values)
 
@@ -158,10 +159,10 @@ def _parse_part(name: str, text: str) -> Iterable[Value]:
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
-    """The default axes: attempts from 0 to 6 or the recorded number, by budgets around the recorded max_tokens. Over a
-    recording max_tokens changes nothing, so the total is varied itself. If no request names a cap, the size of the
-    longest response is used instead. If requests name different caps, the value `recorded` (each with its own) is
-    added. One of the budgets is large enough for the longest answer with all its continuations."""
+    """The default axes: attempts from 0 to 6 or the recorded number, and budgets around the recorded max_tokens.
+    Without simulation max_tokens changes nothing, so the total is varied instead. If no request has a cap, the size of
+    the longest response is used. If requests have different caps, the value `recorded` (each with its own) is added.
+    One of the budgets is large enough for the longest answer with all its continuations."""
     continuations = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
     attempts = Axis(ATTEMPTS, tuple(range(max([6, *continuations]) + 1)))
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges
@@ -195,13 +196,14 @@ def _tokens(exchange: Exchange) -> int:
 
 
 # -- The cells, the settings of each, and the end of each turn in each -----------------------------------------------
-# A cell is a number, counted with the last axis fastest. Results are small: the distinct ends of a turn, and for each
-# cell which of them it is.
+# A cell is a number; the last axis varies fastest. Results are small: the distinct ends of a turn, and for each cell
+# the index of its end.
 
 UNDONE_CODE = 0xFFFFFFFF
 """The code of a cell that was not run."""
 SEPARATE_AXES = frozenset({INITIAL, "min_progress_chars", TOKENS})
-"""The axes whose values may change a run before a guard stops it. Cells that differ in one need separate runs."""
+"""The axes whose values may change a run before a guard stops it. Cells that differ in one of them need separate runs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ class End:
     spend: Spend
     fidelity: str
     needs: tuple[tuple[str, int], ...] = ()
-    """The smallest value of each limit with which the turn ends so, exact to one unit; empty if a guard stopped it."""
+    """The smallest value of each limit with which the turn has this end, to one unit; empty if a guard stopped it."""
     cut_unseen: bool = False
     """Whether a simulated budget cut an answer that the server reports as finished."""
     verdict: str = ""
@@ -235,7 +237,7 @@ class End:
 
     @property
     def simulated(self) -> bool:
-        """Whether it rests on simulated answers."""
+        """Whether this end rests on simulated answers."""
         return self.fidelity == Fidelity.SIMULATED
 
     @property
@@ -260,7 +262,7 @@ class Grid:
 
     @cached_property
     def size(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return cell_count(self.axes)
 
     @property
@@ -294,7 +296,7 @@ class Grid:
         return self.settings_with(self.by_limit(self.values(cell)))
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
-        """The base with these limits set."""
+        """The settings of the base with these limits."""
         typed = {name: "none" if value is None else str(value) for name, value in values.items() if name != INITIAL}
         settings = settings_of(typed, self.base)
         return replace(settings, max_tokens=values[INITIAL]) if INITIAL in values else settings
@@ -333,9 +335,9 @@ class TurnGrid:
 
 
 # -- The operator's request ------------------------------------------------------------------------------------------
-# The command line and the screen make their grids here, so that each can name the other's command or keys.
+# The command line and the screen both make their grids here, so that each can show the other's command or keys.
 MOST_LISTED = 8
-"""The largest number of values that is listed; more values are shown as a range."""
+"""The largest number of values that are listed; more are shown as a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +360,7 @@ class GridRequest:
         return self.grid_under(case, with_recorded_rounds(case, base))
 
     def grid_under(self, case: Case, raised: Settings) -> Grid:
-        """As `grid`, but the limits were raised already by `with_recorded_rounds`, which looks at every turn."""
+        """As `grid`, with settings that `with_recorded_rounds`, which examines every turn, has already raised."""
         return Grid(self.axes or default_axes(case, self.simulates), replace(raised, simulate=self.simulates))
 
     def command(

@@ -1,7 +1,7 @@
-"""The results of a grid as lines: first the conclusion, then the map, then what is enough for each turn and for all.
+"""The results of a grid as lines: the conclusion, the map, then what is enough for each turn and for all.
 
-Two answers have the same names everywhere: the smallest max_tokens that completes a turn, and the fewest output tokens
-for which it completes. Each answer states whether it rests on recorded answers or is a guess.
+There are two answers: the smallest max_tokens that completes a turn, and the fewest output tokens for which it
+completes. Each says whether it rests on recorded responses or is a guess.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from loop_core.turn.trace import Fidelity
 
 
 def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
-    """The whole sheet. The map has a fixed width; other lines have to be wrapped."""
+    """The whole sheet. The map has a fixed width; the caller wraps the other lines."""
     lines: list[Line] = [headline(tuning), (), *parameter_lines(tuning), ()]
     if not tuning.turns:
         return lines
@@ -59,7 +59,7 @@ LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
 ALL_COUNT_NOTE = "turns that do not complete count too, with what they spend until they stop"
-"""The remark about the tokens of all turns if not all complete: a smaller max_tokens may stop a turn sooner."""
+"""The remark about the tokens of all turns if not all complete, because a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
 
 
@@ -111,7 +111,7 @@ def turn_headline(tuning: TunedGrid, found: SmallestLimits) -> Line:
 
 
 def _whole_call(tuning: TunedGrid, turn: int) -> Line:
-    """The end of a sentence about the max_tokens that only brings a turn's call whole; empty if none does."""
+    """The end of a sentence about the max_tokens with which a turn's call is whole, but no more; empty if none is."""
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
@@ -142,7 +142,7 @@ def fewest_line(tuning: TunedGrid, best: Fewest, turn: int | None, spent: str) -
 
 
 def _spent_and_belief(end: End) -> Line:
-    """The spend of a turn, and on which answers its end rests, or that the end is a guess."""
+    """The spend of a turn, and whether its end rests on recorded answers or is a guess."""
     spent = Span(f"{spent_words(end)}; ")
     if end.simulated:
         return (spent, Span(f"{GUESS} (SIMULATED): made up from the recorded text; no model was asked", Tone.WARN))
@@ -180,22 +180,22 @@ def spent_words(end: End) -> str:
 
 
 def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
-    """A smallest budget, with a remark if not every larger cell of the grid completes as much."""
+    """The budget of the fewest tokens, with a remark if some larger cell of the grid completes less."""
     name = _cell_in_words(tuning, best.cell, best.budget), *between_note(tuning, best.cell, best.budget)
-    done = sum(end.complete for end in best.ends)  # a value between two columns may complete more
+    done = sum(end.complete for end in best.ends)  # a value between two columns may complete more than a cell
     if completes_in_larger(tuning, best.cell, turn) and (turn is not None or tuning.completed[best.cell] >= done):
         return (Span("with "), *name)
     return (Span("with "), *name, Span(", but not always with more"))
 
 
 def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
-    """A note if a max_tokens lies between the values of its axis: the map shows it in the next larger one."""
+    """A note for a max_tokens between the values of its axis, which the map shows in the next larger column."""
     cap = tuning.grid.by_limit(tuning.grid.values(cell)).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (in column {cap:,})", Tone.DIM),)
 
 
 def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line]:
-    """The grid's axes, its size, and how far the results can be trusted, for `turn` if it is shown alone."""
+    """The grid's axes and size, and the fidelity of the results, of `turn` if it is shown alone."""
     grid = tuning.grid
     for number, axis in enumerate(grid.axes):
         values = [axis.value_text(value) for value in axis.values]
@@ -219,7 +219,8 @@ def parameter_lines(tuning: TunedGrid, turn: int | None = None) -> Iterator[Line
 
 
 def fidelity_counts(tuning: TunedGrid, turn: int | None) -> tuple[int, int, int]:
-    """How many cells were run for all turns or one, how many were simulated, and where the recording ends first."""
+    """The number of cells that were run for all turns or one, of those that were simulated, and of those in which the
+    recording ends first."""
     sums: Iterable[Iterable[bool | int]] = (tuning.run_counts, tuning.simulated, tuning.unrecorded)
     if turn is not None:
         ends = [end for cell in range(tuning.grid.size) if (end := tuning.turns[turn].end(cell)) is not None]
@@ -229,7 +230,7 @@ def fidelity_counts(tuning: TunedGrid, turn: int | None) -> tuple[int, int, int]
 
 
 def fidelity_line(tuning: TunedGrid, turn: int | None) -> Line:
-    """How many cells rest on recorded answers, and how many on simulated ones: of all turns, or of one."""
+    """The number of cells that rest on recorded answers and on simulated ones, for all turns or one."""
     run, simulated, ended = fidelity_counts(tuning, turn)
     of = "" if turn is None else f"of turn {turn + 1:,}: "
     parts = [(Span(f"{of}{Fidelity.RECORDED} in {count_of(run - simulated, 'cell')}"),)]
@@ -333,7 +334,7 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
 
 
 def grain_line(edge: Edge, with_name: bool = False) -> Line:
-    """How precisely the smallest max_tokens is known, and whom one token less harms first."""
+    """The precision of the smallest max_tokens, and the first turns that one token less would harm."""
     below = ""
     for place in edge.worse[:1]:
         who = f"turn {edge.turns[place] + 1:,}" if with_name else "it"

@@ -53,7 +53,7 @@ def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, pat
 
 def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str:
     run = one_line(command(paths, settings))
-    # Another max_tokens implies `--simulate`, but the command line should show it.
+    # Another max_tokens implies `--simulate`, but the command line shows it all the same.
     return run + " --simulate" if tuning.grid.base.simulate and not run.endswith("--simulate") else run
 
 
@@ -83,11 +83,11 @@ class TurnInCell(NamedTuple):
     turn: TurnGrid
     end: End
     smallest: int | None
-    """The smallest max_tokens that completes the turn, in the row of the cell that stands for it; else None."""
+    """The smallest max_tokens that completes the turn, in the row of its cell; None in other rows."""
     fewest: Edge | None
-    """The max_tokens of the turn's fewest output tokens, in the row of the cell for it; else None."""
+    """The max_tokens of the turn's fewest output tokens, in the row of its cell; None in other rows."""
     enough: Edge | None
-    """The max_tokens of all turns' fewest output tokens, in the rows of the cell for it; else None."""
+    """The max_tokens of all turns' fewest output tokens, in the rows of its cell; None in other rows."""
 
 
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
@@ -137,8 +137,8 @@ NO_FILE = "-"
 def check(
     path: str | None, paths: Sequence[str], force: bool, option: str = "--csv", others: Collection[str | None] = ()
 ) -> None:
-    """Checks before the run that the output files may be written. Raises `CallerError` if one is there already and
-    `force` is not given, or is one of the sessions that are read, or one of the `others` that are written."""
+    """Checks before the run that an output file may be written. Raises `CallerError` if it exists and `force` is not
+    given, or if it is one of the sessions that are read, or one of the `others` that are written."""
     if path is None or path == NO_FILE:
         return
     if path in others:
@@ -157,7 +157,7 @@ def check(
 
 
 def save(path: str | None, content: Callable[[], str], option: str = "--csv") -> None:
-    """Writes a file, if one is named; a failed write leaves the old file intact. Raises `CallerError` if that fails."""
+    """Writes a file, if `path` names one. Raises `CallerError` if that fails; the old file is then unchanged."""
     if path is None or path == NO_FILE:
         return
     try:
@@ -231,7 +231,7 @@ def _cap(tuning: TunedGrid, cap: SmallestCap | None) -> dict[str, Any] | None:
 
 
 def _edge(edge: Edge) -> dict[str, Any]:
-    """The smallest max_tokens for all turns; `worse` are those, counted from one, that one token less would hurt."""
+    """The smallest max_tokens for all turns; `worse` has the numbers of the turns that one token less would harm."""
     return {
         INITIAL: edge.budget,
         "grain": edge.grain,
@@ -247,7 +247,7 @@ def _sums(ends: Sequence[End]) -> dict[str, int]:
 
 
 def _enough(tuning: TunedGrid) -> BudgetPoint | None:
-    """The fewest output tokens that are enough, as a point; in the cell itself if the budget was found from there."""
+    """The fewest output tokens that are enough, as a point; that of `knee` if it has the same max_tokens."""
     bend, best = knee(tuning), fewest_tokens_of_all(tuning)
     if bend is None or best is None:
         return None

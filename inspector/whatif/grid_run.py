@@ -25,13 +25,13 @@ from inspector.whatif.sweep import Sweep, SweptEnds
 from loop_core.turn.state import State
 
 # -- Work shared by forked processes ---------------------------------------------------------------------------------
-# The processes inherit their input, so that no large value is copied or sent. If a process dies or meets an error, the
-# caller does its remaining tasks, and meets the error itself.
+# The processes inherit their input, so that no large value is copied or sent. If a process dies or has an error, the
+# caller does its remaining tasks, and gets the error itself.
 
 POLL = 0.05
-"""The number of seconds after which a request to cancel is noticed."""
+"""The largest number of seconds until a request to cancel is noticed."""
 CHUNKS = 32
-"""The chunks of each process's tasks, so that one that has finished takes over those of another."""
+"""The number of chunks of tasks per process; a process that is done takes over chunks of another."""
 
 
 def run_tasks(
@@ -45,7 +45,7 @@ def run_tasks(
             for task, result in _share_tasks([*reversed(left)], work, min(jobs, len(left)), cancelled):
                 del left[task]
                 yield task, result
-            until = inf  # what a worker left undone is done here
+            until = inf  # tasks that workers left undone are done here
         else:
             task, _ = left.popitem()
             yield task, work(task)
@@ -54,7 +54,7 @@ def run_tasks(
 def _share_tasks(
     tasks: Sequence[int], work: Callable[[int], Any], jobs: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Any]]:
-    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # most grids are done before
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # most grids end before this import
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
@@ -69,7 +69,7 @@ def _share_tasks(
     pool = ProcessPoolExecutor(jobs, context, _begin_worker, (run_chunk,))
     try:
         with warnings.catch_warnings():
-            # Python warns of forking beside other threads; a worker only computes, and shares no lock with them.
+            # Python warns of a fork beside other threads; a worker only computes, and shares no lock with them.
             warnings.simplefilter("ignore", DeprecationWarning)
             waiting = {pool.submit(_run_chunk, chunk) for chunk in chunks}
         while waiting and not cancelled():
@@ -78,7 +78,7 @@ def _share_tasks(
                 if future.exception() is None:
                     yield from future.result()
     except BrokenProcessPool:
-        pass  # a worker died while it was given its tasks
+        pass  # a worker died while it received its tasks
     finally:
         stop.value = 1
         pool.shutdown(cancel_futures=True)
@@ -87,7 +87,7 @@ def _share_tasks(
 Chunk = list[tuple[int, Any]]
 """Tasks with their results."""
 _work_here: Callable[[Sequence[int]], Chunk]
-"""In a worker: what it does with a chunk of tasks. A function cannot be sent to it, only inherited."""
+"""In a worker: the function that runs a chunk of tasks. A worker can inherit a function, but not receive one."""
 
 
 def _begin_worker(work: Callable[[Sequence[int]], Chunk]) -> None:
@@ -103,9 +103,9 @@ def _run_chunk(tasks: Sequence[int]) -> Chunk:
 
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of finished parts of the work and the number of all parts."""
+"""A callback with the number of finished parts of the work and the number of all parts."""
 ALONE = 0.1
-"""The seconds for which this process works alone; most grids need no other."""
+"""The seconds for which this process works alone; most grids need no further process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class SmallestCap:
 
     values: tuple[Value, ...]
     cell: int
-    """The cell of the map that stands for this max_tokens: the one with the next larger max_tokens of the grid."""
+    """The cell of the map that shows this max_tokens: the one with the next larger value of the grid."""
     ends: tuple[End, ...]
     """The end of each of the turns with this max_tokens."""
     below: tuple[End, ...] = ()
@@ -128,7 +128,7 @@ def _sum_of(value: Callable[[End], int]) -> cached_property[list[int]]:
     def sums(tuned: TunedGrid) -> list[int]:
         if not tuned.done:  # 100,000 blank turns would take 0.2 s in the app's own thread
             return [0] * tuned.grid.size
-        # Turns with equal runs share their codes, and are added up before the cells are examined.
+        # Turns with equal runs share their codes, and are summed before the cells are examined.
         alike: dict[int, tuple[array[int], list[int]]] = {}
         for turn in tuned.turns:
             values = list(map(value, turn.ends))
@@ -170,7 +170,7 @@ def cost(ends: Sequence[End]) -> tuple[int, int]:
 
 
 def is_as_good(candidate: Sequence[End], ends: Sequence[End]) -> bool:
-    """Whether turns do as well as in `ends`: each that completes there completes, at no higher total cost."""
+    """Whether turns do as well as in `ends`: each that completes there completes here, at no higher total cost."""
     all_complete = all(now.complete for now, end in zip(candidate, ends, strict=True) if end.complete)
     return all_complete and cost(candidate) <= cost(ends)
 
@@ -185,9 +185,9 @@ class TunedGrid:
     """The number of finished parts of the work, out of `parts`; smaller if the run was cancelled."""
     parts: int
     case: Case | None = None
-    """The turns of the run, for searches between the values of the grid."""
+    """The case that was run, for searches between the values of the grid."""
     findings: Sequence[tuple[ReportedFinding, ...]] = ()
-    """The findings of the recording about each turn."""
+    """The findings about the recording of each turn."""
     searches: dict[Hashable, Any] = field(default_factory=dict, compare=False)
     """A search (`search_once`) and its arguments -> what it found."""
 
@@ -199,7 +199,7 @@ class TunedGrid:
     incomplete = _sum_of(lambda end: not end.complete and end.state is not State.UNRECORDED)
     """The number of turns that are not complete, although the recording reaches their end."""
     unrecorded = _sum_of(lambda end: end.state is State.UNRECORDED)
-    """The number of turns before whose end the recording ended."""
+    """The number of turns that the recording does not contain to their end."""
     simulated = _sum_of(lambda end: end.simulated)
     """The number of turns that ended with a simulated answer."""
     tokens = _sum_of(lambda end: end.spend.output_tokens)
@@ -242,7 +242,7 @@ T = TypeVar("T")
 
 
 def search_once(search: Callable[Concatenate[TunedGrid, P], T]) -> Callable[Concatenate[TunedGrid, P], T]:
-    """Makes a search in a grid keep its results in the grid, so that none is made twice."""
+    """Decorates a search in a grid to store its results in the grid, so that it is made only once."""
 
     @wraps(search)
     def search_or_recall(tuning: TunedGrid, /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -268,7 +268,7 @@ def tune(
     stop = cancelled or (lambda: False)
     case = case_as_profile(case, grid.base.profile)
     records = case.recording.turns
-    # Simulated cells with another max_tokens share no run, so each group is one part of the work.
+    # Simulated cells with different max_tokens share no run, so each group is one part of the work.
     each = [(group,) for group in grid.groups] if grid.base.simulate else [grid.groups]
     parts = len(records) * len(each)
     findings = recorded_findings(case)
@@ -290,7 +290,7 @@ def tune(
         done += 1
         if progress is not None:
             progress(done, parts)
-    alike: dict[bytes, tuple[list[int], array[int]]] = {}  # turns that go alike share their codes
+    alike: dict[bytes, tuple[list[int], array[int]]] = {}  # turns with equal results share their codes
     found: list[TurnGrid] = []
     for record, ended, turn_codes in zip(records, places, codes, strict=True):
         key = turn_codes.tobytes()
@@ -303,14 +303,14 @@ def tune(
 
 
 def blank(case: Case, grid: Grid) -> TunedGrid:
-    """The grid before any turn was run. It reads nothing of the turns, which takes seconds if they are many."""
+    """The grid before any turn was run. The turns are not examined, which would take seconds if they are many."""
     codes = array("I", [UNDONE_CODE]) * grid.size
     turns = [TurnGrid(record.id, case.opening(record).path, (), codes) for record in case.recording.turns]
     return TunedGrid(grid, tuple(turns), 0, len(turns), case)
 
 
 def _reorder(codes: Sequence[int]) -> tuple[list[int], array[int]]:
-    """The codes in the order of their first cells, and each cell's index: processes finish in any order."""
+    """The codes in the order of their first cells, and each cell's index among them: processes end in any order."""
     first = [code for code in dict.fromkeys(codes) if code != UNDONE_CODE]
     place = {UNDONE_CODE: UNDONE_CODE, **{code: number for number, code in enumerate(first)}}
     return first, array("I", map(place.__getitem__, codes))

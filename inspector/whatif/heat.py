@@ -17,8 +17,8 @@ from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 
 # -- The position of each cell of a map ------------------------------------------------------------------------------
-# Rows and columns are the last two axes, one block for each choice of the others. In text, columns that do not fit
-# stand in a further chunk below; a screen has one chunk and scrolls sideways. Positions are computed and not stored, so
+# Rows and columns are the last two axes, with one block for each choice of the others. In text, columns that do not fit
+# are in a further chunk below; a screen has one chunk and scrolls sideways. Positions are computed and not stored, so
 # that the cost of a map depends only on its visible part.
 
 GAP = 1
@@ -26,7 +26,7 @@ CURSOR = "◀"
 """The mark after the cell of the cursor."""
 NO_MARKS: Mapping[int, str] = MappingProxyType({})
 LEAST_CAP_MARK, FEWEST_MARK, KNEE_MARK = "▾", MARKED, "◇"
-"""The marks after the cells of the smallest max_tokens, of the fewest output tokens, and of the knee."""
+"""The marks after the cells of the smallest max_tokens, the fewest output tokens, and the knee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Plane:
         return -(-cells // self.cell_width) * self.cell_width
 
     def shown_columns(self, width: int) -> int:
-        """The screen columns of the whole columns of cells that fit behind the margin at a width."""
+        """The number of screen columns of the whole cells that fit behind the margin at a width."""
         return min(self.across, max(1, (width - self.margin) // self.cell_width)) * self.cell_width
 
     @property
@@ -126,7 +126,7 @@ class Plane:
         return min(max(row + down, 0), self.size // self.across - 1) * self.across + column
 
     def header_line(self, y: int) -> int:
-        """The header line for the cells of a line; the line itself if it holds none."""
+        """The header line above the cells of a line; the line itself if it has no cells."""
         row = self._position(y)[2]
         return y - row - 1 if row >= 0 else y
 
@@ -210,7 +210,7 @@ WORDS: Mapping[str, str] = {
     "completed": "done", "retry_limit": "no method", "interrupted": "cut off",
     "cut_unseen": "cut unseen", "safety_blocked": "filtered", "context_window_exceeded": "context",
 }
-"""Limit that stopped a turn, or the turn's terminal reason -> the word for it in a cell, if it is another word."""
+"""Limit that stopped a turn, or terminal reason of a turn -> its word in a cell, if that is another word."""
 
 
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
@@ -224,7 +224,7 @@ def mark_of(end: End) -> tuple[str, Tone]:
 
 
 def end_word(end: End) -> str:
-    """The end of a turn in a word: the limit that stopped it, or its terminal reason; its verdict if that says more."""
+    """The end of a turn in a word: its verdict if that says more, else the limit that stopped it or its reason."""
     if end.state is State.COMPLETE and not end.complete and not end.cut_unseen:
         return end.verdict.lower()
     if end.verdict in WHOLE_SO_FAR:
@@ -267,7 +267,7 @@ MEASURES: Mapping[str, _Measure] = {
 
 
 def cell_marks(tuning: TunedGrid, show: str, turn: int | None = None, *, short: bool = False) -> list[Span]:
-    """The mark of each cell: for all turns together, or for one; `short` leaves out how many turns there are."""
+    """The mark of each cell: for all turns together, or for one; `short` leaves out the number of all turns."""
     single = tuning.single_turn(turn)
     if single is not None:
         return _turn_marks(show, tuning.turns[single])

@@ -1,7 +1,7 @@
-"""One case under every policy: a matrix of policies by turns, with a decision in each cell.
+"""Runs one case under every policy: a matrix of turns by policies, with a decision in each cell.
 
 A decision states what the loop would have done, so only the first run of a turn counts; a run that ended in a failed
-request which the agent repeated is skipped. Rows of `DECISIONS` are tried in order, worst first.
+request that the agent repeated is skipped. The first row of `DECISIONS` that holds gives the decision.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PolicyRun:
 
     @property
     def cut(self) -> tuple[Evaluation, Verdict] | None:
-        """The first call that the loop ran although a cut shows; arguments may be broken without a cut."""
+        """The first call that the loop ran in spite of evidence of a cut; arguments may be broken without a cut."""
         return next(((evaluation, verdict) for evaluation, verdict in self.run_calls
                      if shows_cut(evaluation.judgement, verdict)), None)
 
@@ -154,7 +154,7 @@ def _holds(look: PolicyRun) -> bool:
 
 
 def _has_run_after(look: PolicyRun) -> bool:
-    """Whether a complete batch ran after a call was held, because the call was sent again."""
+    """Whether a batch of calls ran after a call was held, because the model sent the call again."""
     since = next((i for i, step in enumerate(look.steps) if step.state is State.EVALUATE_STOP
                   and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(look.steps))
     return any(_begins_batch(step) for step in look.steps[since:])
@@ -187,7 +187,7 @@ class Decision(NamedTuple):
     holds: Callable[[PolicyRun], bool]
     why: Callable[[PolicyRun], str]
     older: str = ""
-    """The word in documents for programs, if it is another one; it stays although the displayed word has changed."""
+    """The word in documents for programs, if it differs from the displayed word, which has changed."""
 
     @property
     def id(self) -> str:
@@ -206,7 +206,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: look.turn.terminal == "stuck",
              lambda look: f"{_name(look.evaluations[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _describe_held),
-    # No loop accepts this as an answer, because its client raises an error.
+    # No loop takes this for an answer, because its client raises an error.
     Decision("request failed", "failed", Severity.WARNING,
              lambda look: look.failed_response is not None, _describe_failure),
     Decision("lost text", "lost text", Severity.ERROR,
@@ -246,18 +246,18 @@ class Cell(NamedTuple):
 
     decision: Decision
     why: str
-    """The reason in one sentence. It may contain text of the transcript, which is not made inert."""
+    """The reason in one sentence. It may contain text of the transcript, which is not inert yet."""
     continuations: int
     step: int | None
-    """The index of the first step of this policy's run that differs from the run under strict; None if none differs."""
+    """The index of the first step that differs from the run under strict, in this policy's run; None if none does."""
     complete: bool
-    """Whether the turn is complete by its verdict; the decision is only about the loop."""
+    """Whether the turn is complete by its verdict; `decision` is only about the loop."""
     fidelity: Fidelity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matrix:
-    """Policies by turns: `rows[turn][policy]`."""
+    """The decisions of each policy about each turn: `rows[turn][policy]`."""
 
     replays: tuple[Replay, ...]
     """A run of the case for every policy; the first is the run under strict."""
@@ -292,7 +292,7 @@ class Matrix:
 
     @cached_property
     def _short_files(self) -> tuple[str, ...]:
-        """The names in `files` without their folders, if those are not needed, and without what all begin with."""
+        """The names in `files` without their common beginning, and without folders if they are unique without them."""
         names = tuple(map(last_name, self.files))
         names = names if len(set(names)) == len(set(self.files)) else self.files
         first, last = min(names), max(names)  # the names between these two share the same beginning
@@ -300,7 +300,7 @@ class Matrix:
         return names if common < 2 else tuple(f"…{name[common:]}" for name in names)
 
     def file_within(self, turn: int, columns: int) -> str:
-        """The name of a turn's file; the part that tells it from the others if it does not fit."""
+        """The name of a turn's file; if it does not fit, the part that distinguishes it from the others."""
         return self.files[turn] if cells(self.files[turn]) <= columns else self._short_files[turn]
 
     def complete(self, policy: int) -> int:

@@ -1,4 +1,4 @@
-"""The policy matrix as lines (turns by policies, one cell in detail), as text of 80 columns, CSV and JSON."""
+"""The policy matrix as lines (turns by policies, and one cell in detail), as text of 80 columns, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def short_word(cell: Cell) -> str:
 
 
 def cells_by_decision(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -> list[tuple[str, Cell]]:
-    """The cells of a row by decision, with their policies' names; `by_step`, also by where they part from strict."""
+    """The cells of a row by decision, with the names of their policies; `by_step`: also by their first step that
+    differs from strict."""
     found: dict[tuple[str, str, int | None], tuple[list[str], Cell]] = {}
     for policy, cell in zip(matrix.policies, row, strict=True):
         key = (cell.decision.word, cell.why, cell.step if by_step else None)
@@ -56,7 +57,7 @@ def cells_by_decision(matrix: Matrix, row: tuple[Cell, ...], *, by_step: bool) -
 
 
 def opening_turn(matrix: Matrix, here: int | None) -> int:
-    """The turn to show first: the operator's, if policies differ in it, else the next such turn, wrapping around."""
+    """The turn to show first: `here` if policies differ in it, else the next such turn, wrapping around."""
     count, first = len(matrix.rows), here or 0
     turns = ((first + far) % count for far in range(count))
     return next((turn for turn in turns if not policies_agree(matrix, turn)), first)
@@ -69,7 +70,7 @@ def policies_agree(matrix: Matrix, turn: int) -> bool:
 
 
 def fold_turns(matrix: Matrix, each: bool) -> list[range]:
-    """The turns of each line: one turn, or consecutive ones in which all policies agree; `each` folds none."""
+    """The turns of each line: one turn, or consecutive ones in which all policies agree; with `each`, one per line."""
     turns = range(len(matrix.rows))
     if each:
         return [range(turn, turn + 1) for turn in turns]
@@ -88,7 +89,7 @@ def _decision_counts(cells: Iterable[Cell]) -> list[str]:
 def fold_line(matrix: Matrix, turns: range, *, here: bool) -> Line:
     """The line of consecutive turns in which all policies agree."""
     decisions = ", ".join(_decision_counts(matrix.rows[turn][0] for turn in turns))
-    # Both numbers, since the first alone reads as a part of what follows: `1  3 turns`.
+    # Both numbers, because the first alone would look like a part of what follows: `1  3 turns`.
     numbers = f"{turns[0] + 1:,}–{turns[-1] + 1:,}"
     return (Span(f"{numbers:<{LABEL}}", Tone.DIM), Span("▶" if here else " ", Tone.HERE),
             Span(f"{len(turns):,} turns{_files_text(matrix, turns)} in which all policies agree",
@@ -144,7 +145,7 @@ def layout(matrix: Matrix, width: int, policy: int) -> Layout:
 
 
 def column_heads(matrix: Matrix, layout: Layout) -> list[Line]:
-    """The column heads: the names of the policies, in two lines if broken at the hyphen."""
+    """The column heads: the names of the policies, in two lines if they are broken at the hyphen."""
     shown_names = [matrix.policies[policy].name for policy in layout.policies]
     whole = all(len(name) < layout.column - 1 for name in shown_names)
     split = [(name, "", "") if whole else name.partition("-") for name in shown_names]
@@ -188,7 +189,7 @@ def assignments(matrix: Matrix, place: Place) -> Mapping[str, str]:
 
 
 def step_at(matrix: Matrix, place: Place) -> int:
-    """The step at which to open the branch of a cell: from which it differs from strict, else the turn's first."""
+    """The step at which the branch of a cell opens: the first that differs from strict, else the turn's first."""
     turn, policy = place
     step = matrix.rows[turn][policy].step
     return matrix.replays[policy].turns[turn].first if step is None else step
@@ -226,7 +227,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
     counts = _decision_counts(every[column] for every in matrix.rows)
     return LineSheet([
         (Span(f"turn {turn + 1:,}", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
-        # The number of the turn in its file, as in the table of turns.
+        # The turn's number in its file, as in the table of turns.
         *([field("file", safe(f"turn {matrix.paths[: turn + 1].count(matrix.paths[turn]):,} of {matrix.files[turn]}"))]
           if matrix.files else []),
         field("decision", Span(cell.decision.word, SEVERITY[cell.decision.severity])),

@@ -1,8 +1,8 @@
 """Raises limits that a grid does not vary to the amounts that its recording used, because the recorded loop evidently
 allowed them.
 
-Otherwise such a limit could end a turn and pass for the effect of a budget: under the default of 10 rounds of tools, a
-turn recorded with 13 rounds would stop at the tenth.
+Otherwise the end by such a limit could be mistaken for the effect of a budget: under the default of 10 rounds of tools,
+a turn recorded with 13 rounds would stop at the tenth.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CallBatches = Sequence[tuple[Link, Exchange]]
 
 
 def _batches(turn: CallBatches) -> Iterator[tuple[tuple[str, str | None], ...]]:
-    """The calls of each answer that has any, compared as the machine compares them: by raw text, without ids."""
+    """The calls of each answer that has any, in the form that the machine compares: names and raw text, without ids."""
     for _, exchange in turn:
         if exchange.response.tool_calls:
             yield tuple((call.name, call.arguments) for call in exchange.response.tool_calls)
@@ -30,11 +30,11 @@ RECORDED_ROUNDS: Mapping[str, Callable[[CallBatches], int]] = {
     "max_identical_calls": lambda turn: max((len(list(same)) for _, same in groupby(_batches(turn))), default=0),
     "max_resumes": lambda turn: sum(link.place is TurnPlace.RESUME for link, _ in turn),
 }
-"""Name of a limit -> the function that gives the amount which a recorded turn used of the limit."""
+"""Name of a limit -> the function that gives the amount that a recorded turn used of the limit."""
 
 
 def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
-    """The settings with these limits raised to what any recorded turn used, unless set by operator or file."""
+    """The settings with these limits raised to the most that a recorded turn used, unless operator or file set them."""
     free = [name for name in RECORDED_ROUNDS if name not in settings.explicit | settings.configured]
     used = dict.fromkeys(free, 0)
     for record in case.recording.turns:
@@ -47,7 +47,7 @@ def with_recorded_rounds(case: Case, settings: Settings) -> Settings:
 
 
 def raised_limits(settings: Settings) -> dict[str, int]:
-    """The limits that were raised in this way, with their values."""
+    """The limits that `with_recorded_rounds` raised, with their values."""
     return {name: value for name in RECORDED_ROUNDS
             if (value := getattr(settings.limits, name)) > getattr(REPLAYED, name)
             and name not in settings.explicit | settings.configured}

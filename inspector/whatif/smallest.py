@@ -1,20 +1,20 @@
-"""The smallest budget that completes each turn, and the knee of the curve for all turns.
+"""Finds the smallest budget that completes each turn, and the knee of the curve for all turns.
 
 Budgets are compared by what they spend: first all output tokens, then requests, then the values of the axes in their
-order. So among cells with the same result, the one with the strictest limits is named.
+order. So among cells with the same result, the one with the strictest limits is chosen.
 
-- **Smallest**, for one turn: of the cells in which it completes, the one that spends least on it. With it come, for
-  each axis, the smallest value with which any cell completes the turn; the smallest value of each limit with which the
-  turn ends as in that cell, exact to one unit, also between the values of the grid; and the smallest max_tokens with
-  which the turn costs no more (`edge`), with the precision of that value (`grain`).
-- **Enough**, for all turns: of the cells that complete as many turns as any cell does, the one that spends least. A
-  larger budget completes nothing more. With it comes the smallest max_tokens, also between the values of the grid, with
-  which each of those turns still completes and all of them together cost no more (`edge`), with its precision.
-- **Knee**: the cells that no other cell beats (by more turns for no more tokens, or by as many for fewer) form a curve
-  from the cheapest to *enough*. The knee is the cell of the curve that is highest above the straight line between its
-  two ends, with both measures scaled to them; of two such cells, the cheaper. Each turn beyond the knee costs more than
-  the average. If no cell is above the line, or if *enough* with its smallest max_tokens costs no more than the knee,
-  there is no knee, and *enough* is named instead.
+- **Smallest**, for one turn: of the cells in which the turn completes, the one that spends least on it. With it come,
+  for each axis, the smallest value with which any cell completes the turn; the smallest value of each limit with which
+  the turn ends as in that cell, exact to one unit, also between the values of the grid; and the smallest max_tokens
+  with which the turn costs no more (`edge`), with the precision of that value (`grain`).
+- **Enough**, for all turns: of the cells that complete the most turns, the one that spends least. With it comes the
+  smallest max_tokens, also between the values of the grid, with which each of those turns still completes and all of
+  them together cost no more (`edge`), with its precision.
+- **Knee**: the cells that no other cell beats (more turns for no more tokens, or as many turns for fewer tokens) form a
+  curve from the cheapest cell to *enough*. The knee is the cell of the curve that is highest above the straight line
+  between its two ends, with both measures scaled to them; of two such cells, the cheaper one. Each turn beyond the knee
+  costs more than the average. If no cell is above the line, or if *enough* with its smallest max_tokens costs no more
+  than the knee, there is no knee, and *enough* takes its place.
 
 If a grid was cancelled, only the cells in which the most turns were run are compared.
 """
@@ -37,10 +37,9 @@ from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 
 # -- Between two values of a grid ------------------------------------------------------------------------------------
-# The smallest max_tokens with which turns still do as well as in their best cell. For one turn or several the condition
-# is that every turn which completes in the cell completes, and that all of them together cost no more. Every step of
-# the search is a run. The result is exact to the token; if the recording does not show its tokens, or a cut is
-# ESTIMATED, the precision is stated.
+# The smallest max_tokens with which turns still do as well as in their best cell: every turn that completes in the cell
+# completes, and all of them together cost no more. Every step of the search is a run. The result is exact to the token;
+# if the recording does not show its tokens, or a cut is ESTIMATED, the precision is stated.
 
 EXACT = "to the token"
 UNCOUNTED = "because some answers report no tokens: four characters count as one"
@@ -48,7 +47,7 @@ ESTIMATED = "by cuts that are ESTIMATED"
 THINKING = "if thinking does not count under it, which is not known of this server"
 RESPONSES = "to the token, of recorded responses that no budget cuts"
 KNOWN_GRAINS = frozenset({EXACT, RESPONSES})
-"""The grains with which the max_tokens is known exactly; any other grain makes it an estimate."""
+"""The grains with which the max_tokens is known exactly; with any other grain it is an estimate."""
 
 
 @search_once
@@ -85,9 +84,9 @@ def with_cap(grid: Grid, values: Sequence[Value], cap: Value) -> tuple[Value, ..
 def smallest_value(
     low: int, high: int, few: Sequence[int], every: Sequence[int], enough: Callable[[Sequence[int], int], bool]
 ) -> int:
-    """The smallest value that is enough for every turn, between one that is not and one that is. Only the `few` turns
-    that go different ways at the two sides are run in between. The value that is found is tried for `every` turn; if it
-    is not enough, all turns are run in between too."""
+    """The smallest value that is enough for every turn, above `low`, which is not enough, and up to `high`, which is.
+    Only the `few` turns with different results at the two ends are run in between. The value that is found is tried for
+    `every` turn; if it is not enough, the search runs all turns."""
     for turns in (few, every):
         worse, found = low, high
         while worse + 1 < found:
@@ -141,7 +140,7 @@ class Runs:
         return all(usage is not None and usage.output_tokens is not None for usage in usages)
 
     def _may_count_thinking(self, place: int) -> bool:
-        """Whether an answer contains thinking and it is unknown whether its server counts thinking under the cap."""
+        """Whether an answer contains thinking, and its server is not known to count or not count it under the cap."""
         return any(exchange.profile.reasoning_under_cap is None and exchange.response.usage is not None
                    and bool(exchange.response.usage.reasoning_tokens) for exchange in self._exchanges(place))
 
@@ -159,7 +158,7 @@ class SmallestLimits:
     cell: int | None
     """The cell that completes the turn for the smallest spend; None if no cell completes it."""
     end: End
-    """Its end in `cell`; without one, in the last cell that was run, which has the largest limits."""
+    """The turn's end in `cell`; if that is None, in the last cell that was run, which has the largest limits."""
     by_axis: tuple[Value, ...]
     """For each axis the smallest value with which any cell completes the turn; empty if no cell does."""
     edge: Edge | None = None
@@ -177,7 +176,7 @@ class SmallestLimits:
 
 
 def limits_of(budget: int | None, end: End) -> dict[str, int]:
-    """A max_tokens, and the smallest value of each other limit with which a turn has this very end."""
+    """A max_tokens, and the smallest value of each other limit with which a turn has this end."""
     return {**({} if budget is None else {INITIAL: budget}),
             **{name: least for name, least in end.needs if name in SHORT_NAMES}}
 
@@ -226,7 +225,8 @@ def cells_from(grid: Grid, cell: int) -> list[int]:
 
 @search_once
 def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -> bool:
-    """Whether a turn, or as many of all turns, complete in every cell from this one on, each of which was run."""
+    """Whether a turn completes (without `turn`: as many of all turns complete) in every cell from this one on, and all
+    of them were run."""
     cells = cells_from(tuning.grid, cell)
     if turn is None:
         return all(tuning.is_comparable(each) and tuning.completed[each] >= tuning.completed[cell] for each in cells)
@@ -234,7 +234,7 @@ def completes_in_larger(tuning: TunedGrid, cell: int, turn: int | None = None) -
 
 
 def is_end_unknown(tuning: TunedGrid, turn: int) -> bool:
-    """Whether the recording ends before the turn does in any cell, so that its real end there is unknown."""
+    """Whether in some cell the recording ends before the turn, whose real end there is unknown."""
     return any(end.state is State.UNRECORDED for end in tuning.turns[turn].ends)
 
 
@@ -255,7 +255,7 @@ def why_incomplete(tuning: TunedGrid, end: End) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPoint:
-    """A cell that no other cell dominates."""
+    """A cell of the curve, which no other cell beats."""
 
     cell: int
     completed: int
@@ -264,7 +264,7 @@ class BudgetPoint:
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Completed turns by tokens spent: the curve, the point that completes the most, and the knee before it."""
+    """The curve of completed turns by spent tokens, the point that completes the most, and the knee before it."""
 
     curve: tuple[BudgetPoint, ...]
     enough: BudgetPoint

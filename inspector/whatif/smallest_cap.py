@@ -3,10 +3,9 @@ grid.
 
 This differs from the budget that completes a turn for the fewest output tokens (`inspector.whatif.smallest`), because a
 small max_tokens may complete a turn in many continuations. The search uses the largest values of the other limits, then
-the strictest ones of the grid that are enough. The result is exact to the token: with one token less not all of the
-turns complete. Between two columns the search halves, so it may pass over a still smaller value that completes although
-a larger one fails, as when a cut falls into a call. It needs simulation, because over a recording alone max_tokens
-changes no answer.
+the strictest ones of the grid that are enough. The result is exact to the token: with one token less, not all of the
+turns complete. Between two columns the search halves, so it may miss a smaller value that completes although a larger
+one fails, as when a cut falls into a call. It needs simulation, because without it max_tokens changes no answer.
 
 A value between two columns may also cost less than every cell of the grid: then it has the fewest output tokens too.
 """
@@ -39,7 +38,7 @@ def whole_cap(tuning: TunedGrid, turn: int) -> SmallestCap | None:
 
 
 def is_call_never_whole(tuning: TunedGrid, turn: int) -> bool:
-    """Whether a turn whose call is held ends in no cell with a whole one, and its recording ends first in some cell."""
+    """Whether a turn's held call is whole in no cell, and in some cell the recording ends before the turn."""
     verdicts = {end.verdict for end in tuning.turns[turn].ends}
     held = "CALL HELD" in verdicts and verdicts.isdisjoint(WHOLE_SO_FAR)
     return held and is_end_unknown(tuning, turn) and not tuning.cancelled
@@ -70,7 +69,7 @@ def recorded_cap(tuning: TunedGrid, turn: int) -> tuple[int, End] | None:
 
 
 class Fewest(NamedTuple):
-    """The fewest output tokens, of all cells of the grid and all values between them that were looked for."""
+    """The fewest output tokens, of all cells of the grid and all values between them that were searched."""
 
     cell: int
     """The cell of the map that stands for this budget."""
@@ -79,7 +78,7 @@ class Fewest(NamedTuple):
     ends: tuple[End, ...]
     """The end of each of the turns. A turn that does not complete counts with its spend up to its end."""
     edge: Edge | None = None
-    """The precision of `budget`, and the effect of one token less; None if these were not searched."""
+    """The precision of `budget` and the effect of one token less; None if they were not searched."""
 
     @property
     def tokens(self) -> int:
@@ -119,7 +118,7 @@ def _cheaper_of(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: Sm
 
 
 def best_value(tuning: TunedGrid) -> BudgetPoint | None:
-    """The knee of the curve; None if there is none, or if the fewest output tokens that are enough are no more."""
+    """The knee of the curve; None if there is none, or if completing the most turns costs no more than the knee."""
     bend, best = knee(tuning), fewest_tokens_of_all(tuning)
     return None if bend is None or best is None or best.tokens <= bend.knee.tokens else bend.knee
 
@@ -166,7 +165,7 @@ def _first_cell(grid: Grid, cells: _Cells) -> tuple[int, int] | None:
 def _search_cap(
     tuning: TunedGrid, turns: tuple[int, ...], place: int, cell: int, counts: Callable[[End], bool]
 ) -> SmallestCap:
-    """The smallest value from the grid's next smaller one to that of a cell whose ends count."""
+    """The smallest max_tokens above the grid's next smaller value, up to that of a cell whose ends count."""
     grid, values, wanted = tuning.grid, tuning.grid.values(cell), _completed_turns(tuning, turns, cell, counts)
     axis = grid.axes[grid.names.index(INITIAL)]
     high, low = axis.values[place], axis.values[place - 1] if place else 0
@@ -194,13 +193,13 @@ def _search_cap(
 def _completed_turns(
     tuning: TunedGrid, turns: Sequence[int], cell: int, counts: Callable[[End], bool]
 ) -> list[int]:
-    """Which of the turns end in a cell in a way that counts, by their places among these turns."""
+    """The positions in `turns` of those that end in a cell in a way that counts."""
     ends = [tuning.turns[turn].end(cell) for turn in turns]
     return [place for place, end in enumerate(ends) if end is not None and counts(end)]
 
 
 def _strictest_values(grid: Grid, values: Sequence[Value], ends: Sequence[End]) -> tuple[Value, ...]:
-    """The cell with, for each limit, its smallest value on the grid that is enough."""
+    """The values of the cell with the smallest value on the grid, for each limit, that is enough."""
     def least() -> Iterator[Value]:
         for axis, value in zip(grid.axes, values, strict=True):
             need = max((dict(end.needs).get(axis.name, 0) for end in ends), default=0)

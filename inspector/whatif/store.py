@@ -1,11 +1,10 @@
-"""Saves the operator's work on a session: branches, marks, notes, breakpoints; values that can be computed are not
+"""Saves the operator's work on a session: branches, marks, notes and breakpoints. Values that can be computed are not
 saved.
 
 Each session has one file in our data folder, named by the hash of the files that were read. It is append-only JSON
 Lines: a header with the version, then acts (`docs/branches.md`). An act is one write at the end of the file, under a
-lock, so two programs on one session do not mix their lines; each reads what the other wrote before it writes. A cut
-line is left in place, reported and ignored. A file of a newer version is not changed. The first part locks an open file
-on each system.
+lock, so that two programs on one session do not mix their lines; each reads what the other wrote before it writes. A
+cut line is left in place, reported and ignored. A file of a newer version is not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from inspector.sessions import redact
 from inspector.sessions.recording import Recording
 from loop_core.errors import CallerError
 
-# -- A lock on a file that is open, as each system gives one ---------------------------------------------------------
+# -- A lock on an open file, on each operating system ----------------------------------------------------------------
 # On a file system without locks no lock is taken.
 
 
@@ -37,7 +36,7 @@ def lock_file(number: int, shared: bool = False) -> Iterator[None]:
         import msvcrt
 
         place = os.lseek(number, 0, os.SEEK_CUR)
-        os.lseek(number, 1 << 40, os.SEEK_SET)  # this byte, which is never written, stands for the file
+        os.lseek(number, 1 << 40, os.SEEK_SET)  # the lock is on this byte, which is never written
         try:
             msvcrt.locking(number, msvcrt.LK_LOCK, 1)
             locked = True
@@ -73,7 +72,7 @@ class NewerError(CallerError):
 
 @dataclass(slots=True)
 class StoredActs:
-    """The saved state that the acts result in."""
+    """The saved state after all acts."""
 
     branches: dict[str, Act] = field(default_factory=dict)
     """Key of a branch -> its `parent`, `settings` and `from_step`; a parent precedes its branches."""
@@ -127,7 +126,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
     "note": (_note, {"run": (str,), "step": (int, type(None)), "text": (str,)}),
     "breakpoint": (_breakpoint, {"text": (str,), "on": (bool, type(None))}),
 }
-"""Name of an act -> what applies it, and its fields with their types. Steps count from 1, as everywhere outside."""
+"""Name of an act -> the function that applies it, and its fields with their types. Steps count from 1."""
 
 
 def session_hash(recording: Recording, stdin: bytes | None) -> str:
@@ -147,7 +146,7 @@ def session_hash(recording: Recording, stdin: bytes | None) -> str:
 
 
 class Store:
-    """The saved data of one session, and its file; data that cannot be written lasts as long as the program."""
+    """The saved data of one session and its file. Data that cannot be written is kept until the program ends."""
 
     def __init__(self, path: Path) -> None:
         """Reads the file, if it exists. Raises `NewerError` if the file is of a newer version."""
@@ -156,11 +155,11 @@ class Store:
         self.notices: list[str] = []
         """The problems of reading and writing, one line each, without repetitions."""
         self.lost: list[Act] = []
-        """The acts that could not be written, which are in force only as long as the program runs."""
+        """The acts that could not be written, which are lost when the program ends."""
         self.failure = ""
-        """Why the last failed write failed; empty if none failed."""
+        """The reason of the last failed write; empty if none failed."""
         self.unkept: dict[str, str] = {}
-        """Key of an unwritten branch -> why; tried again with each branch that is made from it."""
+        """Key of an unwritten branch -> the reason; it is written again with each branch that is made from it."""
         self._read = 0
         self._lines = 0
         self._header = False
@@ -168,7 +167,7 @@ class Store:
             with path.open("rb") as file, lock_file(file.fileno(), shared=True):
                 self._take(file.read())
         except (FileNotFoundError, NotADirectoryError):
-            pass  # nothing was kept yet
+            pass  # nothing was saved yet
         except OSError as why:
             self._tell(f"{path}: cannot be read: {why.strerror or why}")
 
@@ -180,7 +179,7 @@ class Store:
     # -- acts ------------------------------------------------------------------------------------------------------
 
     def branch(self, key: str, parent: str, settings: Mapping[str, Any], since: int) -> None:
-        """Saves a branch: the keys of it and its parent, its settings, the index from which they hold."""
+        """Saves a branch: its key, its parent's key, its settings, and the index of the step from which they hold."""
         self._add({"act": "branch", "key": key, "parent": parent, "settings": dict(settings), "from_step": since + 1})
 
     def forget(self, key: str) -> None:
@@ -197,7 +196,7 @@ class Store:
         self._add({"act": "note", "run": run, "step": number, "text": text})
 
     def breakpoint(self, text: str, on: bool | None) -> None:
-        """Saves a breakpoint, enabled or disabled; None takes it away."""
+        """Saves a breakpoint, enabled or disabled; None deletes it."""
         self._add({"act": "breakpoint", "text": text, "on": on})
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -206,13 +205,13 @@ class Store:
         line = _line(act)
         try:
             private_folder(self.path.parent)
-            # One line is appended under a lock, so that two programs do not mix their lines (docs/branches.md).
+            # Under a lock, so that two programs do not mix their lines (docs/branches.md).
             number = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with lock_file(number):
                     if os.fstat(number).st_mode & 0o077:
                         os.chmod(self.path, FILE)  # an older version left the file accessible to other users
-                    if os.fstat(number).st_size < self._read:  # the file was removed, and this begins a new one
+                    if os.fstat(number).st_size < self._read:  # the file was removed, and this one is new
                         self._read, self._lines, self._header = 0, 0, False
                     self._take(_read_from(number, self._read))
                     self._write(number, line)
@@ -248,7 +247,7 @@ class Store:
         """Reads complete lines; a last line without its line end is left for the next reading, or is ignored."""
         whole = data.rfind(b"\n") + 1
         for line in data[:whole].split(b"\n")[:-1]:
-            self._take_line(line, self._lines + 1)  # before the count: a line of a newer program is refused at each try
+            self._take_line(line, self._lines + 1)  # not counted if it raises: a newer line is refused at each attempt
             self._lines += 1
             self._read += len(line) + 1
         if data[whole:]:
@@ -299,8 +298,8 @@ def _is_valid(act: Act) -> bool:
 
 
 def open_store(recording: Recording, environment: Mapping[str, str], stdin: bytes | None = None) -> Store:
-    """The store of a recording. Raises `NewerError` if its file is of a newer version, and `CallerError` if what was
-    read can no longer be read."""
+    """The store of a recording. Raises `NewerError` if its file is of a newer version, and `CallerError` if a file of
+    the recording can no longer be read."""
     try:
         name = session_hash(recording, stdin)
     except OSError as why:

@@ -1,5 +1,5 @@
-"""Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits, and a lookup for
-each cell.
+"""Runs one turn in all cells of a grid: one run (a stem) for all cells that differ only in limits of guards, and a
+look-up for each cell.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from loop_core.values import ChatResponse, Request
 
 # -- One run under the laxest limits shows how a turn ends under all stricter ones -----------------------------------
 # Only guards read limits: until a guard stops the turn, two runs of it are equal, step by step. So the run with the
-# laxest limits is the stem of all others: each leaves it where the first of its own guards stops it, with the spend at
-# that point. Each guard check has a smallest value of its limit with which the turn passes.
+# laxest limits is the stem of all others: each leaves it at the first guard that stops it, with the spend at that
+# point. For each guard check there is a smallest value of its limit with which the turn passes.
 # This does not hold for `max_tokens`, `min_progress_chars` and `attempts_scope`, which change the spend: each of their
-# values needs a stem. Nor does it hold for the token bound if that may change answers, since it bounds each cap.
+# values needs a stem. Nor does it hold for the token bound if that may change answers, because it bounds each cap.
 
 LEAST_VALUES: Mapping[str, Callable[[Spend], int]] = {
     "attempts": lambda spent: spent.attempts + 1,
@@ -48,7 +48,7 @@ LEAST_VALUES: Mapping[str, Callable[[Spend], int]] = {
     "identical": lambda spent: spent.identical,
     "resumes": lambda spent: spent.resumes + 1,
 }
-"""Guard -> the limit's least value that lets a turn of this spend pass; `progress` depends on the spend alone."""
+"""Guard -> the least value of its limit with which a turn of this spend passes; `progress` reads only the spend."""
 
 
 class GuardCheck(NamedTuple):
@@ -62,7 +62,7 @@ class GuardCheck(NamedTuple):
     step: int
     """The index in the run of the step at which the guards are checked."""
     ended: bool = False
-    """Whether the answer had ended, so that the guard only decides about asking for its first words again."""
+    """Whether the answer had ended, so that the guard only decides whether its first words are requested again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,17 @@ class Stem:
     last: int
     """The rank of the stem's own end."""
     largest: int | None
-    """The largest answer's output tokens; None if one reports none, and may be charged with its cap."""
+    """The output tokens of the largest answer; None if an answer reports none, so that its cap may count instead."""
     uncut: bool
     """Whether no budget cut an answer, and no answer was requested again."""
     lacks: Container[str]
-    """The guards that hold for no request of the run."""
+    """The guards that apply to no request of the run."""
     least_total: int
     """The smallest total of tokens under which the recorded answers fit the stem's requests (`BoundedSource`)."""
 
     @property
     def is_enough(self) -> bool:
-        """Whether no budget cut an answer, and none was missing that a larger one may know."""
+        """Whether no budget cut an answer, and no answer was missing that a larger budget might have."""
         return self.uncut and self.end.state is not State.UNRECORDED
 
     @property
@@ -95,11 +95,11 @@ class Stem:
 
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) -> Stem:
-    """The stem of a run; the total spend of a `simulated` one is unknown, since its answers depend on it."""
+    """The stem of a run. The total that a `simulated` run needs is unknown, because its answers depend on the total."""
     looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
-    if "tokens" in lacks:  # such a policy has no token bound at all (`Turn.token_cap`)
+    if "tokens" in lacks:  # such a policy has no token bound (`Turn.token_cap`)
         lacks |= {"room"}
     limit, last = "", len(looks) * len(GUARDS)
     if looks:
@@ -113,7 +113,7 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) 
     needs: dict[str, int] = {}
     if last == len(looks) * len(GUARDS):
         needs = _needed_values(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
-    if simulated or largest is None:  # an answer that reports no tokens is charged with its cap
+    if simulated or largest is None:  # the cap counts for an answer that reports no tokens
         needs.pop(TOKENS, None)
     elif TOKENS in needs:
         needs[TOKENS] = max(needs[TOKENS], total)
@@ -166,7 +166,7 @@ def _guard_check(step: Step, number: int) -> GuardCheck | None:
 
 
 def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
-    """For each limit, the smallest value with which these checks pass; `more` tokens must also be left of the total."""
+    """For each limit, the smallest value with which these checks pass; `more` tokens of the total must be left too."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
         if guard.name in LEAST_VALUES and guard.name not in lacks:
@@ -181,12 +181,12 @@ def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int
 
 
 def _rank(look: int, guard: int) -> int:
-    """The rank of a guard, by check and then by guard; the smallest stops a turn."""
+    """The rank of a guard in a check: by check, then by guard. The guard with the smallest rank stops a turn."""
     return look * len(GUARDS) + guard
 
 
 def stop_ranks(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
-    """For each value of a limit, the rank of the first guard check that would stop the turn by it; None is no bound."""
+    """For each value of a limit (None: no bound), the rank of the first guard that would stop the turn by it."""
     found = [stem.last] * len(values)
     for number, guard in enumerate(GUARDS):
         if guard.limit != limit or guard.name not in LEAST_VALUES or guard.name in stem.lacks:
@@ -212,7 +212,7 @@ _LEADS: Mapping[tuple[State, str], State] = {
 
 
 def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
-    """The end of the turn that a rank stands for, without its verdict, and the steps before it."""
+    """The end of a turn that is stopped at a rank, without its verdict, and the steps before it."""
     if rank >= stem.last:
         return stem.end, stem.steps
     index, number = divmod(rank, len(GUARDS))
@@ -226,7 +226,7 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
 
 
 SweptEnds: TypeAlias = "tuple[tuple[End, ...], array[int]]"
-"""The distinct ends, and for each cell, group after group, the index of its end."""
+"""The distinct ends, and for each cell, in the order of the groups, the index of its end."""
 DERIVED_TOTAL = Limits()
 """The limits with a total of tokens that is derived from the initial max_tokens."""
 
@@ -236,11 +236,11 @@ class Sweep:
     """One turn, with the data that its runs share."""
 
     case: Case
-    """The recording as the server of the grid's profile answered it."""
+    """The recording as decoded with the grid's profile."""
     record: TurnRecord
     grid: Grid
     findings: Sequence[ReportedFinding] = ()
-    """The findings of the recording about the turn."""
+    """The findings about the recording of the turn."""
     enough: list[tuple[int, Stem]] = field(default_factory=list)
     """Budgets that cut no answer, each with its stem."""
 
@@ -275,12 +275,12 @@ class Sweep:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits in force for everything that no axis sets: the operator's, the file's, the defaults."""
+        """The limits that no axis sets: the operator's, else the file's, else the defaults."""
         path, base = self.case.opening(self.record).path, self.grid.base
         return limits_for(self.case, path, replace(base, explicit=base.explicit | set(self.grid.names)))
 
     def _total(self, group: Group) -> Value:
-        """The total of a group, where it is varied, or the one in force."""
+        """The total of a group if the grid varies it, else the one in force."""
         return group.fixed.get(TOKENS, self.limits.continuation_max_total_completion_tokens)
 
     @cached_property
@@ -289,7 +289,7 @@ class Sweep:
         return opening.request or Request(opening.api)
 
     def _initial(self, group: Group) -> Value:
-        """The max_tokens of the first requests; None: as recorded, also where nothing is simulated."""
+        """The max_tokens of the first requests; None: as recorded, as always without simulation."""
         return group.fixed.get(INITIAL, self.grid.base.max_tokens) if self.grid.base.simulate else None
 
     def _cap(self, total: Value, initial: Value) -> int | None:
@@ -319,7 +319,7 @@ class Sweep:
         """A stem for each group; groups share stems where possible."""
         if self.grid.base.simulate:
             return [self._simulated_stem(group) for group in groups]
-        # Over a recording max_tokens changes only the derived cap, and the total changes only which guard stops the
+        # Without simulation max_tokens changes only the derived cap, and the total changes only which guard stops the
         # turn, unless answers report no tokens, or a total leaves no room for an answer.
         alike: dict[Value, list[Group]] = {}
         for group in groups:
@@ -330,16 +330,16 @@ class Sweep:
                 for each, group in zip(stems, groups, strict=True)]
 
     def _leaves_no_room(self, group: Group, stem: Stem) -> bool:
-        """Whether the total of a group is set, and leaves no room for a recorded answer of the stem."""
+        """Whether the total of a group was set, and leaves no room for a recorded answer of the stem."""
         total = self._total(group)
         stated = TOKENS in self.grid.names or TOKENS in self.grid.base.explicit
         return stated and total is not None and total < stem.least_total
 
     def _simulated_stem(self, group: Group) -> Stem:
         """The stem under one budget. An answer that a budget does not cut is the same under every larger budget and
-        needs no further run, unless a larger one has room for all that was counted: then it is used as it was recorded.
-        So is one that a smaller budget could not simulate. An answer that was recorded cut is used unchanged under the
-        budget of its recording; results for other budgets do not apply there."""
+        needs no further run, unless a larger budget has room for all counted tokens: then it is used as it was
+        recorded, and so is an answer that a smaller budget could not simulate. An answer that was recorded cut is used
+        unchanged under the budget of its recording, to which results of other budgets do not apply."""
         initial, total = self._initial(group), self._total(group)
         bounded = total is not None and (initial is None or total < initial)
         if bounded or not {INITIAL} <= set(group.fixed) <= {INITIAL, TOKENS} or initial in self._recorded_budgets:
@@ -356,7 +356,7 @@ class Sweep:
 
     @cached_property
     def _recorded_budgets(self) -> frozenset[Value]:
-        """The budgets under which answers may stand as they were recorded: those asked for, and those spent."""
+        """The budgets under which answers may be used as recorded: those that were requested, and those spent."""
         exchanges = [self.case.recording.exchanges[link.index] for link in self.record.links]
         caps = {each.request.max_tokens for each in exchanges if each.request is not None}
         usages = [usage for each in exchanges if (usage := plausible_usage(each.response)) is not None]
@@ -365,12 +365,12 @@ class Sweep:
 
     @cached_property
     def _largest_count(self) -> float:
-        """The most output tokens that were counted for a recorded answer; no bound if one was not counted."""
+        """The most output tokens counted for a recorded answer; infinite if some answer has no count."""
         return max(size_of(_count(self.case.recording.exchanges[link.index].response)) for link in self.record.links)
 
     @cached_property
     def _uncut_turn(self) -> tuple[int, Stem] | None:
-        """The turn as it was recorded, and its largest answer, if no budget cut any answer."""
+        """The tokens of the turn's largest answer, and its stem as recorded, if no budget cut any answer; else None."""
         recorded_stem = self._run_stem([Group({INITIAL: None}, array("I"))])
         return ((recorded_stem.largest, recorded_stem)
                 if recorded_stem.is_enough and recorded_stem.is_recorded and recorded_stem.largest is not None
@@ -379,7 +379,7 @@ class Sweep:
     # -- cells -------------------------------------------------------------------------------------------------------
 
     def _ranks(self, group: Group, stem: Stem, along: Sequence[Sequence[int]]) -> Sequence[int]:
-        """The rank at which each cell of a group leaves a stem; `along` has those along each axis."""
+        """The rank at which each cell of a group leaves a stem; `along` has the ranks along each axis."""
         initial = self._initial(group)
         request = self._request if initial is None else replace(self._request, max_tokens=initial)
         ranks: Sequence[int] = stop_ranks(stem, TOKENS, [token_stop(self._cap(self._total(group), initial), request,

@@ -1,4 +1,4 @@
-"""The runs of one session as a tree, each with a key made of its content; runs compared, and their steps aligned."""
+"""The runs of one session as a tree, comparisons of runs, and the alignment of the steps of two turns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ORIGINAL = "original"
 """The name and the key of the run with which a session opens."""
 
 # -- A what-if -------------------------------------------------------------------------------------------------------
-# The same case under other settings, beside the run that it was made from; and any two runs side by side. A branch
-# never changes the run that it was made from, and shares with that run every step that its settings do not change.
+# The same case under other settings, compared with the run that it was made from, or with any other run. A branch never
+# changes the run that it was made from, and shares with it every step that its settings do not change.
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -38,13 +38,13 @@ class Branch:
     changed_turns: tuple[TurnFacts, ...]
     """The turns whose end differs, with their facts in the branch."""
     unrecorded: tuple[TurnFacts, ...]
-    """The turns in which the branch asks for more than was recorded."""
+    """The turns in which the branch requests more than was recorded."""
     beside: str = ORIGINAL
     """The name of the other run."""
 
 
 def original_of(branch: Branch, turn: TurnFacts) -> TurnFacts:
-    """The turn of the other run that has the same place."""
+    """The turn of the other run with the same index."""
     return branch.original.turns[branch.view.number(turn) - 1]
 
 
@@ -83,8 +83,8 @@ class Preview(NamedTuple):
 
 
 def preview(run: Replay, settings: Settings, since: int) -> Preview:
-    """The effect of a change: fast enough to compute while the change is typed. Raises `CallerError` if the run has no
-    such step."""
+    """The effect of a change, computed fast enough for each key while the change is typed. Raises `CallerError` if the
+    run has no such step."""
     from inspector.replay.rerun import rerun
 
     new_run = rerun(run, settings, since)
@@ -144,8 +144,8 @@ class Tree:
         self, parent: Node, settings: Settings, since: int | None = None, key: str | None = None
     ) -> tuple[Node, bool]:
         """The branch of a node with these settings, and whether it is new: an equal branch is reused. The settings hold
-        from step `since` on; None: from the step from which the parent's settings hold. `key` is the key under which
-        the branch was saved. Raises `CallerError` if the parent has no such step, or a setting cannot be used."""
+        from step `since`; None: from the step from which the parent's hold. `key` is the key under which the branch was
+        saved. Raises `CallerError` if the parent has no such step, or a setting cannot be used."""
         replay = parent.view.replay
         since = replay.since if since is None else since
         if settings == replay.settings and since >= replay.since:
@@ -186,7 +186,8 @@ class Tree:
         return gone
 
     def rows(self) -> Iterator[tuple[Node, tuple[bool, ...]]]:
-        """The nodes in drawing order, parents first; for each level below the original, whether a sibling follows."""
+        """The nodes in drawing order, parents first; with each, for every level below the original, whether a sibling
+        follows."""
         yield from self._below(self.original, ())
 
     def _below(self, node: Node, follows: tuple[bool, ...]) -> Iterator[tuple[Node, tuple[bool, ...]]]:
@@ -212,24 +213,24 @@ class Tree:
 
 
 def tree_prefix(follows: tuple[bool, ...]) -> str:
-    """The lines that lead to a node of a tree."""
+    """The drawn branches before a node of a tree."""
     if not follows:
         return ""
     return "".join("│ " if more else "  " for more in follows[:-1]) + ("├ " if follows[-1] else "└ ")
 
 
 def line_of(node: Node) -> list[Node]:
-    """A run and those that it was made from, the original last."""
+    """A run and its ancestors, the original last."""
     return [node] if node.parent is None else [node, *line_of(node.parent)]
 
 
 # -- The steps of two turns, aligned: of one turn in two runs, or of any two turns ------------------------------------
-# Two runs of one turn evaluate the same responses, so a step is paired with a step of the other run by the responses
-# that came before it. Two different turns are aligned by the longest sequences of moves that they have in common.
+# Two runs of one turn evaluate the same responses, so steps are paired by the responses that came before them. Two
+# different turns are aligned by the longest sequences of moves that they have in common.
 
 
 class StepPair(NamedTuple):
-    """A step of the left turn and a step of the right one, by index; None if one has none there."""
+    """The index of a step of the left turn and of one of the right turn; None on a side without a step."""
 
     left: int | None
     right: int | None
@@ -238,7 +239,7 @@ class StepPair(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of the right step, from 1; of the left one where the right turn has none."""
+        """The number of the right step, from 1; if there is none, that of the left one."""
         return (self.right if self.right is not None else self.left or 0) + 1
 
 
@@ -257,7 +258,7 @@ SMALL = 2_000
 
 
 def move_key(step: Step) -> tuple[Any, ...]:
-    """The identity of steps of different turns: move, stop word, request, end; never their number or spend."""
+    """What makes steps of different turns equal: move, stop word, request and end, but not number or spend."""
     turn, evaluation = step.turn, step.turn.evaluation
     word = evaluation.word if evaluation is not None and step.state is State.EVALUATE_STOP else None
     sends = tuple((each.place, each.ordinal, each.method) for each in step.effects if isinstance(each, Send))
@@ -268,7 +269,7 @@ def move_key(step: Step) -> tuple[Any, ...]:
 
 
 def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
-    """Every step of one turn in two runs, in order."""
+    """The pairs of all steps of one turn in two runs, in order."""
     if left.same_steps(right):
         return [StepPair(left.first + at, right.first + at, True) for at in range(left.end - left.first)]
 
@@ -281,7 +282,7 @@ def step_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
 
 
 def move_pairs(left: TurnRun, right: TurnRun) -> list[StepPair]:
-    """Every step of two different turns, in order; steps with equal moves are paired."""
+    """The pairs of all steps of two different turns, in order; steps with equal moves are paired."""
     old, new = ([move_key(step) for step in run.steps] for run in (left, right))
     if max(len(old), len(new)) > SMALL:
         groups = [(range(len(old)), range(len(new)))]
@@ -303,17 +304,17 @@ def _pair_steps(
 
 
 def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
-    """The first steps in which one turn differs between two runs; None if none do."""
+    """The first pair of steps in which one turn differs between two runs; None if none does."""
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
 
 
 def parting_step(branch: Branch, turn: int | None) -> int | None:
-    """The first step of a run that differs from the other run: of the turn with this index, or of any; None if none."""
+    """The first step of a run, in the turn with this index or in any, that differs from the other run; None if none."""
     if turn is None:
         return branch.difference
     run = branch.view.turns[turn].run
     found = first_difference_of(branch.original.turns[turn].run, run)
-    # A turn that is only shorter differs from its last step on.
+    # A turn that is only shorter differs at its last step.
     return None if found is None else run.end - 1 if found.right is None else found.right
 
 
@@ -337,5 +338,5 @@ def fold_pairs(pairs: Sequence[StepPair]) -> list[StepPair | EqualSteps]:
 
 
 def unfold_pair(equal: EqualSteps) -> list[StepPair]:
-    """The pairs of a folded one."""
+    """The pairs that were folded into one value."""
     return [StepPair(equal.left + at, equal.right + at, True) for at in range(equal.size)]

@@ -1,4 +1,4 @@
-"""Two turns side by side as lines: one turn under two runs, or any two turns, also of two recordings."""
+"""Compares two turns side by side as lines: one turn in two runs, or any two turns, also of two recordings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TurnSide(NamedTuple):
 
 
 def side_of(view: View, turn: TurnFacts, run: str = "") -> TurnSide:
-    """A side that is named by its turn, its file and its run; an empty text if the run needs no name."""
+    """A side, named by its turn, its file and its run; an empty `run` is not named."""
     path = view.replay.case.recording.exchanges[turn.responses[0]].path if turn.responses else ""
     words = f"turn {view.number(turn):,}", last_name(path), run
     return TurnSide(one_line(" · ".join(filter(None, words))), view, turn)
@@ -71,7 +71,7 @@ class TurnPair:
 
     def __init__(self, left: TurnSide, right: TurnSide) -> None:
         self.left, self.right = left, right
-        # All runs of one recording share what live runs heard.
+        # All runs of one recording share the responses of live runs.
         self.one_turn = left.turn.id == right.turn.id and (
             left.view.replay.case.live_runs is right.view.replay.case.live_runs)
         self.contents = contents_of(left.view, left.turn), contents_of(right.view, right.turn)
@@ -79,7 +79,7 @@ class TurnPair:
         self.steps = (step_pairs if self.one_turn else move_pairs)(left.turn.run, right.turn.run)
 
     def _fact(self, name: str, tell: Callable[[TurnSide], Line]) -> PairFact:
-        """One fact. If both sides look equal although their values differ, the right side says so."""
+        """One fact. If both sides look equal although their values differ, a remark on the right side says so."""
         left, right = tell(self.left), tell(self.right)
         same = text_of(left) == text_of(right)
         whole, but = WHOLE_VALUES.get(name, (lambda contents: None, ""))
@@ -93,7 +93,7 @@ class TurnPair:
         return next((pair for pair in self.steps if not pair.same), None)
 
     def rows(self, open_rows: Collection[int] = ()) -> list[PairRow]:
-        """The facts, then the steps; equal ones share a row unless unfolded (by their first index)."""
+        """The facts, then the steps. Consecutive equal steps share a row, unless `open_rows` has their first index."""
         found: list[PairRow] = [*self.facts]
         for row in fold_pairs(self.steps):
             found += unfold_pair(row) if isinstance(row, EqualSteps) and row.left in open_rows else [row]
@@ -165,7 +165,7 @@ def _step(view: View, index: int | None, same: bool) -> Line:
     step = view.effective_step(index)
     glyph, tone = glyph_of(step)
     sure = () if step.fidelity is Fidelity.RECORDED else (Span(" "), header.fidelity(step))
-    # A further run of the turn: this loop had ended it, and the recorded agent had not.
+    # A further run of the turn: this loop had ended the turn, and the recorded agent continued.
     again = (Span("the agent went on ", Tone.WARN),) if step.run and step.run != view.steps[index - 1].run else ()
     return (Span(f"{index + 1:>4} ", Tone.DIM), Span(f"{glyph} ", tone),
             Span(f"{step.state.value} ", Tone.PLAIN if same else Tone.STRONG), *again, *detail(step),
@@ -182,7 +182,7 @@ def _verdict(side: TurnSide) -> Line:
 
 def _end(side: TurnSide) -> Line:
     trust = fidelity_of(side.view, side.turn)
-    turn = side.turn  # the reason comes first, because the state follows from it and may be cut
+    turn = side.turn  # the reason comes first: the state follows from it, and may be cut off
     reason = reason_of_end(turn.final_state, turn.terminal)
     end_text = f"{reason} ({turn.final_state.value})" if reason else turn.final_state.value
     return (Span(end_text, ending_role(turn.terminal, turn.final_state)),
@@ -223,14 +223,14 @@ FACTS = (
     ("calls", _calls),
     ("text", lambda side: (Span(f"{len(side.turn.joined_text.text):,} characters"),)),
 )
-"""The name of each fact about a turn, and the function that words the fact."""
+"""The name of each fact about a turn, and the function that gives it as a line."""
 
 
 WHOLE_VALUES: Mapping[str, tuple[Callable[[Contents], object], str]] = {
     "calls": (lambda contents: contents.invocations, "other arguments"),
     "text": (lambda contents: contents.text, "other words"),
 }
-"""Name of an abbreviated fact -> its whole value, and the remark if only that differs."""
+"""Name of a shortened fact -> the function that gives its whole value, and the remark if only this differs."""
 
 
 # -- the JSON document -----------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def _call_words(number: int, one: tuple[str, str] | None, other: tuple[str, str]
 
 
 def content_lines(old: Contents, new: Contents, sides: tuple[str, str] = ("on the left", "on the right")) -> list[Line]:
-    """Two turns' texts and calls, those that differ in full; calls first if only they differ. `sides` names both."""
+    """The texts and calls of two turns, in full if they differ; calls first if only they differ. `sides` are names."""
     text: list[Line] = [(Span("merged text", Tone.TITLE),), *text_diff(old.text, new.text)]
     if not (old.calls or new.calls):
         return [*text, (Span("no call in either", Tone.DIM),)]
@@ -364,7 +364,7 @@ def text_diff(old: str, new: str) -> list[Line]:
         for word, i, j, k, m in group:
             if word == "equal":
                 lines += _text("  ", right[k:m], Tone.DIM)
-            # One line extends the other, or is cut from it, if they have so long a common beginning.
+            # With so long a common beginning, one line is an extension or a cut of the other.
             elif (word == "replace" and j - i == 1
                   and shared_length(left[i], right[k]) * 2 > min(len(left[i]), len(right[k]))):
                 lines += _extension(left[i], right[k:m])

@@ -43,6 +43,7 @@ SESSION = {"id": "s1"}
 
 def database(agent: str, tmp_path: Path, messages: list[Row], *sessions: Row) -> Path:
     """A database of this agent; lists and objects in a column are JSON."""
+    tmp_path.mkdir(exist_ok=True)
     path = tmp_path / f"{agent}.db"
     with closing(sqlite3.connect(path)) as base, base:
         base.executescript(TABLES[agent])
@@ -124,6 +125,44 @@ def test_what_hermes_adds_opens_no_turn(tmp_path):
         {"role": "user", "content": "[auto-continue]", "display_kind": "auto_continue"},
         {"role": "assistant", "content": "Done.", "finish_reason": "stop"}])
     assert [turn.run.record.user_text for turn in seen.turns] == ["go"]
+
+
+@pytest.mark.parametrize("note", [
+    "[System: The previous response was cut off by a network error mid-stream. Continue exactly where you left off.]",
+    "[System: Your previous tool call (terminal) was too large and the stream timed out before it could be delivered. "
+    "Do NOT retry the same tool call with the same large content.]"])
+def test_a_stream_that_broke_is_no_cut_though_hermes_writes_length(tmp_path, note):
+    seen = look("hermes", tmp_path, [
+        ASKED, {"role": "assistant", "content": "The queue was", "finish_reason": "length"},
+        {"role": "user", "content": note}, {"role": "assistant", "content": " full.", "finish_reason": "stop"}])
+    assert (stops(seen), rules(seen)[1]) == (["interrupted", "end_turn"], "hermes.broken_streams")
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go"], "Hermes wrote it, and not the user"
+    whole = look("hermes", tmp_path / "b", [
+        ASKED, {"role": "assistant", "content": "Done.", "finish_reason": "stop"}, {"role": "user", "content": note}])
+    assert stops(whole) == ["end_turn"]
+
+
+def test_what_hermes_adds_to_a_text_whose_stream_broke_is_not_the_models(tmp_path):
+    added = ("\n\n⚠ Stream stalled mid tool-call (terminal); the action was not executed. "
+             "Ask me to retry if you want to continue.")
+    for text in ("I do it now.", ""):
+        seen = look("hermes", tmp_path / (text or "none"), [
+            ASKED, {"role": "assistant", "content": (text + added).strip(), "finish_reason": "length"}])
+        assert (stops(seen), seen.responses[0].exchange.response.text or "") == (["interrupted"], text)
+
+
+def test_what_hermes_writes_for_an_empty_answer_is_no_text(tmp_path):
+    seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "(empty)"}])
+    assert (words(seen), seen.responses[0].exchange.response.text) == (["EMPTY ANSWER"], None)
+    said = look("hermes", tmp_path / "b", [ASKED, {"role": "assistant", "content": "(empty)", "finish_reason": "stop"}])
+    assert said.responses[0].exchange.response.text == "(empty)", "the model said so"
+
+
+def test_a_session_of_hermes_whose_request_got_no_answer_is_counted(tmp_path):
+    seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "Hi.", "finish_reason": "stop"}, ASKED])
+    assert "as a request that got no whole answer leaves it: 1" in notices(seen)
+    seen = look("hermes", tmp_path / "b", [ASKED, {"role": "assistant", "content": "Hi.", "finish_reason": "stop"}])
+    assert "no whole answer" not in notices(seen)
 
 
 META = {"role": "session_meta", "tools": [], "model": "m1", "platform": "cli", "timestamp": "2026-04-02T10:00:00"}

@@ -112,6 +112,81 @@ def test_what_a_stream_says_of_another_request_changes_nothing(tmp_path):
     assert "unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
+def record(word, key="r1", api="/chat/completions", **more):
+    """What releases since 2026 store of each request, before its message."""
+    return event("session.usage_record", usage={
+        "model": "gpt-5-mini", "inputTokens": 90, "outputTokens": 12, "apiEndpoint": api, "apiCallId": key,
+        "finishReason": word, **more})
+
+
+@pytest.mark.parametrize(("word", "shown_as"), [
+    ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED"), ("ran_dry", "UNKNOWN REASON")])
+def test_a_stored_record_of_a_request_has_the_word_the_counts_and_the_cap(tmp_path, word, shown_as):
+    rows = [record(word, maxOutputTokens=8192), reply("The queue.", apiCallId="r1"), turn_end()]
+    seen = show(file(user("go"), *rows), tmp_path)
+    exchange = seen.responses[0].exchange
+    assert (words(seen), exchange.response.usage[:2], exchange.request.max_tokens) == ([shown_as], (90, 12), 8192)
+    assert exchange.response.stop_reason.evidence[0].at.pointer == "/data/usage/finishReason"
+
+
+@pytest.mark.parametrize("api", ["/v1/messages", "/responses", "ws:/responses"])
+@pytest.mark.parametrize(("word", "shown_as"), [("stop", "END INFERRED"), ("length", "TRUNCATED")])
+def test_stop_shows_nothing_of_an_api_for_which_copilot_writes_it_over_other_ends(tmp_path, api, word, shown_as):
+    """Copilot CLI 1.0.102 writes it for `pause_turn`, for a word that it does not know and for none."""
+    rows = [record(word, api=api), reply("The queue was satur", apiCallId="r1"), turn_end()]
+    assert words(show(file(user("go"), *rows), tmp_path)) == [shown_as]
+
+
+def test_a_cut_answer_whose_text_was_not_stored_is_an_answer(tmp_path):
+    rows = [record("length"), turn_end(), record("stop", "r2"), reply("d of it.", apiCallId="r2"), turn_end()]
+    seen = show(file(user("go"), *rows), tmp_path)
+    assert (stops(seen), words(seen)) == (["max_tokens", "end_turn"], ["CUT, COMPLETED"])
+    assert "a cut answer whose text Copilot CLI did not store: 1" in "\n".join(map(str, seen.inputs[0].notices))
+    assert stops(show(file(user("go"), *rows[:2]), tmp_path)) == ["max_tokens"], "nothing came after it"
+    inner = {**record("length", "r3"), "agentId": "a1"}
+    other = show(file(user("go"), inner, reply("All.", apiCallId="r1"), turn_end()), tmp_path)
+    assert stops(other) == ["end_turn"], "another agent was cut"
+
+
+@pytest.mark.parametrize("error", [
+    "Unterminated string in JSON at position 40 (line 1 column 41)",
+    "Expected property name or '}' in JSON at position 1 (line 1 column 2)",
+    "Tool call arguments truncated by the model output token limit"])
+@pytest.mark.parametrize(("word", "stop"), [("length", "max_tokens"), ("tool_calls", "malformed_tool_call")])
+def test_a_call_that_copilot_could_not_read_is_held_and_did_not_run(tmp_path, error, word, stop):
+    """Copilot stores `{}` in place of what the model wrote."""
+    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": error})
+    rows = [record(word), reply("", call({}), apiCallId="r1"), failed, turn_end(), record("stop", "r2"),
+            reply("Sorry.", apiCallId="r2"), turn_end()]
+    seen = show(file(user("go"), *rows), tmp_path)
+    first = seen.responses[0].exchange
+    assert (stops(seen)[0], first.response.tool_calls[0].arguments) == (stop, None)
+    assert "it did not run" in first.refusals["c1"]
+    assert words(seen) == ["CALL HELD"]
+
+
+def test_a_call_without_arguments_that_failed_was_read(tmp_path):
+    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": "No such file"})
+    rows = [record("tool_calls"), reply("", call({}), apiCallId="r1"), failed, turn_end()]
+    (facts,) = show(file(user("go"), *rows), tmp_path).responses
+    assert (facts.exchange.response.tool_calls[0].arguments, dict(facts.exchange.refusals)) == ("{}", {})
+
+
+def test_an_answer_that_the_user_stopped_before_any_of_it_was_stored_is_cancelled(tmp_path):
+    """Copilot CLI 1.0.102 stores nothing of a text that was stopped in the middle."""
+    seen = show(file(user("go"), event("assistant.turn_start"), turn_end(), event("abort", reason="user_initiated"),
+                     user("more"), reply("Done.", apiCallId="r1"), turn_end()), tmp_path)
+    assert (stops(seen), words(seen)) == (["cancelled", "end_turn"], ["CANCELLED", "END INFERRED"])
+
+
+def test_what_copilot_says_of_an_empty_answer_is_no_further_answer(tmp_path):
+    error = event("session.error", errorType="query",
+                  message="No response was returned. Send your message again to retry.")
+    seen = show(file(user("go"), record("stop"), reply("", apiCallId="r1"), turn_end(), error), tmp_path)
+    assert (stops(seen), words(seen)) == (["end_turn"], ["EMPTY ANSWER"])
+    assert words(show(file(user("go"), error), tmp_path)) == ["ERROR"], "there is no answer that it is about"
+
+
 def test_arguments_that_are_a_cut_string_are_seen(tmp_path):
     seen = show(file(user("go"), reply("", call('{"command":"cat > a <<EOF')), result("bad", ok=False)), tmp_path)
     assert stops(seen) == ["max_tokens"]

@@ -107,6 +107,24 @@ def test_the_engines_journal_repeats_the_events_of_the_loop(tmp_path):
     assert words(seen) == ["COMPLETE"]
 
 
+@pytest.mark.parametrize("written", ['{"path": "a', "{path: a}"])
+def test_arguments_that_kimi_code_could_not_read_are_those_of_the_engines_journal(tmp_path, written):
+    """The events of the loop have `{}` for them."""
+    refused = result("Invalid args for tool \"Write\": must have required property 'path'", isError=True)
+    rows = (prompt("go"), request(), begin(), call(), refused, end(rawFinishReason="tool_calls"),
+            entry("assistant", meta=finish("tool_calls", "tool_calls"), toolCalls=[
+                {"type": "function", "id": "c1", "name": "Write", "arguments": written}]))
+    seen = show(session(*rows), tmp_path)
+    (facts,) = seen.responses
+    (made,) = facts.exchange.response.tool_calls
+    assert (made.arguments, words(seen)) == (written, ["CALL HELD"])
+    assert facts.exchange.refusals == {"c1": "the agent refused its arguments: it did not run"}
+    whole = show(session(*rows[:-1], entry("assistant", toolCalls=[
+        {"type": "function", "id": "c1", "name": "Write", "arguments": "{}"}])), tmp_path)
+    assert whole.responses[0].exchange.response.tool_calls[0].arguments == "{}"
+    assert whole.responses[0].exchange.lines == (5, 7), "the journal adds nothing"
+
+
 def test_a_message_of_the_user_stands_once(tmp_path):
     seen = show(session(ENGINE[0], prompt("go"), entry("user", part("go")), entry("user", part("and more")),
                          entry("assistant", part("ok"), meta=finish("completed", "stop"))), tmp_path)

@@ -727,8 +727,9 @@ def test_the_key_of_a_record_in_another_log_separates_no_conversation(load):
     later = [*first, {"role": "assistant", "content": "hello"}, {"role": "user", "content": "more"}]
     rows = [{"key": key, "request": {"messages": asked}, "response": ANSWER}
             for key, asked in (("a", first), ("b", later))]
-    one, other = load("\n".join(map(json.dumps, rows))).turns
-    assert one.conversation == other.conversation
+    loaded = load("\n".join(map(json.dumps, rows)))
+    assert {each.session for each in loaded.exchanges} == {""}
+    assert len({turn.conversation for turn in loaded.turns}) == 1
 
 
 @pytest.mark.parametrize("names", [

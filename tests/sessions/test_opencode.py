@@ -247,6 +247,21 @@ def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
     assert words(seen) != ["COMPLETE"]
 
 
+def test_so_are_those_of_a_call_that_keeps_its_name(tmp_path):
+    """Kilo CLI 7.7.9 stores such a call so: the arguments are an object around the text."""
+    quoted = '{"path": "a.md", "content": "on'
+    call = tool(name="write", status="error", input={"value": quoted},
+                error=f"Invalid input for tool write: JSON parsing failed: Text: {quoted}.\nError message: x")
+    seen = export(tmp_path, prompt(), reply(call, end("tool-calls")), reply(text(), end(), key="msg_3"))
+    (made,) = seen.responses[0].exchange.response.tool_calls
+    assert (made.name, made.arguments) == ("write", quoted)
+    assert "it did not run" in seen.responses[0].exchange.refusals["call_1"]
+    assert words(seen) == ["CALL HELD"]
+    failed = tool(name="write", status="error", input={"value": quoted}, error="Error: disk full")
+    (facts,) = export(tmp_path, prompt(), reply(failed, end("tool-calls"))).responses
+    assert facts.exchange.response.tool_calls[0].arguments != quoted, "such arguments were read"
+
+
 def test_a_call_of_no_tool_has_no_arguments(tmp_path):
     call = tool(name="invalid", input={"tool": "fly", "error": "Model tried to call unavailable tool 'fly'."},
                 output="The arguments provided to the tool are invalid: no tool")

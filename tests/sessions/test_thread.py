@@ -204,6 +204,7 @@ HINTS = [
     "Continue exactly from where you left off. Do not repeat already-sent text.",
     "Your previous response was cut off because it reached the limit. Please go on.",
     "[System: your last message was truncated by the output length limit. Continue where you stopped.]",
+    "[System: Your previous tool call (terminal) was too large and the stream timed out before it could be delivered.]",
     "Output token limit hit. Resume directly, no recap.",
     "Continue",
     "please continue…",

@@ -1,4 +1,4 @@
-"""The blocks of the step list: the runs of the turns of a view, and the names of the files that they were read from."""
+"""The blocks of the step list (one for each run of a turn), and short names of the files they were read from."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _starts(view: View, run: TurnRun) -> list[int]:
 
 
 def file_names(paths: Collection[str]) -> Mapping[str, str]:
-    """The name of each file: its path below their common folder."""
+    """The name of each file: its path below the common folder of all files."""
     try:
         common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
     except ValueError:  # relative and absolute paths have no common folder

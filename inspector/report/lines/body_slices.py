@@ -49,7 +49,7 @@ def pieces(body: bytes, start: int, end: int, indent: int = 0, label: str = "") 
 
 
 def events_of(exchange: Exchange) -> tuple[list[Slice], str]:
-    """The frames of a stream, or the one JSON value, each with its label."""
+    """The frames of a stream, or the only JSON value, each with its label; then the name of the pieces."""
     if exchange.recorder is not None:
         rows = row_slices(exchange) if exchange.lines else record_slices(exchange.body)
         return rows, f"{count_of(len(rows), 'row')} of {exchange.recorder}"
@@ -93,7 +93,7 @@ def parsed_slices(exchange: Exchange) -> tuple[list[Slice], str]:
 
 
 def _event_slices(body: bytes, events: Sequence[Slice], what: str) -> tuple[list[Slice], str]:
-    """Events as trees up to `PRETTY` bytes; later events have one line each."""
+    """Events as trees in the first `PRETTY` bytes; later events have one line each."""
     found: list[Slice] = []
     whole = True
     for each in events:
@@ -154,7 +154,7 @@ def framing_of(exchange: Exchange) -> Framing | None:
     if head[:1] in (b"{", b"["):
         framing = decoder.object_framing if head[:1] == b"{" else decoder.array_framing
         return None if framing is Whole else framing()
-    # The record separator of JSON text sequences (RFC 7464).
+    # SEPARATOR begins each record of a JSON text sequence (RFC 7464).
     if head.startswith(SEPARATOR):
         return TextSequence()
     if head.startswith((b"error:", b"data", b"event", b"id:", b"retry", b":")):
@@ -163,7 +163,7 @@ def framing_of(exchange: Exchange) -> Framing | None:
 
 
 def _beginning(exchange: Exchange) -> bytes:
-    # A stream may begin with a byte order mark, which the specification of server-sent events has readers remove
+    # A stream of server-sent events may begin with a byte order mark, which readers remove
     # (https://html.spec.whatwg.org/multipage/server-sent-events.html).
     return exchange.body[:256].removeprefix(b"\xef\xbb\xbf").lstrip()
 

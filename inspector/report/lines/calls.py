@@ -1,4 +1,4 @@
-"""Tool calls as lines: all facts about one, and what each policy would do with it, which is shown and never run."""
+"""Tool calls as lines: all facts about a call, and what each policy would do with it. No call is run here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fate(StrEnum):
     RUN = "run"
     REFUSE = "refuse"
     STUCK = "stuck"
-    """The loop would begin the call and never end it."""
+    """The loop would start the call and never finish it."""
     HOLD = "hold"
 
 
@@ -54,7 +54,7 @@ RUNS: Mapping[Dispatch, str] = {
     Dispatch.READABLE: "a forgiving parser reads some of it",
     Dispatch.PRESENT: "it is present",
 }
-"""Rule of dispatch -> why a loop with this rule runs a call."""
+"""Dispatch rule of a policy -> why a loop with this rule runs a call."""
 
 HOLDS: Mapping[State, str] = {
     State.EXECUTE_TOOLS: "runs its siblings without it",
@@ -79,7 +79,7 @@ class Stance(NamedTuple):
 
 
 def stances(exchange: Exchange, judgement: Judgement, verdicts: tuple[Verdict, ...]) -> tuple[Stance, ...]:
-    """The stance of each policy on a response, computed once for all its calls."""
+    """The stance of each policy on a response, which serves for all its calls."""
     return tuple(_stance(policy, exchange, ProviderResponse(exchange.response, judgement, verdicts=verdicts))
                  for policy in POLICIES.values())
 
@@ -140,7 +140,7 @@ RECEIVED_SHOWN = 4_000
 
 
 def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None = None) -> LineSheet:
-    """The sheet of a run's calls, opened at those of response `here`; calls after this step are only counted."""
+    """The sheet of a run's calls, opened at those of response `here`; calls after `step` are only counted."""
     lines: list[Line] = []
     focus: int | None = None
     copied: list[str] = []
@@ -163,7 +163,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
     if later:
         come = count_of(later, "call comes", "calls come")
         lines.append((Span(f"{come} at a later step of this turn", Tone.DIM),))
-    # The line comes before the calls of the current response, so that it is visible when the sheet opens.
+    # These lines come before the calls of the current response, so that they are visible when the sheet opens.
     sums = cut_run_lines(view, block.turn)
     lines[focus or 0 : focus or 0] = [*sums, ()] if sums else []
     return LineSheet(lines, focus or 0, lambda: "\n".join(copied))
@@ -205,7 +205,7 @@ def call(
 
 
 def _where(facts: ResponseFacts) -> Span:
-    """The response of a call and its step; on a row of its own, since beside the name it would be broken in two."""
+    """The response of a call and its step; on a row of its own, because it would be broken beside the name."""
     if facts.recut is not None:
         return Span(facts.name, Tone.WARN)
     return Span(f"{facts.name} · step {facts.step + 1:,}", Tone.DIM)
@@ -288,7 +288,7 @@ def tool_of(request: Request | None, name: str) -> Tool | None:
 
 
 def _lenient(verdict: Verdict) -> Line:
-    # Agents that parse leniently would run these values; a number cut after its first digits reads as a smaller one.
+    # The values that an agent with a lenient parser would run; a number that was cut looks like a smaller number.
     value = parse_leniently(verdict.call.arguments)
     name = safe(verdict.call.name or "unnamed")
     if not isinstance(value, dict):
@@ -318,7 +318,7 @@ def _agent(view: View, facts: ResponseFacts, verdict: Verdict) -> Line:
 
 
 def _sent_back(view: View, facts: ResponseFacts, verdict: Verdict) -> list[Line]:
-    """The call and its result in the agent's next request, each behind its place there."""
+    """The call and its result in the agent's next request, each with its JSON pointer."""
     lines: list[Line] = []
     for each in sent_back(view, facts, verdict.call):
         kind = each.kind.format(name=verdict.call.name or "unnamed")
@@ -347,11 +347,11 @@ def advice(verdict: Verdict) -> str:
 
 
 RESULT_OF = ("tool_use_id", "toolUseId", "call_id")
-"""The members of a result's block with the id of its call (Anthropic, Bedrock, Responses)."""
+"""The members of a result that may hold the id of its call (Anthropic, Bedrock, Responses)."""
 
 
 def server_lines(facts: ResponseFacts) -> list[Line]:
-    """The provider's own calls, and whether the answer shows that each ran: being in the answer does not prove it."""
+    """The provider's own calls, and whether the answer proves that each ran; a call alone does not prove it."""
     response = facts.exchange.response
     results = set(chain.from_iterable(map(_ids_in, response.parts)))
     fates = [_server_call(call, results) for call in response.server_calls]

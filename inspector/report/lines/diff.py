@@ -84,12 +84,12 @@ def part_words(part: MessagePart) -> tuple[str, str]:
 
 
 def equal(one: Message, other: Message) -> bool:
-    """Whether two messages are the same; those of a long history usually are one object, which takes no comparison."""
+    """Whether two messages are equal; in a long history they usually are one object, which is a fast comparison."""
     return one is other or one == other
 
 
 def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> list[Line]:
-    """The messages of a request, with those added and removed since the one before; unchanged ones are shortened."""
+    """The messages of a request, with those added and removed since the one before; unchanged ones are cut short."""
     same = common_beginning(old, new, equal)
     gone, come = old[same:], new[same:]
     size = f"{count_of(len(new), 'message')} {when}"
@@ -140,7 +140,7 @@ def _state(step: Step, before: Step | None) -> list[Line]:
 
 SPENT_NAMES = {"continuation_tokens": SHORT_NAMES[TOTAL],
                "continuation_chars": SHORT_NAMES["continuation_max_output_chars"]}
-"""Count of a turn -> the short name of its limit, where it is another one."""
+"""Count of a turn -> the short name of its limit, if the limit has another name."""
 
 
 def _spend(step: Step, before: Step | None) -> list[Line]:
@@ -212,8 +212,8 @@ def _history(step: Step, before: Step | None) -> list[Line]:
 
 
 # -- The segments of a turn side by side around each seam ------------------------------------------------------------
-# Text that a seam left out is shown beside the same words in the text before it, so that a reader can see whether it
-# was a repetition.
+# Text that a seam left out is shown beside the text before the seam, so that a reader can see whether it was a
+# repetition.
 
 
 COLUMNS = 66
@@ -259,7 +259,7 @@ def _flat(entry: Line | Pair) -> Line:
 
 
 def sides(view: View, block: Block, step: int, trial: SeamRule | None) -> Sides:
-    """The sheet of one run; it opens at the seam before the current segment."""
+    """The sheet of one run, opened at the seam before the current segment."""
     turn = view.steps[block.end - 1].turn
     in_force = turn.policy.seam
     rule = trial or in_force

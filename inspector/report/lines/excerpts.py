@@ -1,7 +1,7 @@
 """The bytes that decided a turn, as short excerpts for a reader who does not have the recording.
 
-In an excerpt credentials are masked and control characters replaced. It has the offset of every row in the body, the
-JSON pointer, and a mark at the deciding bytes; for a place in the headers or the request it has the value.
+An excerpt of the body has the JSON pointer, the offset of every row, and a mark at the deciding bytes; one of the
+headers or the request has the value. Credentials are masked and control characters replaced.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ AROUND = 160
 NEAR = 40
 """The number of further bytes before an excerpt that are shown if a line begins within them."""
 MOST = 480
-"""The largest number of deciding bytes that are shown; of more bytes only the beginning and the end are shown."""
+"""The largest number of deciding bytes that are shown in full; of more, only the beginning and the end are shown."""
 LEGEND = ("As they came, credentials masked: offset in the body, > before the deciding bytes; ⏎ is a line break, other "
           "control characters are shown as marks.")
 _REACH = 2_048
-"""The bytes around an excerpt that are searched too, so that a credential which begins outside is masked."""
+"""The number of bytes before and after an excerpt that are searched too, to mask a credential that begins outside."""
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class ExcerptRow(NamedTuple):
-    """One row: the offset of its first byte in the body (None: in no body), its text, and whether it decided."""
+    """One row: the body offset of its first byte (None: not in a body), its text, and whether it has deciding bytes."""
 
     start: int | None
     text: str
@@ -109,7 +109,7 @@ def _of_calls(facts: ResponseFacts) -> Iterator[Excerpt]:
 
 
 def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[Excerpt]:
-    """Excerpts of a later request about a held call that ran: the call as it was sent back, and its result."""
+    """Excerpts of a later request, about held calls that ran: the call as it was sent back, and its result."""
     ran = [note.call.call for note in view.findings
            if note.response == facts.index and note.finding.rule in RAN and note.call is not None]
     later = [view.responses[index] for index in turn.responses if index > facts.index] if ran else []
@@ -135,7 +135,7 @@ def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Itera
 
 
 def _ends(text: str) -> Iterator[ExcerptRow]:
-    """A text of a request; of a long one the beginning and the end, where the arguments of a call end."""
+    """The rows of a text of a request; of a long text its beginning and its end, where a call's arguments end."""
     line = one_line(text)
     if len(line) <= MOST:
         yield ExcerptRow(None, line, True)
@@ -147,7 +147,7 @@ def _ends(text: str) -> Iterator[ExcerptRow]:
 
 
 def pointer_to(value: Any, text: str) -> str:
-    """The JSON pointer of the last text in a value that equals this one; empty if there is none."""
+    """The JSON pointer of the last string in a value that equals `text`; empty if there is none."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     while waiting:
         path, each = waiting.pop()
@@ -226,7 +226,7 @@ def _beginning(body: bytes, at: int) -> int:
 
 def _character(body: bytes, at: int) -> int:
     """The nearest offset from `at` on at which a UTF-8 character begins."""
-    # A character has at most four bytes (RFC 3629); further on the bytes are no UTF-8.
+    # A character has at most four bytes (RFC 3629); if none of them begins one, the bytes are not UTF-8.
     for place in range(at, min(at + 4, len(body))):
         if body[place] & 0xC0 != 0x80:
             return place

@@ -1,7 +1,7 @@
 """All glyphs of the screens and reports, and their ASCII replacements.
 
-A whole line is translated: the program's own glyphs by a table, any other non-ASCII character by its escape. Every
-glyph has a word beside it, so none carries a meaning alone.
+A line is translated as a whole: the program's glyphs by a table, any other non-ASCII character to its escape. Every
+glyph has a word beside it, so no meaning depends on a glyph alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = "▶"
 PAST = "│"
 AHEAD = "┆"
 AT_CURSOR = "┃"
-"""The gutter of a text whose step the cursor has reached."""
+"""The gutter of text that the cursor has reached."""
 MARKED = "◆"
 NOTE = "✎"
 SIMULATED = "~"
@@ -30,7 +30,7 @@ SIMULATED = "~"
 
 
 def simulated_beside(count: int) -> str:
-    """The number of simulated turns beside that of recorded ones, with the sign of their rows; empty for none."""
+    """The number of simulated turns, to follow that of the recorded ones, with the sign of their rows; empty for 0."""
     return f" + {count:,} {Fidelity.SIMULATED} ({SIMULATED})" if count else ""
 
 
@@ -127,7 +127,7 @@ ARTICLES = frozenset("aAI")
 
 
 def hint(text: str, role: Tone = Tone.DIM, *, sentence: bool = False) -> Line:
-    """A line whose parts begin with keys, each in a span of its own; in a `sentence` a lone `a` is not a key."""
+    """A line whose parts begin with keys, each key in its own span; in a `sentence`, single `ARTICLES` are words."""
     spans: list[Span] = []
     end = 0
     for found in re.finditer(_KEY, text):
@@ -153,7 +153,7 @@ def forms_line(forms: Sequence[str], here: str) -> Line:
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
-    """The key whose span, or the words after it, contain a column; None if it lies on none."""
+    """The key whose span, or whose words after it, contain a column; None if there is none."""
     at, before = 0, Span("")
     for span in line:
         at += measure(span.text)
@@ -163,7 +163,7 @@ def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
     return None
 
 
-# -- The keys that follow an advice, which reports print too, where there is no key to press --------------------------
+# -- The key after an advice; it is not a part of the advice, which reports print too ---------------------------------
 
 
 KEYS: Mapping[str, str] = {
@@ -186,7 +186,7 @@ def key_line(advice: str) -> Line:
 
 
 def keyed(advice: str, role: Tone) -> Line:
-    """An advice with its key before what the key does, for a place where the end of the advice may be cut off."""
+    """An advice after its key and what the key does, for places where the end of the advice may be cut off."""
     does = key_of(advice)
     warning = NEVER_RUN if does and advice.startswith(NEVER_RUN) else ""
     key = (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()

@@ -1,4 +1,4 @@
-"""The first lines of every view (the worst verdict, the counts), the gauges of a turn, and the status line."""
+"""The first lines of every view (the worst verdict, the counts), the gauges of a turn's limits, the status line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from loop_core.turn.state import Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
 ADVICE_KEPT = 60
-"""The advice's least width in cells beside a sentence that does not fit; at most half of the room."""
+"""The least width in cells that the advice keeps beside a sentence that does not fit; at most half of the room."""
 
 
 def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) -> Line:
@@ -70,7 +70,7 @@ def keyed_advice(turn: TurnFacts) -> Line:
 SHOWS_ALL: Line = (Span(" V shows all", Tone.STRONG),)
 """The end of a cut verdict, which names the key that shows the rest."""
 SHORTENED_BY = 4
-"""The number of cells by which the verdict is shortened repeatedly until it fits its rows."""
+"""The cells by which the verdict is shortened at each attempt, until it fits its rows."""
 
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure) -> list[Line]:
@@ -83,7 +83,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
             return apart
     found = wrap_line(verdict(view, turn), width, measure)
     room = width * rows - width_of(SHOWS_ALL)
-    while len(found) > rows and room > width:  # rows break at spaces, so they hold a little less
+    while len(found) > rows and room > width:  # rows break at spaces, so they hold less than their width
         found, room = wrap_line((*verdict(view, turn, room), *SHOWS_ALL), width, measure), room - SHORTENED_BY
     return found[:rows]
 
@@ -103,8 +103,8 @@ def counts(view: View) -> Line:
 
 
 FILE = 28
-"""The most characters of a file's name, half of them beside the name of a run; of a longer one the end is shown, which
-identifies it better. With the number of inputs it fits into half a row of 80 cells, so it is not cut again."""
+"""The most characters of a file's name; half of them beside the name of a run. A longer name shows its end, which
+identifies it better. With the number of inputs, the name fits into half a row of 80 cells."""
 
 
 def source(paths: Sequence[str], view: View, branch: str, file: str = "") -> Line:
@@ -219,16 +219,17 @@ def _limit_words(name: str, used: int, limit: int | None) -> Line:
 
 # -- The status line -------------------------------------------------------------------------------------------------
 # It shows the cursor's place, the state, the current answer's stop reason and fidelity, and what was spent of the
-# limits: of all four if there is room, else of those in use, since letters ("a0/3 t25%") would tell a newcomer nothing.
+# limits: of all four if there is room, else of those in use, because single letters ("a0/3 t25%") would not be
+# understood.
 
 ESTIMATED = "ESTIMATED"
-"""The word after SIMULATED if a budget cut an answer at a place that is not known exactly."""
+"""The word after SIMULATED if the place at which a budget cut an answer is only estimated."""
 FIDELITY = {Fidelity.RECORDED: Tone.OK, Fidelity.SIMULATED: Tone.WARN, Fidelity.LIVE: Tone.WARN}
 
 
 def status(outline: Outline, index: int, width: int, filtered: str = "", coming: str = "", live: bool = False) -> Line:
-    """The status line of step `index`; parts that do not fit are left out, the stop reason last. `coming` is what has
-    arrived of the current answer; `live` tells that this screen made the recording."""
+    """The status line of step `index`; parts that do not fit are left out, the stop reason last. `coming` is the text
+    about the answer that is arriving; `live`: this screen made the recording."""
     view = outline.view
     if not view.steps:
         return (Span("no steps", Tone.DIM),)

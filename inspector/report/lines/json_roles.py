@@ -1,8 +1,8 @@
-"""Assigns a role to each piece of a JSON text, for colouring. No value is parsed, so a broken or cut text gets roles
+"""Assigns a role to each piece of a JSON text, for colouring. Nothing is parsed, so a broken or cut text gets roles
 too.
 
-A piece of a text may begin inside a string, which `InString` tells. Bytes are passed as Latin-1, one character per
-byte, so that positions in the text are byte offsets.
+`InString` says whether a piece begins inside a string. Bytes are passed as Latin-1, one character per byte, so that
+positions in the text are byte offsets.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ROLES = {"string": Tone.STRING, "number": Tone.NUMBER, "mark": Tone.DIM}
 
 
 def json_pieces(text: str, inside: InString, following: str = "") -> Iterator[JsonPiece]:
-    """The pieces of a text that have a role; by the text `following` it, a string at its end is a name or not."""
+    """The pieces of a text that have a role. The text `following` it shows whether a string at its end is a name."""
     begin, whole = 0, text + following
     if inside is not InString.NO:
         rest = _REST.match(text, 1 if inside is InString.ESCAPED else 0)
@@ -91,7 +91,7 @@ def after(text: str, inside: InString = InString.NO) -> InString:
 
 
 class JsonLines(LineSheet):
-    """A sheet of lines followed by a JSON text, with a line break after every value; lines are made when shown."""
+    """A sheet of lines and then a JSON text, with a line break after every value; roles are assigned when shown."""
 
     def __init__(self, head: Sequence[Line], text: str) -> None:
         super().__init__(head, copy_text=lambda: text)
@@ -105,7 +105,7 @@ class JsonLines(LineSheet):
                 self._break(line)
 
     def _break(self, line: str) -> None:
-        """Splits a long line into parts, and stores which of them begin inside a string."""
+        """Splits a long line into parts, and stores which parts begin inside a string."""
         inside = InString.NO
         for (part,) in paragraphs(line):
             self._inside[len(self._lines)] = inside

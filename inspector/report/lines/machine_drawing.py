@@ -1,6 +1,6 @@
-"""Draws the machine from its transition table: every state, how often each was entered, and the current one.
+"""Draws the state machine from its transition table: every state, how often it was entered, and the current one.
 
-The drawing is a tree that spans `TRANSITIONS` from Request. A transition back to a state already drawn is written
+The drawing is a spanning tree of `TRANSITIONS` from Request. A transition to a state that is drawn elsewhere is written
 beside the state that it leaves. A new row of the table appears without a change here.
 """
 
@@ -72,7 +72,7 @@ def visits(steps: Sequence[Step], first: int, here: int) -> Counter[State]:
 
 
 QUIET = frozenset({State.ABORT, State.UNRECORDED})
-"""The states to which nearly every state leads; they are not written beside each state."""
+"""The states to which nearly every state leads; they are not written beside the others."""
 
 
 def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:
@@ -111,7 +111,7 @@ def moves(step: Step, following: Step | None) -> list[Line]:
     signal_before = step.signal.value if step.signal else "the first request"
     lines: list[Line] = [(Span("by   ", Tone.KEY), Span(signal_before, Tone.STRONG))]
     signal_after = following.signal if following is not None and following.previous_state is not None else None
-    # A policy may never raise some signals, and their transitions would only mislead.
+    # Transitions on signals that the policy never raises would mislead, and are left out.
     believed = {signal for signals in step.turn.policy.signals.values() for signal in signals}
     ways = [
         (signal, to) for to, signals in edges()[step.state].items() for signal in signals
@@ -143,7 +143,7 @@ def path_around(steps: Sequence[Step], first: int, here: int, end: int) -> Line:
 
 
 def path(steps: Sequence[Step], first: int, here: int, end: int) -> list[Line]:
-    """The path of a run as one paragraph: the states passed, the current one, and the following ones."""
+    """The path of a run as one paragraph: the states before, the current one, and the states after it."""
     spans: list[Span] = []
     for index in range(first, end):
         role = Tone.HERE if index == here else Tone.PLAIN if index < here else Tone.AHEAD

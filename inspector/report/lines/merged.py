@@ -1,7 +1,7 @@
-"""The merged text of a turn: every answer with its segments, its seams, and the held calls.
+"""The merged text of a turn as lines: every answer with its segments, its seams, and the held calls.
 
-The whole run is laid out at every step, with the part after the cursor marked as ahead, so that no text moves while
-stepping. A seam shows the decision, its reason, and the characters left out.
+The whole run is laid out at every step, and the part after the cursor is dimmed, so that no text moves while stepping.
+A seam shows the decision, its reason, and the characters left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from loop_core.turn.state import Turn
 from loop_core.values import ChatResponse, StopReason
 
 # -- Seams in words --------------------------------------------------------------------------------------------------
-# The words say what was left out where two segments meet, by which rule, and what another rule would change there.
+# What was left out where two segments meet, by which rule, and what another rule would change there.
 
 CUT_SHOWN = 60
 """The number of characters that are shown of a text that a seam left out or another rule changes."""
@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
     segment: int
     tail: bool
-    """Whether the end of the segment changes, and not its beginning."""
+    """Whether the end of the segment changes, instead of its beginning."""
     removed: str
     added: str
 
@@ -67,7 +67,7 @@ def kept_range(whole: JoinedText, place: int) -> tuple[int, int]:
         return 0, max(0, size)
     seam = whole.seams[place - 1]
     start = end = len(seam.cut)
-    for begin, left_out in seam.removals:  # text left out in the middle is inside the range, since kept text follows it
+    for begin, left_out in seam.removals:  # text left out in the middle is in the range, because kept text follows it
         if begin - end >= size:
             break
         size, end = size - (begin - end), begin + len(left_out)
@@ -90,7 +90,7 @@ def text_between(whole: JoinedText, place: int) -> str:
 
 
 def changes(segments: Sequence[Segment], rule: SeamRule, trial: SeamRule) -> list[Change]:
-    """The changes to an answer, by segment, if the rule `trial` replaces `rule`."""
+    """The changes to an answer, in the order of its segments, if the rule `trial` replaces `rule`."""
     if trial is rule:
         return []
     old, new = join(segments, rule), join(segments, trial)
@@ -205,7 +205,7 @@ class MergedSheet(LineSheet):
         return (Span(f"{gutter} ", Tone.RULE), *entry.line)
 
     def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """The number of rows of the line. Most lines take one row, which is seen without adding the gutter."""
+        """The number of rows of the line. Most lines take one row, which is decided without building the gutter."""
         entry = self.laid[index]
         gutter = 2 if entry.segment >= 0 else 0  # a mark and a blank
         return 1 if width_of(entry.line, measure) + gutter <= width else super().height(index, width, measure)
@@ -366,7 +366,7 @@ def _call(verdict: Verdict, ran: bool) -> Line:
 
 
 def ending(verdict: Verdict) -> str:
-    """Where the arguments of a held call end, in words."""
+    """The place where the arguments of a held call end, in words."""
     reading = parse(verdict.call.arguments)
     if reading.shape is ArgumentShape.CUT:
         return f"its arguments end at character {len(verdict.call.arguments or ''):,}: {reading.problem}"
@@ -378,7 +378,7 @@ def ending(verdict: Verdict) -> str:
 
 
 def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
-    """The verdict on a turn, and the advice."""
+    """The lines of a turn's verdict and its advice."""
     yield ()
     yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:

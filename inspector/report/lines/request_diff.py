@@ -1,4 +1,4 @@
-"""How a request changed the context of its conversation; `~` marks tokens that are estimated by a text's size."""
+"""Shows how a request changed the context of its conversation; `~` marks token counts estimated from a text's size."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ class ContextChange(NamedTuple):
 
 
 def context_change(old: Sequence[Message], new: Sequence[Message]) -> ContextChange:
-    """The removed and added messages; a message that kept its order is neither."""
+    """The removed and added messages; a message that stays in the same order is neither."""
     same = common_beginning(old, new, equal)
     one, other = old[same:], new[same:]
     if not one or not other:
         return ContextChange(same, 0, one, other)
     removed: list[Message] = []
     added: list[Message] = []
-    # Without `autojunk`, which drops frequent elements of sequences of 200 or more
-    # (https://docs.python.org/3/library/difflib.html): equal tool results are frequent in a long session.
+    # Without `autojunk`, which ignores frequent elements in sequences of 200 or more
+    # (https://docs.python.org/3/library/difflib.html), since equal tool results are frequent in a long session.
     for what, first, last, begin, end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if what != "equal":
             removed += one[first:last]
@@ -115,7 +115,7 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
         return field("before", Span("kept by the provider: the request goes on from its response by id", Tone.DIM))
     count = len(old.messages)
     # Providers cache the beginning of a request up to its first difference
-    # (https://platform.openai.com/docs/guides/prompt-caching), so a rewritten message makes all after it cost the full
+    # (https://platform.openai.com/docs/guides/prompt-caching), so everything after a rewritten message costs the full
     # price.
     if change.prefix_length == count:
         return field("before", Span("kept: ", Tone.OK), Span(f"{count_of(count, 'message')} sent again, unchanged"))

@@ -1,4 +1,4 @@
-"""One response, parsed, with the recorded agent's next action beside what the engine decides."""
+"""The facts of one response as lines, with the recorded agent's next action beside the engine's decision."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def response(view: View, facts: ResponseFacts) -> LineSheet:
 
 
 class ResponseSheet(LineSheet):
-    """The sheet of a response; each line knows its fact, by the name that provenance uses."""
+    """The sheet of a response, with the fact that each line shows, by its name in `Provenance`."""
 
     def __init__(self, lines: Sequence[Line], facts: Sequence[str | None], text: str) -> None:
         super().__init__(lines, copy_text=lambda: text)
@@ -76,7 +76,7 @@ FACTS: Mapping[str, str] = {
     "usage": "usage.output_tokens", "provider": "model",
     "text": "text", "thinking": "reasoning", "refusal": "refusal",
 }
-"""First word of a line -> the fact that this line and the lines below it show."""
+"""First word of a line -> the name of the fact that this line and the lines below it show."""
 
 
 def facts_of(lines: Sequence[Line]) -> list[str | None]:
@@ -96,7 +96,7 @@ def facts_of(lines: Sequence[Line]) -> list[str | None]:
 
 
 def _of_file(view: View, facts: ResponseFacts) -> list[Line]:
-    """The place of the response in its file, which numbers entries and not turns."""
+    """The place of the response in its file, where entries are numbered instead of turns."""
     exchange = facts.exchange
     if facts.recut is not None:
         return []
@@ -114,7 +114,7 @@ def _title(view: View, facts: ResponseFacts) -> Line:
 
 
 BY_A_STAND_IN = "a stand-in of this program answered, and no provider: what was not recorded is made up"
-"""The remark about an answer that the stand-in of `inspector.live.scripted` gave."""
+"""The remark about an answer of the stand-in in `inspector.live.scripted`."""
 
 
 def simulation_lines(facts: ResponseFacts) -> list[Line]:
@@ -159,7 +159,7 @@ def _reason(facts: ResponseFacts) -> list[Line]:
 
 
 def _mapping(facts: ResponseFacts) -> str:
-    """The source of the mapped reason; the format's table is named only for a word that was recorded."""
+    """The source of the mapped reason; the format's table is named only for a recorded word."""
     mapped = facts.judgement.mapped
     if facts.exchange.response.raw_stop_reason is not None:
         return "what the format's table says"
@@ -186,7 +186,7 @@ def _correction(facts: ResponseFacts) -> Line:
 
 def _outcome(view: View, facts: ResponseFacts) -> list[Line]:
     state = facts.state.value if facts.state else "not reached"
-    # There is no recorded agent in a live run. Of a simulated answer the line says that the agent never saw it.
+    # There is no recorded agent in a live run. For a simulated answer the line says that the agent never saw it.
     live = view.steps[facts.step].fidelity is Fidelity.LIVE
     agent = [] if live else [field("the agent", safe(facts.recorded_next))]
     return [field("this loop", Span(state, Tone.STRONG)), *agent]
@@ -294,7 +294,7 @@ def _section(name: str, text: str | None) -> list[Line]:
 
 
 def _quoted(text: str) -> list[Line]:
-    """A text beside a rule, and how much of it is left out."""
+    """The lines of a text beside a drawn rule, and how much of the text is left out."""
     lines: list[Line] = [(Span("│ ", Tone.RULE), *line) for line in paragraphs(text[:TEXT_SHOWN])]
     if len(text) > TEXT_SHOWN:
         left = count_of(len(text) - TEXT_SHOWN, "character")
@@ -303,7 +303,7 @@ def _quoted(text: str) -> list[Line]:
 
 
 def awaiting_sheet(step: Step, forms: Line = EMPTY) -> LineSheet:
-    """The sheet while no response has arrived: the request under way, and the tab's forms if there are several."""
+    """The sheet while no response has arrived: the request in progress, and the tab's forms if there are several."""
     request = step.turn.request
     send = send_of(step)
     lines: list[Line] = [(Span("No response yet: ", Tone.STRONG), Span("the request is under way", Tone.DIM))]

@@ -1,7 +1,7 @@
-"""Lines of styled text as plain values, and the sheets that hold them, for every screen and linear report.
+"""Lines of styled text as plain values, and sheets of lines, for every screen and text report.
 
-A `Line` is a tuple of spans; a span is text and a role. A role says what a text is, not how it looks: a screen gives it
-a colour, a plain report drops it. Text of a transcript is made inert before it becomes a span; `safe` does both.
+A `Line` is a tuple of spans; a span is a text and its role. A role says what a text is; a screen maps it to a style, a
+plain report ignores it. Text of a transcript must be made inert before it becomes a span; `safe` does both.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from unicodedata import combining, east_asian_width
 
 # -- Hostile text made inert -----------------------------------------------------------------------------------------
-# Text of a transcript must not act as a command on a terminal, nor look different from what it is (CVE-2021-42574), so
-# control and invisible format characters are shown as marks. Line breaks and tabs stay. Markup needs no escape, since
-# no renderer of this project parses any.
+# Text of a transcript must not control the terminal, nor look like other text (CVE-2021-42574), so control characters
+# and invisible format characters are shown as marks. Line breaks and tabs stay. Markup needs no escape, because no
+# renderer of this project parses it.
 
 _FORMAT = (
     "\x80-\x9f"  # C1 (ECMA-48): an 8-bit terminal reads 0x9B as ESC [
@@ -63,7 +63,7 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def end_of_line(text: str, width: int) -> str:
-    """`text` inert and on one line; of a longer one its last `width` characters, behind an ellipsis."""
+    """`text` inert and on one line; a longer text is cut to its last `width` characters, with an ellipsis before."""
     line = one_line(text)
     return line if len(line) <= width else f"…{line[1 - width :]}"
 
@@ -89,7 +89,7 @@ QUOTE_CHARS = 40
 
 
 def in_quotes(text: str) -> str:
-    """A text in quotes, cut so that what the message says about it is not pushed out of sight."""
+    """A text in quotes, cut so that the rest of the message stays visible."""
     return repr(one_line(text, QUOTE_CHARS))
 
 
@@ -287,8 +287,8 @@ def mark_matches(line: Line, needle: str) -> Line:
 
 
 def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = "") -> list[Line]:
-    """The line as rows of at most `width` cells, further ones indented below its field or gutter; every occurrence of
-    `needle` is marked, also one that continues on the next row."""
+    """The line as rows of at most `width` cells, further ones indented below its field or gutter. Every occurrence of
+    `needle` is marked, even if it continues on the next row."""
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
     hang = _further_rows_begin(line, width, measure)
@@ -323,7 +323,7 @@ def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
 def _break(text: str, room: int, measure: Measure) -> int:
     most = fit(text, room, measure)
     space = text.rfind(" ", 0, most + 1)
-    # A space near the beginning would leave a row nearly empty, so a long word is broken instead.
+    # A break at a space near the beginning would leave the row nearly empty, so a long word is broken instead.
     if space > most // 3 and text[:space].strip():
         return space + 1
     return most
@@ -351,11 +351,11 @@ def plain(lines: Sequence[Line]) -> str:
     return "\n".join(text_of(line).rstrip() for line in lines)
 
 
-# -- A sheet: the content of one view as lines that are made on request ----------------------------------------------
+# -- A sheet: the content of one view as lines, which are made when they are shown -----------------------------------
 
 
 class LineSheet:
-    """The content of a view, by logical line: finished lines, which other sheets make when they are shown."""
+    """The content of a view as logical lines. This class stores them; others make a line when it is shown."""
 
     pinned = 0
     """The number of first lines that stay visible while the other lines are scrolled."""
@@ -391,5 +391,5 @@ class LineSheet:
         return next((index for index in lines if wanted in text_of(self.line(index)).lower()), None)
 
     def copy_text(self) -> str:
-        """The text to copy from the view: its value as received, else the lines."""
+        """The text to copy from the view: the result of `copy_text`, if it was given, else the lines."""
         return self._copied() if self._copied is not None else "\n".join(text_of(line) for line in self.lines)

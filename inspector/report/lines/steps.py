@@ -1,9 +1,8 @@
 """The step list: which row shows which step, a heading for each turn with its verdict, and a line for each step.
 
-The gutter of a line shows whether the step is past, current or ahead; a glyph shows its kind, words the state that was
-entered, and a short detail says what decided it. An outline is built once for a view, in one pass over its turns. Each
-later question is a binary search in sorted numbers, so a key press among a hundred thousand steps takes about as long
-as among a hundred.
+A step's line has a gutter (past, current or ahead), a glyph, the state that was entered, and what decided it. An
+outline is built once for a view, in one pass over its turns. Each later look-up is a binary search in sorted numbers,
+so a key press among a hundred thousand steps takes about as long as among a hundred.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Outline:
     """The blocks of a view in order, with their rows; each file begins with a row of its name."""
 
     within = ""
-    """The words after `no step` in messages, about the restriction of the outline."""
+    """The words after `no step` in messages, which describe the restriction of the outline."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -78,7 +77,7 @@ class Outline:
         return place < len(self.kept) and self.kept[place] == step
 
     def nearest(self, step: int, first: int, end: int) -> int | None:
-        """The step itself, else the next one with a row, else the last one before, among those from `first` on."""
+        """The step itself, else the next step with a row, else the last one before it, between `first` and `end`."""
         place = bisect_left(self.kept, step)
         for near in (place, place - 1):
             if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
@@ -108,7 +107,7 @@ class Outline:
             return step
         place = bisect_left(self.kept, step)
         if by > 0 and (place == len(self.kept) or self.kept[place] != step):
-            place -= 1  # between two shown steps the next one is one row on
+            place -= 1  # from between two shown steps, the next one is one row further
         return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
     def interesting(self, step: int, direction: int) -> int | None:
@@ -145,7 +144,7 @@ _STOPPING = frozenset({State.ABORT, State.ABORT_PARTIAL, State.UNRECORDED})
 
 
 def is_interesting(step: Step) -> bool:
-    """Whether a step is worth stopping at: a cut, a block, a held or rejected call, a limit, or a bad end."""
+    """Whether a step deserves a stop: a cut, a block, a held or rejected call, a limit, or a bad end."""
     if step.state in _STOPPING:
         return True
     evaluation = step.turn.evaluation
@@ -164,7 +163,7 @@ def role_of(verdict: TurnVerdict) -> Tone:
 
 
 def ending_role(terminal: str | None, state: State) -> Tone:
-    """The role of the end of a turn: its reason, and its last state."""
+    """The role of the end of a turn with this terminal reason and last state."""
     if terminal == "completed":
         return Tone.OK
     return Tone.WARN if state is State.UNRECORDED else Tone.ERROR
@@ -179,7 +178,7 @@ class Remarks(NamedTuple):
     marks: frozenset[int] = frozenset()
     notes: Mapping[int, str] = {}
     unsaved: frozenset[int] = frozenset()
-    """The steps whose mark or note could not be saved, and is lost when the program ends."""
+    """The steps whose mark or note could not be saved and will be lost when the program ends."""
 
 
 NO_REMARKS = Remarks()
@@ -238,7 +237,7 @@ def _duration(view: View, index: int) -> Line:
 
 
 def _earlier_failures(view: View, index: int, step: Step) -> Line:
-    """The earlier answers of the server, if the request of this answer was sent again after failures; else empty."""
+    """The failed answers before this one, if its request was sent several times; else empty."""
     at, exchanges = step.response, view.replay.case.recording.exchanges
     if at is None or step.state is not State.EVALUATE_STOP or not exchanges[at].again:
         return ()

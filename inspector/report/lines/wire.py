@@ -1,6 +1,6 @@
-"""The bytes of a response with the facts read from them, and its request: as events, lines or frames with offsets.
+"""The bytes of a response with the facts that were read from them, and its request, in the forms of the tab Wire.
 
-The bytes that gave the stop reason are marked in each of these forms. The framing of the wire format splits the body
+The bytes that gave the stop reason are marked in every form of the body. The framing of the wire format splits the body
 once, when a view of it is first opened.
 """
 
@@ -84,13 +84,13 @@ def place(at: At | None) -> str:
 
 
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
-    """The bytes of the body from which the stop reason was read; those of a `null` where a row has no word."""
+    """The bytes of the body from which the stop reason was read; in a row without a word, those of its `null`."""
     places = [value_place(exchange, each.at) if each.rule == ABSENT else each.at for each in evidence if each.at]
     return [span for at in places if (span := body_range(at)) is not None]
 
 
 def body_range(at: At) -> Range | None:
-    """The bytes of the body at a place; None if it names none."""
+    """The byte range of the body at a place; None if the place is not one in the body."""
     if at.part is not ExchangePart.BODY or at.start is None:
         return None
     return at.start, at.start if at.end is None else at.end
@@ -101,8 +101,8 @@ ENDING = 8
 
 
 def _ending(facts: ResponseFacts) -> list[Line]:
-    """The messages after the model's last answer, such as the results of its calls; in a long body they would be many
-    pages down. If no body was recorded, they are all that is known of the request and are shown in full."""
+    """The messages after the model's last answer, such as the results of its calls, which are far down in a long body.
+    If no body was recorded, they are all that is known of the request, and are shown in full."""
     request = facts.exchange.request
     if request is None or not request.messages or facts.recut is not None:
         return []
@@ -127,7 +127,7 @@ def _ending(facts: ResponseFacts) -> list[Line]:
 
 
 def _missing_body(facts: ResponseFacts) -> list[Line]:
-    """The sheet of a request without a recorded body; for a simulated answer, the request that the engine made."""
+    """The lines in place of a request body that was not recorded; for a simulated answer, the engine's request."""
     request = facts.exchange.request
     if facts.recut is None or request is None:
         return [(Span("the request body was not recorded", Tone.WARN),)]
@@ -195,7 +195,7 @@ def readings_in(provenance: Provenance, start: int, end: int) -> list[FactRead]:
     last = bisect_left(provenance.by_start, end, key=lambda read: read.start)
     inside: list[FactRead] = []
     index = last - 1
-    # `reach` is the furthest end of this and all earlier ranges, so the search can stop early.
+    # `reach` is the largest end of this and all earlier ranges, so the search can stop early.
     while index >= 0 and provenance.reach[index] > start:
         if provenance.by_start[index].end > start:
             inside.append(provenance.by_start[index])

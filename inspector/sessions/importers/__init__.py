@@ -191,7 +191,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "copilot": FileFormat(
         f"{_HERE}.copilot", "Copilot CLI session",
         'lines with "type", "data" and "parentId", or an object with "sessionId" and "chatMessages"',
-        Keeps(Words.HINT), (b'"data"', b'"chatMessages"'),
+        Keeps(Words.RECORDER, cap=True, usage=True), (b'"data"', b'"chatMessages"'),
         (AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("session-state", "*"), ("events.jsonl",)),
          AgentFolder("Copilot CLI", "COPILOT_HOME", ".copilot", ("history-session-state", "**"),
                      ("*.jsonl", "*.json")),

@@ -1,21 +1,23 @@
 """Sessions of Copilot CLI: `~/.copilot/session-state/<id>/events.jsonl`, before 0.0.342 `history-session-state/`.
 
 A line is an event; its `parentId` is the event before, so the events form no tree. The stop reason, in OpenAI's words,
-and the output cap are in an event that is never written to disk (`assistant.usage` is ephemeral): only the output of
-`copilot --output-format json`, or what a client of the SDK stores, can contain it. The events of a subagent are in the
-same file, marked with its id (`agentId`) or, in older files, with the call that began it. Older files are one object
-each, with the messages that were sent.
-Source: @github/copilot-sdk 1.0.14.
+and the output cap are in an event for each request: `session.usage_record` of newer releases, and `assistant.usage`,
+which is never written to disk and can be only in what a client of the SDK stores. Of an answer that was cut, and that
+Copilot has the model continue, this event is all that is stored. The events of a subagent are in the same file, marked
+with its id (`agentId`) or, in older files, with the call that began it. Older files are one object each, with the
+messages that were sent.
+Source: @github/copilot-sdk 1.0.14; sessions of @github/copilot 1.0.102 against a scripted provider.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import IO, Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
-from inspector.sessions.reasons import error_in_text, recorder_reason, table_reason
+from inspector.sessions.reasons import UNREAD_CALL, error_in_text, inferred_reason, recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options, TurnPlace, below_file
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows
@@ -29,7 +31,7 @@ from inspector.sessions.transcripts.member_values import (
     numbered_objects,
     object_of,
 )
-from loop_core.values import Stop, Usage
+from loop_core.values import Finding, Severity, Stop, ToolCall, Usage
 from loop_core.wire.failures import StopRow
 
 BEGINS = ("session.", "assistant.", "tool.", "user.", "system.", "hook.", "subagent.", "skill.", "permission.",
@@ -42,8 +44,19 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "@github/copilot-sdk 1.0.14: also a refusal of Claude's"),
 }
 """Stop word of Copilot, which maps the words of all providers to OpenAI's -> its meaning."""
+RECORD = "session.usage_record"
+"""The event that stores what a request used, in its member `usage`, and how the answer ended."""
+PASSED_ON = ("/chat/completions", None)
+"""The APIs of which `stop` is the provider's word; None in events that name no API. Of the others Copilot writes it
+also where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
+UNREAD = re.compile(r"tool call arguments truncated by the model output token limit$|"
+                    r"[^\n]{1,80} in json at position \d+ \(line \d+ column \d+\)$", re.IGNORECASE)
+"""Matches the error of a call whose arguments were no JSON, beside `{}` in place of what the model wrote. The second is
+V8's."""
 OWN = ("skill-", "agent-")
 """The beginnings of the origin (`source`) of a message of the user that Copilot CLI wrote itself."""
+NOTHING = "No response was returned."
+"""The beginning of the error about an answer that is stored as empty."""
 FULL = "context_limit"
 """The type of the error that says that the context was full."""
 CREDITS = "autopilot_credit_limit"
@@ -53,7 +66,7 @@ FIELDS: Fields = {
     "data": {
         "content": (str,), "toolRequests": (list,), "messageId": (str,), "apiCallId": (str,), "toolCallId": (str,),
         "outputTokens": (int,), "model": (str,), "parentToolCallId": (str,), "success": (bool,),
-        "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,),
+        "finishReason": (str,), "maxOutputTokens": (int,), "inputTokens": (int,), "usage": (dict,),
     },
 }
 
@@ -132,11 +145,13 @@ class _Session(ChatReader):
             return self._result(line, data, place)
         if kind == "abort" and data.get("reason") == CREDITS:
             return self.say(line, place, f"Copilot CLI stopped the run ({CREDITS})", mark="stopped")
+        if kind == "abort" and any(row.is_user_message for row in place.rows()):
+            return self._cancelled(line, data, place)
         if kind == "abort":
             return self.say(line, place, "", mark="interrupted")
         if kind == "session.error":
             return self._failure(line, data, place)
-        if kind == "assistant.usage" and (key := known_text(data.get("apiCallId"))):
+        if kind in ("assistant.usage", RECORD) and (key := known_text(_usage(line).get("apiCallId"))):
             if key in self.open:
                 _take_usage(self.open[key], line)
             else:
@@ -152,8 +167,9 @@ class _Session(ChatReader):
             self.resumed = True
         elif kind in ("session.start", "session.model_change"):
             self.model = first_text(data.get("newModel"), data.get("selectedModel")) or self.model
-        elif kind == "assistant.turn_end" and _ends_loop(place):
-            place = self.say(line, place, kind, mark="ended")
+        elif kind == "assistant.turn_end":
+            place = self._unsaid(line, place)
+            place = self.say(line, place, kind, mark="ended") if _ends_loop(place) else place
         lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
         return place
 
@@ -195,15 +211,42 @@ class _Session(ChatReader):
             answer.usage = Usage(None, max(output_tokens, before or 0))  # pieces repeat the count
         return TreePlace(answer)
 
+    def _cancelled(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
+        """Adds the answer that the user stopped before a part of it was stored; Copilot stores none of a text."""
+        answer = self.answer(line, place, "abort")
+        answer.session = self._session_of(line)
+        answer.word_at = pointer_at(answer.take(line), "data", "reason")
+        word = known_text(data.get("reason")) or "abort"
+        answer.stop = recorder_reason(Stop.CANCELLED, None, answer.word_at, word, "copilot.aborts")
+        return TreePlace(answer)
+
+    def _unsaid(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Adds each answer of an agent that was cut and whose text was not stored, since the model was to continue."""
+        lane = self.lane(line.value)
+        for key, spent in tuple(self.spent.items()):
+            cut = STOPS.get(known_text(_usage(spent).get("finishReason")) or "")
+            own = spent.value.get("type") == RECORD and self.lane(spent.value) == lane
+            if own and cut is not None and cut.stop is Stop.MAX_TOKENS:
+                answer = self.open[key] = self.answer(spent, place, "event", known_text(_usage(spent).get("model")))
+                answer.session = self._session_of(spent)
+                _take_usage(answer, self.spent.pop(key))
+                self.remarks["report a cut answer whose text Copilot CLI did not store"] += 1
+                place = TreePlace(answer)
+        return place
+
     def _result(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         output = data.get("result", data.get("error"))
         text = output if isinstance(output, str) else text_of(
             object_of(output).get("content") or object_of(output).get("message"))
+        if data.get("success") is False and UNREAD.match(text) and place.answer is not None:
+            _lose_arguments(place.answer, known_text(data.get("toolCallId")), f"{self.unit} {line.number}: {text}")
         return self.result(line, place, data.get("toolCallId"), text, data.get("success") is False,
                            data.get("toolName"))
 
     def _failure(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
         text = known_text(data.get("message")) or "no message"
+        if text.startswith(NOTHING) and place.right_above is not None and not place.right_above.parts:
+            return place
         answer = self.answer(line, place, "failure")
         answer.session = self._session_of(line)
         at = answer.take(line)
@@ -222,13 +265,32 @@ def _ends_loop(place: TreePlace) -> bool:
     return place.answer is not None and not place.answer.calls and not any(row.mark for row in place.rows())
 
 
+def _lose_arguments(answer: TranscriptAnswer, key: str | None, why: str) -> None:
+    """Takes back the `{}` of a call whose arguments Copilot could not read: what the model wrote is not stored."""
+    for number, part in enumerate(answer.parts):
+        if type(part) is ToolCall and part.id == key and part.arguments == "{}":
+            answer.parts[number] = part._replace(arguments=None, closed=False)
+            answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, f"Copilot CLI could not read a call; {why}",
+                                           part.at))
+            if answer.stop is None or answer.stop.normalized is Stop.TOOL_CALL:
+                answer.stop = inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_unread", part.at,
+                                              "the arguments of a call were no JSON")
+
+
+def _usage(line: TranscriptLine) -> dict[str, Any]:
+    """What an event says of a request: the stored one has it in a member."""
+    data = object_of(line.value.get("data"))
+    return object_of(data.get("usage")) if line.value.get("type") == RECORD else data
+
+
 def _take_usage(answer: TranscriptAnswer, line: TranscriptLine) -> None:
-    """Reads the counts, the cap and the stop word of a request from the event that is not stored with a session."""
-    data, at = object_of(line.value.get("data")), answer.take(line)
+    """Reads the counts, the cap and the stop word of a request."""
+    data, at = _usage(line), answer.take(line)
     counts = counts_of(data, "inputTokens", "outputTokens", "reasoningTokens", "cacheReadTokens", "cacheWriteTokens")
     answer.usage = Usage(*counts) if counts[0] is not None else answer.usage
     answer.cap = number_of(data.get("maxOutputTokens")) or answer.cap
     word = known_text(data.get("finishReason"))
-    if word:
-        answer.word_at = pointer_at(at, "data", "finishReason")
+    if word and (word != "stop" or data.get("apiEndpoint") in PASSED_ON):
+        path = ("data", "usage") if line.value.get("type") == RECORD else ("data",)
+        answer.word_at = pointer_at(at, *path, "finishReason")
         answer.stop = table_reason(word, STOPS, answer.word_at, "copilot.finish_reasons")

@@ -7,6 +7,7 @@ Source: PyPI hermes-agent 0.19.0, `hermes_state.py`, `agent/conversation_loop.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -22,10 +23,10 @@ from inspector.sessions.importers.records import (
     object_lines,
     whole_object,
 )
-from inspector.sessions.reasons import table_reason
+from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptLine, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.member_values import (
     cap_of,
@@ -54,6 +55,16 @@ STOPS: Mapping[str, StopRow] = {
     "cancelled": StopRow(Stop.CANCELLED, None, "status of the Responses API, passed on"),
     "failed": StopRow(Stop.ERROR, "fatal", "status of the Responses API, passed on"),
 }
+BROKEN: tuple[str, ...] = (
+    r"\[System: The previous response was cut off by a network error mid-stream\.",
+    r"\[System: Your previous tool call \(.*?\) was too large and the stream timed out before it could be delivered\.",
+)
+"""Patterns of Hermes' message to the model after a stream that broke, which it stores under `length`."""
+STALLED = re.compile(r"(?:^|\n\n)⚠ Stream stalled mid tool-call \(.*\); the action was not executed\. "
+                     r"Ask me to retry if you want to continue\.$", re.DOTALL)
+"""Matches what Hermes adds to the text of an answer whose stream broke in a call."""
+NOTHING = "(empty)"
+"""What Hermes writes, without a word, in place of the text of an answer that stayed empty."""
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
@@ -148,8 +159,11 @@ class _Reader(ChatTableReader):
             self.remarks["the user took back"] += 1
         text = _text(value.get("content"))
         if role == "user":
+            broken = any(re.match(pattern, text) for pattern in BROKEN)
+            if broken and self.here.right_above is not None:
+                _break(self.here.right_above)
             # A note that the agent shows in the user's name.
-            self.say(line.number, text, own=bool(value.get("display_kind")))
+            self.say(line.number, text, own=broken or bool(value.get("display_kind")))
         elif role == FAILED:
             self._failure(line, object_of(value.get("error")))
         elif role == "assistant":
@@ -180,13 +194,32 @@ class _Reader(ChatTableReader):
         answer = self.answer_of(line, f"{self.session}:{line.number}", None, self.model, value.get("timestamp"))
         at = answer.take(line)
         answer.add_thought(value.get("reasoning_content") or value.get("reasoning"))
-        answer.add_text(text)
+        word = known_text(value.get("finish_reason"))
+        silent = text == NOTHING and not word
+        answer.add_text("" if silent else STALLED.sub("", text))
         for number, call in numbered_objects(value.get("tool_calls")):
             answer.parts.append(_call(call, line, number, at))
-        word = known_text(value.get("finish_reason"))
         answer.word_at = pointer_at(at, "finish_reason")
-        if word:
+        if silent:
+            answer.stop = recorder_reason(Stop.END_TURN, None, pointer_at(at, "content"), NOTHING, "hermes.empty")
+        elif word:
             answer.stop = table_reason(word, STOPS, answer.word_at, "hermes.finish_reasons")
+        if STALLED.search(text):
+            _break(answer)
+
+    def summarise(self) -> None:
+        """Also reports the number of sessions that end without an answer."""
+        super().summarise()
+        waiting = sum(any(row.is_user_message for row in place.rows()) for place in self.ends.values())
+        if waiting:
+            self.remarks["end a session with a message of the user, as a request that got no whole answer leaves it"
+                         ] += waiting
+
+
+def _break(answer: TranscriptAnswer) -> None:
+    """Ends an answer as one whose stream broke, where Hermes wrote the word for a cut."""
+    if answer.stop is not None and answer.stop.normalized is Stop.MAX_TOKENS:
+        answer.stop = recorder_reason(Stop.INTERRUPTED, None, answer.word_at, "length", "hermes.broken_streams")
 
 
 def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> ToolCall:

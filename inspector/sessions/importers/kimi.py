@@ -29,7 +29,8 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     text_or_none,
 )
-from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolResultPart
+from loop_core.judge.arguments import ArgumentShape, parse
+from loop_core.values import At, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 from loop_core.wire import wire
 from loop_core.wire.failures import StopRow
 
@@ -166,6 +167,8 @@ class _Session(kimi_cli.KimiReader):
             return self._event(line, event, lines, place)
         if kind == "agent.message.appended" and not self.looped and isinstance(value.get("message"), dict):
             return self._entry(line, value["message"], place)
+        if kind == "agent.message.appended":
+            self._restore(line, object_of(object_of(value.get("message")).get("message")))
         if kind == "context.append_message" and isinstance(value.get("message"), dict):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
@@ -209,6 +212,20 @@ class _Session(kimi_cli.KimiReader):
         if not own and object_of(origin).get("inTurn") is not True:
             self.asked.append(place)
         return place.after(InterimRow(line.number, self.typed, own=own))
+
+    def _restore(self, line: TranscriptLine, message: dict[str, Any]) -> None:
+        """Reads the arguments that Kimi Code could not parse, for which the events of the loop have `{}`."""
+        for number, call in numbered_objects(message.get("toolCalls")):
+            text = call.get("arguments")
+            if not isinstance(text, str) or parse(text).shape is ArgumentShape.COMPLETE:
+                continue
+            for answer in reversed(self.answers):
+                at = next((at for at, part in enumerate(answer.parts) if type(part) is ToolCall
+                           and part.id == call.get("id") and part.arguments == "{}"), None)
+                if at is not None:
+                    take_call(answer, call, line, answer.take(line), "message", "message", "toolCalls", number)
+                    answer.parts[at] = answer.parts.pop()
+                    break
 
     def _undone(self, count: Any, place: TreePlace) -> TreePlace:
         """The place before the last `count` messages of the user, which the user took back."""

@@ -251,6 +251,8 @@ ERRORS: Mapping[str, StopRow] = {
 """Name of an error, in the second version its type -> how the answer ended; for others the message says."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
+_REFUSED = re.compile(rf"Invalid input for tool \S{{1,200}}: {_BAD_JSON.pattern}", re.DOTALL)
+"""Matches the error of a call whose arguments could not be parsed, where the call keeps its name."""
 _TOOL = "invalid"
 """The name of the tool that stands for an unknown one, or for that of a call with unreadable arguments."""
 
@@ -269,6 +271,9 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
         quoted = _BAD_JSON.search(str(call_input.get("error")))
         return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
                         quoted is None, at=at)
+    refused = _REFUSED.match(str(state.get("error"))) if state.get("status") == "error" else None
+    if refused is not None:
+        return ToolCall(call_id, str(name or ""), refused[1], True, at=at)
     if _was_lost(block, state):
         return ToolCall(call_id, str(name or ""), None, False, at=at)
     arguments = None if call_input is None else slice_at("state", "input")
