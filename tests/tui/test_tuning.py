@@ -1021,7 +1021,7 @@ async def test_a_view_over_a_file_that_is_no_longer_there_says_so(key: str, tmp_
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
-        assert "is no longer there" not in page(app)
+        assert "no longer exists" not in page(app)
         await pilot.press("escape")
         path.unlink()
         await pilot.press(key)

@@ -654,7 +654,7 @@ async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Pa
         await pilot.press(":", *"group", "enter")
         await pilot.pause()
         assert listed.by_file
-        assert "one row a session" in app.screen.note
+        assert "one row per session" in app.screen.note
         await pilot.press(":", *"hel", "enter")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
