@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, CommandRow] = {
     "view": CommandRow("sessions:view_command", "Open the app; without a path, on a table of your sessions"),
     "serve": CommandRow("serve:serve", "Open the app in a browser on this machine"),
     "explain": CommandRow("sessions:explain", "Explain sessions as text, worst verdict first; or as JSON"),
-    "check": CommandRow("sessions:check", "Check sessions in CI: exit 1 where something is wrong"),
+    "check": CommandRow("sessions:check", "Check sessions in CI: exit with 1 if something is wrong"),
     "rule": CommandRow("sessions:rule", "Explain the rules of check"),
     "replay": CommandRow("whatif:replay", "Run turns again with other limits or another policy"),
     "compare": CommandRow("sessions:compare", "Compare two turns, of one recording or of two"),
@@ -47,11 +47,11 @@ COMMANDS: Mapping[str, CommandRow] = {
     "providers": CommandRow("providers:providers", "Show how each provider reports the same answer"),
     "run": CommandRow("providers:run_command", "Run a live turn against a provider, and record it"),
     "provider": CommandRow("providers:provider", "Serve scripted answers and faults to any client"),
-    "export": CommandRow("sessions:export", "Write a page, a bug report, a session file or a command"),
+    "export": CommandRow("sessions:export", "Export a page, a bug report, a session file or a command"),
     "config": CommandRow("sessions:config", "Show what is configured, and where"),
     "locate": CommandRow("sessions:locate", "Show where files are stored"),
     "samples": CommandRow("sessions:samples", "List the sample sessions"),
-    "search": CommandRow("sessions:search", "Find turns of your sessions by their words"),
+    "search": CommandRow("sessions:search", "Search the text of your sessions"),
     "schema": CommandRow("sessions:schema", "Print the JSON Schema of a document or a file format"),
     "formats": CommandRow("sessions:formats", "List the files and wire formats that can be read"),
     "mcp": CommandRow("serve:mcp", "Serve recorded sessions to agents over MCP"),
@@ -174,7 +174,7 @@ def run() -> None:
         commands.say([f"standard output: {why}"])
         sys.exit(UNREADABLE)
     except MemoryError:  # not 1, with which `check` says that something is wrong with a session
-        click.echo("inspector: out of memory: --max-bytes N bounds what is read of an input", err=True)
+        click.echo("inspector: out of memory: --max-bytes N limits what is read of an input", err=True)
         sys.exit(UNREADABLE)
     except OSError as why:  # click's own texts: the help, or what is wrong with an option
         sys.stdout = None  # what is left in its buffer would be tried once more at the end

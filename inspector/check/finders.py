@@ -138,15 +138,15 @@ def thinking_ate_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             continue
         spent, thought = (usage.output_tokens, usage.reasoning_tokens) if usage else (None, None)
         if spent and thought is not None and thought <= spent and thought * 10 >= spent * 9:
-            yield RuleHit(f"{thought:,} of {spent:,} output tokens went on reasoning, and the answer was cut",
+            yield RuleHit(f"{thought:,} of {spent:,} output tokens were reasoning, and the answer was cut",
                           facts.index, sure=lost)
         elif not response.text and not response.tool_calls and any(
             type(part) is ReasoningPart for part in response.parts
         ):
-            yield RuleHit("the answer was cut, and holds reasoning alone", facts.index, sure=lost)
+            yield RuleHit("the answer was cut, and contains only reasoning", facts.index, sure=lost)
         # A server without a parser for the marks of its model (DeepSeek R1, QwQ) leaves reasoning in the text.
         elif not response.tool_calls and (sign := only_thinks(response.text or "")) is not None:
-            yield RuleHit(f"the answer was cut, and holds reasoning alone: {sign.text}", facts.index, sure=lost)
+            yield RuleHit(f"the answer was cut, and contains only reasoning: {sign.text}", facts.index, sure=lost)
 
 
 def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
@@ -156,7 +156,7 @@ def budget_shrank(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         if asks_on and _cut(before):
             old, new = before.exchange.cap, facts.exchange.cap
             if old is not None and new is not None and new < old:
-                yield RuleHit(f"the answer was cut at max_tokens {old:,}, and the {facts.link.place.value} asks with "
+                yield RuleHit(f"the answer was cut at max_tokens {old:,}, and the {facts.link.place.value} has only "
                               f"{new:,}", facts.index, At())
 
 
@@ -174,7 +174,8 @@ def small_default_cap(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     cuts = [(facts, why) for facts in used_responses(view, turn) if (why := _unchosen_cap(facts))]
     if cuts:
         first, why = cuts[0]
-        yield RuleHit(why + (f"; {len(cuts):,} answers of the turn are cut so" if len(cuts) > 1 else ""), first.index)
+        more = f"; {len(cuts):,} answers of the turn are cut like that" if len(cuts) > 1 else ""
+        yield RuleHit(why + more, first.index)
 
 
 def _unchosen_cap(facts: ResponseFacts) -> str:
@@ -209,8 +210,8 @@ def context_as_budget(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     for before, facts in pairwise(used_responses(view, turn)):
         full = before.judgement.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
         if full and facts.link.place in (TurnPlace.CONTINUATION, TurnPlace.REPAIR):
-            yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as after a cut by max_tokens",
-                          facts.index)
+            yield RuleHit(f"the context was full, and a {facts.link.place.value} was sent as if max_tokens had cut "
+                          "the answer", facts.index)
 
 
 LEAST_CACHED = 1_024
@@ -229,7 +230,7 @@ def cache_prefix_rewritten(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
         changed = changed_at(before.exchange.request_json, facts.exchange.request_json)
         if (cached is not None and now is not None and cached >= LEAST_CACHED and now * 2 < cached
                 and changed is not None):
-            yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache, and now "
+            yield RuleHit(f"{changed} differs from the request before: {cached:,} tokens came from the cache then, now "
                           f"{now:,}", facts.index)
 
 
@@ -254,7 +255,7 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
             continue
         first, second = before.exchange.response.text or "", after.exchange.response.text or ""
         if begins_anew(first, second):
-            yield RuleHit("the continuation begins the answer anew instead of going on", after.index)
+            yield RuleHit("the continuation starts the answer again instead of continuing it", after.index)
     cut = [facts for facts, after in pairwise(pieces) if after.link.place is TurnPlace.CONTINUATION]
     # Later turns are searched only for a continued answer: a search for each of 3,000 turns of a file took 4.8 s.
     next_text = text_after(view, turn) if cut or turn.joined_text.seams else None
@@ -267,7 +268,7 @@ def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     for seam in turn.joined_text.seams:
         doubled = doubled_text(seam.cut, next_text)
         if doubled is not None:
-            yield RuleHit(f"the agent's history holds the overlap of two segments twice: {doubled!r}",
+            yield RuleHit(f"the agent's history repeats the overlap of two segments: {doubled!r}",
                           pieces[-1].index if pieces else None)
 
 

@@ -52,42 +52,40 @@ _BAD_ARGUMENTS = ("judge.invalid_arguments", "judge.empty_arguments")
 _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "cut-call-executed", ERROR, "A cut tool call was run",
-        "The agent ran a tool call whose arguments were cut: by the output cap, by a full context, or by a stream that "
-        "broke. A file is then written in half, or a command run with half of its text. The next request, or a row of "
-        "the transcript, holds the result of the call, so it did run. It is a warning where the arguments are whole "
-        "and nothing but a budget that was spent to the last token speaks of a cut.",
+        "The agent ran a tool call whose arguments were cut: by the output cap, by a full context, or by a stream "
+        "that broke. A file is then written in half, or a command run with half of its text. The next request, or a "
+        "row of the transcript, holds the result of the call, so it did run. It is a warning if the arguments are "
+        "complete and the only sign of a cut is that the budget was used up.",
         'The arguments end with `{"path": "a.md", "content": "The rep`, and the next request holds `wrote 7 bytes`.',
-        "Run no call of an answer that did not end with a reason for tools; ask for the call again, under a budget of "
-        "its own.",
+        "Run a call only if the stop reason asks for tools; ask for a cut call again, with a budget of its own.",
         from_findings("agent.ran_held_call")),
     CheckRule(
-        "unproven-call-executed", WARNING, "A call of an answer without a clean end was run",
-        "The agent ran a call that nothing shows to be whole: the answer has no stop reason, or the "
-        "arguments fit no schema. Nothing shows a cut either.",
-        "The stream ended without a stop reason, and the call of it was run.",
+        "unproven-call-executed", WARNING, "An unverified call was run",
+        "The agent ran a call that is not known to be complete: for example, no stop reason asks for tools, or the "
+        "arguments are missing or invalid. Nothing shows a cut either.",
+        "The stream ended without a stop reason, and its call was run.",
         "Run a call only under a stop reason that asks for tools.",
         from_findings("agent.ran_unsure_call")),
     CheckRule(
-        "cut-answer-taken", ERROR, "Half an answer was taken for a whole one",
-        "The answer was cut, and the conversation went on without the rest of it: the agent took what had come for the "
-        "answer.",
-        "An answer ends with `max_tokens` in the middle of a sentence; the next message of the user follows it.",
-        "Continue a cut answer, or tell the user that it is not whole.",
+        "cut-answer-taken", ERROR, "A cut answer was treated as complete",
+        "The answer was cut, and the conversation went on without the rest: the agent treated the part as the answer.",
+        "An answer ends with `max_tokens` in the middle of a sentence; the next user message follows it.",
+        "Continue a cut answer, or tell the user that it is incomplete.",
         from_findings("agent.took_cut_answer")),
     CheckRule(
         "answer-cut", ERROR, "The turn ended with a cut answer",
-        "The last answer of the turn was cut by the output cap, and nothing that was recorded asked for the rest. "
-        "It is a warning where nothing but a budget that was spent to the last token speaks of a cut.",
+        "The last answer of the turn was cut by the output cap, and no recorded request asked for the rest. It is a "
+        "warning if the only sign of a cut is that the budget was used up.",
         '`finish_reason` is `length`, and no request follows.',
         "Raise max_tokens, or let the loop continue cut answers.",
         from_verdict("TRUNCATED")),
     CheckRule(
-        "call-cut", ERROR, "The turn ended with a call that is not whole",
-        "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again, or never "
-        "came whole. It is a warning where it came without arguments, and its tool is not known to require any, or "
-        "where nothing but a budget that was spent to the last token speaks of a cut.",
+        "call-cut", ERROR, "The turn ended with an incomplete call",
+        "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again or never "
+        "arrived complete. It is a warning if it came without arguments and its tool is not known to require any, or "
+        "if the only sign of a cut is that the budget was used up.",
         "The arguments of `write_file` end in the middle of their JSON, and the session ends there.",
-        "Ask for the call again; where the budget cut it, with a larger max_tokens.",
+        "Ask for the call again; if the budget cut it, with a larger max_tokens.",
         finders.cut_call),
     CheckRule(
         "repeated-cut-call", WARNING, "The same call was cut again and again",
@@ -97,88 +95,88 @@ _EVERY: tuple[CheckRule, ...] = (
         "Raise max_tokens for the repair, or have the model write the file in parts.",
         finders.repeated_cut_call),
     CheckRule(
-        "continuation-damage", ERROR, "A continued answer lost, doubled or restarted its text",
-        "A cut answer was continued, and the text that the agent kept is not the text that came: a segment is missing, "
-        "the overlap of two segments stands twice, or the continuation began the answer anew.",
+        "continuation-damage", ERROR, "A continued answer lost, repeated or restarted its text",
+        "A cut answer was continued, but the continuation started the answer again, or the agent's history lacks a "
+        "segment or repeats the overlap of two segments.",
         "The second segment begins with the first words of the first one.",
         "Join segments at their overlap, and keep every segment in the history.",
         finders.continuation_damage),
     CheckRule(
-        "seam-unverified", INFO, "Nothing shows that a continuation goes on from the cut",
-        "A cut answer was continued, and the two texts share no overlap that would show that they belong together.",
+        "seam-unverified", INFO, "A continuation could not be verified",
+        "A cut answer was continued, and no overlap shows that the two texts belong together.",
         "The first segment ends with `the queue `, the second begins with `A deploy`.",
         "Read the text around the seam; a prefill or an anchor makes a continuation verifiable.",
         from_verdict("SEAM UNVERIFIED")),
     CheckRule(
         "looks-finished", ERROR, "An answer only looks finished",
-        "The stop reason says that the answer is whole, but there is none: it is empty, holds only reasoning, "
-        "announces a call that never came, or holds the call as text.",
+        "The stop reason says that the answer is complete, but there is none: it is empty, holds only reasoning, "
+        "announces a call that never came, or contains the call as text.",
         '`finish_reason` is `stop`, and the message has no content and no call.',
-        "Send the request again with a short message that asks for an answer; if a call stands in the text, start the "
-        "server with the parser of its model.",
+        "Send the request again with a short message that asks for an answer; if the text contains a call, start the "
+        "server with the tool parser of its model.",
         from_verdict("CALL LEAKED", "NO CALL", "COMMENTARY ONLY", "REASONING ONLY", "EMPTY ANSWER")),
     CheckRule(
-        "reason-contradicts-bytes", ERROR, "The stop reason says something else than the bytes",
-        "A router or server calls an answer finished whose bytes show a cut: the provider's own word beside it says "
-        "so, arguments end in the middle of their JSON, or a block was never closed.",
+        "reason-contradicts-bytes", ERROR, "The stop reason contradicts the bytes",
+        "A router or server reports an answer as finished, but its bytes show a cut: the provider's own word beside "
+        "it says so, arguments end in the middle of their JSON, or a block was never closed.",
         '`finish_reason` is `tool_calls`, `native_finish_reason` is `max_tokens`.',
-        "Decide by the effective reason, and report the two words to the router.",
+        "Decide by the effective reason, and report both words to the maintainers of the router.",
         from_findings("judge.", but=_BAD_ARGUMENTS)),
     CheckRule(
-        "unreadable-arguments", ERROR, "A call whose arguments no tool can read",
-        "The answer ended under a reason for tools, and the arguments of a call are not JSON, or no object. Arguments "
-        "that are empty or absent are a warning: a tool may need none, though the request does not say so.",
+        "unreadable-arguments", ERROR, "A call with arguments that no tool can read",
+        "The stop reason asks for tools, but the arguments of a call are not a JSON object. Empty or absent "
+        "arguments are a warning: the tool may need none, though the request does not say so.",
         "`arguments` is absent, and the tool has parameters.",
         "Run nothing; ask for the call again. Declare a tool that needs no arguments with empty `properties`.",
         from_findings(*_BAD_ARGUMENTS)),
     CheckRule(
         "no-stop-reason", WARNING, "An answer ended without a stop reason",
-        "The answer came to its end and no stop reason came with it, so nothing says that it is whole.",
+        "The answer ended, but no stop reason was sent, so it may be incomplete.",
         "The stream ends with `[DONE]`, and every `finish_reason` is null.",
         "Check the answer before you use it; do not run any call from it.",
         from_verdict("NO STOP REASON")),
     CheckRule(
         "text-unfinished", WARNING, "The text stops in the middle under a clean stop reason",
-        "The stop reason says that the answer ended, and its text ends in a comma, an open bracket, an open fence of "
-        "code, or a word after which a text goes on. It is a guess that the answer was cut: routers and servers write "
-        "`stop` over ends whose reason they do not know.",
+        "The stop reason says that the answer ended, and its text ends in a comma, an open bracket, an open code "
+        "fence, or a word that rarely ends a text. That the answer was cut is a guess: some routers and servers "
+        "report `stop` when they do not know the reason.",
         "`finish_reason` is `stop`, and the last words are `because the migration took the`.",
-        "Read the end of the text; if it was cut, ask for the rest, and look at the log of the server.",
+        "Read the end of the text; if it was cut, ask for the rest, and look at the server's log.",
         from_verdict("TEXT UNFINISHED")),
     CheckRule(
         "unknown-stop-reason", WARNING, "A stop reason that no table knows",
-        "The provider sent a stop reason that its documentation does not have. Programs that take unknown words for "
-        "the end take cuts for answers.",
+        "The provider sent a stop reason that is not in its documentation. Programs that treat unknown values as a "
+        "normal end accept cut answers.",
         '`finish_reason` is `model_length`.',
         "Name the server with --profile, or report the word.",
         first_of(from_findings("stop.unknown_word"), from_verdict("UNKNOWN REASON"))),
     CheckRule(
-        "stream-broken", ERROR, "An answer broke off and nothing took its place",
-        "The connection ended before the answer did, the provider gave it up without a reason, or the body holds "
-        "nothing of an answer; and no later request of the turn got the answer.",
+        "stream-broken", ERROR, "An answer broke off and was not replaced",
+        "The connection ended before the answer did, the provider gave it up without a reason, or the body contains "
+        "no answer; and no later request of the turn got the answer.",
         "The body ends in the middle of an event.",
-        "Send the request again, and look at the body if that ends in the same way: `--api` names its format where it "
-        "was read in a wrong one.",
+        "Send the request again. If that ends in the same way, look at the body: if it was read in the wrong format, "
+        "name the right one with `--api`.",
         from_verdict("INTERRUPTED", "NO ANSWER")),
     CheckRule(
         "answer-gap", ERROR, "Bytes of an answer are missing",
-        "A frame of the stream could not be read, so part of the answer is not in it; or an object names a member "
-        "twice, with two values, of which one is lost.",
-        "One of the events is cut in the middle, and the next ones are whole.",
+        "A frame of the stream could not be read, so part of the answer is missing; or a JSON object has a duplicate "
+        "key with two values, so one value is lost.",
+        "One event is cut in the middle, and the next ones are complete.",
         "Send the request again; look at the proxies between the server and the client.",
         from_verdict("GAP IN THE ANSWER")),
     CheckRule(
         "malformed-call", ERROR, "A tool call that nothing can run",
         "The provider reported a call that is malformed, or of a tool that the request does not declare, and dropped "
         "it; it never came well-formed.",
-        "Gemini ends with `MALFORMED_FUNCTION_CALL`, or with `UNEXPECTED_TOOL_CALL` where no tool was declared.",
+        "Gemini ends with `MALFORMED_FUNCTION_CALL`, or with `UNEXPECTED_TOOL_CALL` if no tool was declared.",
         "Ask for the call again, with a simpler schema; under UNEXPECTED_TOOL_CALL declare the tool, or tell the model "
         "that it has none.",
         from_verdict("MALFORMED CALL")),
     CheckRule(
         "thinking-ate-budget", ERROR, "Reasoning used up the output budget",
-        "The answer was cut, and reasoning took nine tenths of its output tokens or more, or is all that came. A "
-        "server without a reasoning parser leaves it in the text, behind a mark such as `<think>`.",
+        "The answer was cut, and reasoning took at least nine tenths of its output tokens, or is all that came. A "
+        "server without a reasoning parser leaves it in the text, after a mark such as `<think>`.",
         "1,024 of 1,024 output tokens are reasoning tokens, and the text is empty.",
         "Raise max_tokens or lower the reasoning effort.",
         finders.thinking_ate_budget),
@@ -190,50 +188,50 @@ _EVERY: tuple[CheckRule, ...] = (
         finders.budget_shrank),
     CheckRule(
         "small-default-cap", WARNING, "A cut at a cap that perhaps nobody chose",
-        "The answer was cut, and its request sets no cap, so that the server's own default cut it; or the cap is the "
-        "default of a library, which is a guess at why it is there.",
+        "The answer was cut, and its request sets no cap, so the server's default cut it; or the cap equals the "
+        "default of a library, so perhaps nobody chose it.",
         "`max_tokens` is 1,024 in a request to Anthropic, and the answer is cut there.",
         "Set max_tokens to what the answer needs; `inspector tune` finds it.",
         finders.small_default_cap),
     CheckRule(
         "context-full", ERROR, "The context was full",
-        "The model's context was full before the answer was whole, or the request did not fit in it.",
+        "The model's context was full before the answer was complete, or the request did not fit in it.",
         '`stop_reason` is `model_context_window_exceeded`.',
         "Shorten the history; another continuation cannot succeed.",
         from_verdict("CONTEXT FULL")),
     CheckRule(
-        "context-taken-as-budget", ERROR, "A full context was taken for an exceeded budget",
-        "The context was full, and the agent asked for the rest as after a cut by max_tokens. The request is longer "
-        "than the one that did not fit.",
+        "context-taken-as-budget", ERROR, "A full context was treated as a spent budget",
+        "The context was full, and the agent asked for the rest, as if max_tokens had cut the answer. That request "
+        "is longer than the one that did not fit.",
         '`stop_reason` is `model_context_window_exceeded`, and a continuation follows.',
         "Compact the history before anything else is sent.",
         finders.context_as_budget),
     CheckRule(
-        "pause-taken-as-end", ERROR, "A pause was taken for the end of the turn",
-        "The provider paused a long turn and waited to be resumed, and the conversation went on with a new message.",
-        '`stop_reason` is `pause_turn`, and the next request holds a new message of the user.',
-        "Send the paused answer back as it is; only then is it finished.",
+        "pause-taken-as-end", ERROR, "A pause was treated as the end of the turn",
+        "The provider paused a long turn, and instead of resuming it the conversation went on with a new message.",
+        '`stop_reason` is `pause_turn`, and the next request holds a new user message.',
+        "Send the paused answer back unchanged, so that the provider can finish it.",
         finders.pause_as_end),
     CheckRule(
         "answer-paused", WARNING, "The recording ends with a paused answer",
-        "The provider paused a long turn, or took the request and answers later, and nothing that was recorded resumed "
-        "the turn or got the answer.",
+        "The provider paused a long turn, or accepted the request to answer it later, and no recorded request "
+        "resumed the turn or got the answer.",
         '`status` is `queued`, and no request for the answer follows.',
-        "Send a paused answer back as it is; ask for a queued one by its id until it is there.",
+        "Send a paused answer back unchanged; ask for a queued one by its id until it is there.",
         unless(finders.pause_as_end, from_verdict("PAUSED"))),
     CheckRule(
         "history-refused", WARNING, "A history that strict servers refuse",
         "The request holds calls without results, results without calls, empty texts or roles in an order that "
         "the provider's own server refuses. The one that answered was lenient.",
-        "A message with `tool_calls` is followed by a message of the user.",
-        "Answer every call, also one that was not run.",
+        "A message with `tool_calls` is followed by a user message.",
+        "Answer every call, even one that was not run.",
         finders.history_refused),
     CheckRule(
         "cache-prefix-rewritten", INFO, "The cached beginning of the history was rewritten",
         "A request changed messages that the one before it had sent, and the provider's cache was lost with them: "
         "every token of the history was paid for again.",
-        "A time of day stands in the system prompt.",
-        "Append to a history; put what changes behind what does not.",
+        "The system prompt contains the time of day.",
+        "Only append to the history; put parts that change last.",
         finders.cache_prefix_rewritten),
     CheckRule(
         "answer-blocked", WARNING, "An answer was filtered or declined",
@@ -243,22 +241,22 @@ _EVERY: tuple[CheckRule, ...] = (
         from_verdict("BLOCKED")),
     CheckRule(
         "provider-error", WARNING, "A turn ended with an error of the provider",
-        "The last request of the turn was answered with an error, and nothing that was recorded took its place.",
+        "The last request of the turn was answered with an error, and no recorded request took its place.",
         "HTTP status 429, and no request follows.",
-        "Retry with a delay where the error is temporary; else change the request, the key or the name of the model.",
+        "If the error is temporary, retry with a delay; otherwise change the request, the key or the model's name.",
         from_verdict("ERROR")),
     CheckRule(
         "cut-and-continued", INFO, "A cut answer was continued to its end",
-        "The answer was cut and the agent asked for the rest, which came. The turn is complete, and cost more than one "
-        "request.",
+        "The answer was cut, and the agent asked for the rest and got it. The turn is complete, but took more than "
+        "one request.",
         "Two segments, the first with `length`, the second with `stop`.",
-        "Raise max_tokens where that happens often.",
+        "Raise max_tokens if that happens often.",
         from_verdict("CUT, COMPLETED", "CALL REPAIRED", "LIMIT REACHED")),
     CheckRule(
         "end-not-recorded", INFO, "How an answer ended was not recorded",
         "The file does not say how the answer ended: its recorder keeps no stop reason, or the recording is cut.",
-        "A transcript whose last row has no stop reason.",
-        "Record with a proxy to know.",
+        "The last row of a transcript has no stop reason.",
+        "Record the traffic with a proxy, which keeps the end of every answer.",
         first_of(from_verdict("END NOT RECORDED", "RECORDING CUT", "NOT RECORDED"),
                  from_findings("agent.ran_call_of_unseen_end"))),
 )

@@ -53,7 +53,7 @@ def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_set_bound,
-                     help="At most N bytes of an input are read; by default 256 MiB, and all of a transcript."),
+                     help="Read at most N bytes of an input; by default 256 MiB, or all of a transcript."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names("loop_core.wire.profiles", "PROFILES")),
         click.option("--api", metavar="ID", help="The wire format, if the content does not show it.",
@@ -81,7 +81,7 @@ class FiniteRange(click.FloatRange):
 
 
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),
-                      help="The policy of the agent loop; by default the configured one, else strict.")
+                      help="The policy of the agent loop; by default the configured one, otherwise strict.")
 
 TURN = click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
 

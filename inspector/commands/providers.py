@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @click.command(name="run", context_settings=commands.CONTEXT)
 @click.option("--api", metavar="ID", required=True, help=f"The wire format: {next(iter(FORMATS))}…")
 @click.option("--model", metavar="M", required=True, help="The model, by the server's name for it.")
-@click.option("--base-url", "base", metavar="URL", default="", help="Another server than the provider's own.")
+@click.option("--base-url", "base", metavar="URL", default="", help="A server other than the provider's own.")
 @click.option("--profile", metavar="NAME", help="The server, if the address does not show it (vllm, llama_cpp…).")
-@click.option("--prompt", metavar="TEXT", help="The message of the user.")
-@click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a whole request body.")
+@click.option("--prompt", metavar="TEXT", help="The user message.")
+@click.option("--messages", "messages", metavar="FILE", help="A JSON list of messages, or a complete request body.")
 @click.option("--tools", metavar="FILE|MODULE:ATTR", help="Declarations as JSON, or Python callables, which are run.")
 @click.option("--results", metavar="FILE", help="A recording whose tool results answer the calls.")
 @click.option("--reduce-schemas", is_flag=True, help="Remove from tools' schemas what the provider does not accept.")
-@click.option("--whole", is_flag=True, help="Ask for whole answers instead of streams.")
+@click.option("--whole", is_flag=True, help="Do not stream the answers.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit, max_tokens, policy, seam or method; may be repeated.")
 @commands.POLICY
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def run_command(
     policy: str | None, as_json: bool, otel: bool, otel_content: bool, step: bool, whole: bool, **options: Any
 ) -> None:
-    """Asks a provider or a local model, runs the turn to its end and records it.
+    """Runs one turn against a provider or a local model, and records it.
 
     The exit code says how the turn ended: 0 completed, 3 at a limit or without an answer, 4 blocked, 5 interrupted,
     6 error, 130 cancelled. Standard error says why.
@@ -96,21 +96,21 @@ def run_command(
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO…]")
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True,
-              help="Listen here, on this machine alone; port 0 picks a free port.")
+              help="Where to listen, on this machine only; port 0 picks a free port.")
 @click.option("--profile", metavar="NAME", help="Imitate this server (vllm, openrouter, anthropic+open…).")
 @click.option("--pace", metavar="FACTOR", type=commands.FiniteRange(0, 1000), default=1.0, show_default=True,
-              help="Multiply every wait; 0 waits for nothing.")
-@click.option("--cors", metavar="ORIGIN", help="Let the pages of this origin (https://app.example) read the answers.")
-@click.option("--list", "names", is_flag=True, help="List the scenarios that come with the program, and the faults.")
+              help="Multiply every wait by this; 0 never waits.")
+@click.option("--cors", metavar="ORIGIN", help="Let pages of this origin (https://app.example) read the answers.")
+@click.option("--list", "names", is_flag=True, help="List the built-in scenarios and the faults.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of scenario files.")
 @click.option("--tools", metavar="SCENARIO", help="Print the tools of a scenario for `inspector run --tools FILE`.")
 def provider(
     scenarios: Sequence[str], listen: str, profile: str | None, pace: float, cors: str | None, names: bool,
     schema: bool, tools: str | None,
 ) -> None:
-    """Plays scenarios to any client, in every wire format, with the faults that real servers have.
+    """Serves scripted answers in every wire format, with the faults of real servers.
 
-    A SCENARIO is a name or a YAML file; without one all that come with the program are served, chosen by the model.
+    A SCENARIO is a name or a YAML file. Without one, all built-in scenarios are served; the request's model chooses.
     """
     for name, value in (("--list", names), ("--schema", schema), ("--tools", tools)):
         if value:
@@ -143,7 +143,7 @@ def _nothing_beside(option: str) -> None:
         typed = context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
         if typed and option not in each.opts:
             raise click.UsageError(
-                f"{option} prints a text of its own: it does not go with {each.get_error_hint(context)}")
+                f"{option} prints its own text: it does not go with {each.get_error_hint(context)}")
 
 
 def _tell(line: str) -> None:
@@ -180,7 +180,7 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
 @commands.POLICY
 @click.option("--only", multiple=True, metavar="NAME",
               help="An API, a server, or api/server, such as vllm; may be repeated.")
-@click.option("--each", is_flag=True, help="One line for each dialect, also for equal ones.")
+@click.option("--each", is_flag=True, help="One line for each dialect, even for equal ones.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/providers/1).")
 @click.option("--save", metavar="FOLDER", help="Write each row as a session file, to be opened with inspector.")
 @click.option("--list", "names", is_flag=True, help="List the scenarios and the dialects with their sources.")

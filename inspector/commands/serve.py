@@ -30,14 +30,14 @@ IDLE, HOURS = 60, 24
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,
-              help="0 picks a free port.")
+              help="The port; 0 picks a free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
 @click.option("--expose", is_flag=True, help="Allow a --host that other machines reach.")
 @click.option("--cert", metavar="FILE", help="A certificate chain (PEM), to serve over https.")
 @click.option("--key", "key", metavar="FILE", help="Its private key, if it is not in the file of --cert.")
 @click.option("--allow-tools", is_flag=True, help="Let a tab import and run Python tools (MODULE:ATTR).")
 @click.option("--idle", type=commands.FiniteRange(0, 10_000), default=IDLE, metavar="MINUTES", show_default=True,
-              help="Keep a closed tab this long; it is then shown again where it was.")
+              help="How long a closed tab is kept, to be reopened where it was.")
 @click.option("--token-hours", "hours", type=commands.FiniteRange(0, 10_000, min_open=True), default=HOURS, metavar="N",
               show_default=True, help="When the address expires; SIGUSR1 prints one with a new token.")
 @click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,

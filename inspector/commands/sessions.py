@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 @click.option("--follow", is_flag=True, help="Show additions to the file as they are written.")
-@click.option("--theme", metavar="NAME", help="A theme of ours (inspector-contrast, inspector-ansi …) or of Textual.")
+@click.option("--theme", metavar="NAME",
+              help="A built-in theme (inspector-contrast, inspector-ansi …) or one of Textual.")
 def view_command(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, follow: bool,
     theme: str | None,
@@ -48,12 +49,13 @@ def view_command(
 
 @commands.on_recordings()
 @commands.POLICY
-@click.option("--filter", "wanted", metavar="EXPR", help="Only what matches: 'stop:max_tokens held tool:write_*'.")
+@click.option("--filter", "wanted", metavar="EXPR",
+              help="Show only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
               help="Explain every turn; by default, of several files only turns that need attention.")
 @commands.TURN
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
-@click.option("--follow", is_flag=True, help="Then a line for each turn whose verdict changes, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Then print a line for each turn whose verdict changes, until Ctrl-C.")
 def explain(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, wanted: str | None,
     everything: bool, turn_number: int | None, as_json: bool, follow: bool,
@@ -107,7 +109,7 @@ def explain(
 @commands.TURN
 @click.option("--response", "response_number", type=click.IntRange(1), metavar="N", help="The response, by its number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
-              help="Where the files go; the last folder of a path is made if it is missing. - is standard output.")
+              help="Where the files go; the last folder of the path is created if missing. - is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,
@@ -152,7 +154,7 @@ SEARCH_SCHEMA = "loop-inspector/search/1"
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/search/1).")
 def search(words: Sequence[str], as_json: bool) -> None:
-    """Searches the sessions that agents wrote on this machine; exits with 1 if no turn holds every word."""
+    """Searches the sessions that agents wrote on this machine; exits with 1 if no turn contains every word."""
     from inspector.config import files
     from inspector.report.lines.glyphs import copies_left_out
     from inspector.report.lines.spans import count_of, one_line
@@ -162,7 +164,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
 
     settings = commands.configure(None)[1]
     if files.cache_folder(os.environ) is None:
-        raise CallerError(f"{files.CACHE_VARIABLE} is empty, so there is no index in which words could be looked up")
+        raise CallerError(f"{files.CACHE_VARIABLE} is empty, so there is no index to search")
     paths = [each.path for each in transcripts(os.environ)]
     batches = list(read_rows(paths, None, None, settings))
     rows = [row for batch in batches for _, group in batch.rows for row in group]
@@ -172,10 +174,10 @@ def search(words: Sequence[str], as_json: bool) -> None:
     index.close()
     note = batches[-1].note or index.note
     hits = [each for each in found_turns if (each.file, each.number) in once]
-    missed = (f"no turn of {count_of(len(paths), 'transcript')} on this machine holds every word"
-              if searched_words(" ".join(words)) else "nothing to look for: the words hold no letter and no digit")
+    missed = (f"no turn of {count_of(len(paths), 'transcript')} on this machine contains every word"
+              if searched_words(" ".join(words)) else "nothing to look for: the words contain no letter and no digit")
     if path := next((word for word in words if os.path.exists(word)), ""):
-        missed += f"; {one_line(path)} was a word too: `inspector explain PATH --filter WORDS` looks through a path"
+        missed += f"; {one_line(path)} was taken for a word: `inspector explain PATH --filter WORDS` searches a path"
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
     commands.say([note] if note else found if hits else [missed])

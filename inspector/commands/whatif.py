@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 @commands.POLICY
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
-              "repeated. NAME=VALUE@K holds from step K on.")
-@click.option("--from-step", type=click.IntRange(1), metavar="K", help="The settings hold from step K on.")
-@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+              "repeated. NAME=VALUE@K applies from step K on.")
+@click.option("--from-step", type=click.IntRange(1), metavar="K", help="The settings apply from step K on.")
+@click.option("--simulate", is_flag=True, help="Cut the recorded output again where another budget would.")
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
 @click.option("--save", is_flag=True, help="Save the run as a branch of the session.")
 @click.option("--edit", "edits", multiple=True, metavar="TURN.INPUT=TEXT",
-              help="Give a turn another text: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. The "
+              help="Replace an input of a turn: 2.user=…, 2.result=…, 2.3=… (its third input), 2.3=@FILE. The "
                    "recording has no answer to the edited request.")
-@click.option("--live", is_flag=True, help="Ask the provider again, for one turn; shows the address and cost first.")
+@click.option("--live", is_flag=True, help="Send one turn to the provider again; first shows the address and cost.")
 @click.option("--stand-in", "stand_in", is_flag=True,
-              help="A stand-in on this machine answers one turn: what was recorded, and a made-up rest. No key.")
+              help="A stand-in on this machine answers one turn: what was recorded, then made-up text. No key.")
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
-@click.option("--base-url", "base_url", metavar="URL", default="", help="Live: another server than the recorded one.")
-@click.option("--model", metavar="M", help="Live: another model than the recorded one.")
+@click.option("--base-url", "base_url", metavar="URL", default="", help="Live: a server other than the recorded one.")
+@click.option("--model", metavar="M", help="Live: a model other than the recorded one.")
 @click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
 @commands.INSECURE
-@click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls; else recorded results do.")
+@click.option("--tools", metavar="FILE|MODULE:ATTR", help="Live: tools that answer calls (default: recorded results).")
 @click.option("--yes", is_flag=True, help="Live: send without asking for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/replay/2).")
 def replay(
@@ -137,7 +137,7 @@ def _no_branch(settings: Settings) -> None:
 @click.option("--policy", "names", multiple=True, metavar="NAME",
               help="A policy to compare with strict; may be repeated. By default all of them.")
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A limit; may be repeated.")
-@click.option("--simulate", is_flag=True, help="Cut the known output again where the budget changes it.")
+@click.option("--simulate", is_flag=True, help="Cut the recorded output again where another budget would.")
 @click.option("--csv", "csv_path", metavar="FILE",
               help="Also write each turn under each policy as CSV; - for CSV alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
@@ -177,7 +177,7 @@ def policies(
               help="What is varied, and its values: continuation_max_attempts=1..6, max_tokens=64,128,256, "
                    "max_tokens=64..512/64 (steps) or 64..4096*2 (doubling). May be repeated; without it, attempts by "
                    "budgets around the recorded max_tokens.")
-@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting of all cells.")
+@click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE", help="A setting for all cells.")
 @click.option("--simulate/--recorded", default=None,
               help="Simulate what the recording does not hold, or not; by default only if max_tokens is varied or set.")
 @click.option("--show", type=click.Choice(["outcome", "spend", "segments"]), default="outcome",
@@ -209,14 +209,14 @@ def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str
     base = settings_of(fixed, base)
     _no_branch(base)
     if "simulate" in fixed and simulate not in (None, base.simulate):
-        raise click.UsageError("simulate: --set says another thing than the option; leave one of them out")
+        raise click.UsageError("simulate: --set contradicts the option; leave one of them out")
     if "simulate" in fixed or base.simulate:  # as in `replay`: another max_tokens is simulated
         simulate = base.simulate if simulate is None else simulate
     loaded, case = commands.read_case(paths, api, profile)
     grid = GridRequest(axes, simulate).grid(case, base)
     twice = next((name for name in grid.names if not {name, SHORT_NAMES.get(name)}.isdisjoint(fixed)), None)
     if twice is not None:
-        more = "leave one of them out" if axes else "name with --grid what is varied instead"
+        more = "leave one of them out" if axes else "name another limit with --grid"
         raise click.UsageError(f"{twice}: both set and varied; {more}")
     with commands.interruptible() as cancelled, commands.progress_bar(sys.stderr) as progress:
         tuned = run_grid(case, grid, jobs, progress, cancelled)

@@ -103,7 +103,7 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")
     path = [step.state.value for step in view.steps[turn.run.first : turn.run.deciding_step + 1]]
-    yield Paragraph(f"Our machine: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
+    yield Paragraph(f"This loop: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
     if turn.notice:
         yield Paragraph(turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)

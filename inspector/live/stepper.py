@@ -140,7 +140,7 @@ class Stepper:
         if not text.strip():
             raise CallerError("the message is empty: expected text")
         if keeps_conversation(self.opening):
-            raise CallerError("the server keeps this conversation, and the history would stand in it twice: expected "
+            raise CallerError("the server keeps this conversation and would get the history twice: expected "
                               "a new live turn with the new message alone")
         most = self.plan.limits.max_follow_ups
         if len(self.past) >= most:

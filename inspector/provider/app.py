@@ -134,7 +134,7 @@ class _Handlers:
             body = connection.read_body(await http.read())
             name = body.get("model") or body.get("name")
             if not isinstance(name, str):
-                raise RequestError("model: expected string, and it is missing")
+                raise RequestError("model: expected string, but it is missing")
             story = connection.story_for(self.stories, Request(OLLAMA, model=name))
         except CallerError as why:
             return await self._send(http, OLLAMA, _error(OLLAMA, why))
@@ -162,7 +162,7 @@ class _Handlers:
         masked_path, doubled = redact.url(path), connection.DOUBLE_VERSION.search(path)
         why = f"nothing is served under {masked_path}"
         if doubled:
-            why += f": /{doubled[1]} stands twice, so the base URL has one too many"
+            why += f": /{doubled[1]} comes twice: remove it from the base URL"
         elif http.method not in ("GET", "POST"):
             why += f" for {http.method}"
         return await self._send(http, api, refusal(api, 404, why))

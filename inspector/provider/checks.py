@@ -166,15 +166,15 @@ def flaw_in_words(member: BadMember) -> str:
     field, value = member.field, _short_repr(member.value)
     kinds = " or ".join(field.types.split("|"))
     words = {
-        Flaw.MISSING: f"expected {kinds or 'a value'}, and it is missing",
-        Flaw.TYPE: f"expected {kinds}, and it is {_kind(member.value)}",
-        Flaw.VALUE: f"expected one of {', '.join(field.among)}, and it is {value}",
-        Flaw.LOW: f"expected {field.least} or more, and it is {value}",
-        Flaw.HIGH: f"expected {field.most} or less, and it is {value}",
-        Flaw.EMPTY: f"expected {field.least} element or more, and it is empty",
+        Flaw.MISSING: f"expected {kinds or 'a value'}, but it is missing",
+        Flaw.TYPE: f"expected {kinds}, but it is {_kind(member.value)}",
+        Flaw.VALUE: f"expected one of {', '.join(field.among)}, but it is {value}",
+        Flaw.LOW: f"expected {field.least} or more, but it is {value}",
+        Flaw.HIGH: f"expected {field.most} or less, but it is {value}",
+        Flaw.EMPTY: f"expected {field.least} element or more, but it is empty",
         Flaw.LONG: f"expected {field.most} elements or less",
-        Flaw.UNKNOWN: "no member of this name is permitted",
-        Flaw.UNSERVED: "this is not served here",
+        Flaw.UNKNOWN: "unknown field",
+        Flaw.UNSERVED: "this server does not support it",
     }[member.flaw]
     return f"{words}; {field.hint}" if field.hint else words
 

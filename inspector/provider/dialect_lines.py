@@ -236,7 +236,7 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
     deceived = Counter(peer.name for row in unfinished for peer in row.peers if peer.means in FINISHED)
     if deceived:
         counts = " · ".join(f"{PEER_VERSIONS[name]} ({count})" for name, count in deceived.items())
-        lines.append((Span("taken for finished by: ", Tone.KEY), Span(counts)))
+        lines.append((Span("treated as finished by: ", Tone.KEY), Span(counts)))
     return lines
 
 

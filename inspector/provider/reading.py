@@ -253,7 +253,7 @@ def parse_story(data: bytes, name: str) -> Story:
     except yaml.YAMLError as why:
         raise CallerError(f"{name}: not valid YAML: {' '.join(str(why).split())}") from None
     if root is None:
-        raise CallerError(f"{name}: expected a scenario, and it is empty")
+        raise CallerError(f"{name}: expected a scenario, but it is empty")
     value = _value(root, ROOT, lines)
     if not isinstance(value, dict):
         raise CallerError(f"{name}:1: expected a mapping with name, story and answers")

@@ -295,7 +295,7 @@ def _results(case: Case, links: Sequence[Link]) -> Iterator[tuple[ToolResultPart
             yield results_in(case.recording.exchanges[link.index])
 
 
-AMBIGUITY = "Whether the recording has what this loop asks for next is not known: a later request fits several answers."
+AMBIGUITY = "It is unknown if the recording has what this loop asks for next: a later request fits several answers."
 """The reason why a turn ends if a later exchange may continue it, but could also continue another turn."""
 ASKED_LIVE = "asked live"
 """The `why` of a link whose exchange belongs to a live run."""
@@ -386,7 +386,7 @@ def has_unrecorded_answer(turn: Turn) -> bool:
     return any(segment.response is None for answer in turn.answers for segment in answer)
 
 
-EDITED_INPUT = "What the model is given was edited: no recorded answer is an answer to it."
+EDITED_INPUT = "The model's input was edited, so no recorded answer belongs to it."
 """The reason why a recording has no further answers for an edited turn."""
 
 

@@ -230,16 +230,16 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
     # A higher limit would only allow more repetitions of the same call, so nothing is tried.
     Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
-              _says("change the prompt or the tool's answer: the model keeps making the same call")),
+              _says("change the prompt or the tool's result: the model keeps making the same call")),
     Situation("a stop string", lambda look: look.cut and hit_stop_string(look.exchange.response), _says(
-        "leave out the stop string, or choose one that no call can hold: it ended the answer")),
+        "leave out the stop string, or choose one that no call can contain: it ended the answer")),
     Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
-        "raise the number of messages that the response may have: no token limit cut it")),
+        "raise the number of messages that the response may have: that cut it, not a token limit")),
     # Routers and servers may lower the cap or set one without reporting it, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
     Situation("cut under a clean word", lambda look: is_cut_below_cap(look) and not _by_router(look)
               and look.judgement.mapped.normalized in FINISHED, _says(
-        f"ask for the call again: the answer ended below {INITIAL}, and nothing says what cut the call")),
+        f"ask for the call again: the answer ended below {INITIAL}, and what cut the call is unknown")),
     # llama.cpp and Ollama also send `length` if the context is full.
     Situation("another cap below", is_cut_below_cap, _says(
         f"raise the cap or the context of the server or router: the answer ended below {INITIAL}, so raising that "
@@ -254,7 +254,7 @@ SITUATIONS: tuple[Situation, ...] = (
               (INITIAL,)),
     Situation("cut", lambda look: look.cut, _says(f"raise {INITIAL}"), (INITIAL,)),
     Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
-              _says("ask for the call again, and report both texts to the maintainers of the server")),
+              _says("ask for the call again, and report both versions to the maintainers of the server")),
     Situation("request and cap too large", lambda look: _full(look) and _counts_cap(look), _says(
         f"shorten the request or lower {INITIAL}: together they do not fit in the context window")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
@@ -270,12 +270,12 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("ask for the call again; if the tool takes no arguments, declare it with empty properties")),
     Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
-              _says("send the request again, and look at the body: no part of an answer was found in it")),
+              _says("send the request again, and look at the body: no answer was found in it")),
     Situation("not finished behind a router", lambda look: _broke(look) and _by_router(look), _says(
-        "send the request again, or to the provider behind the router, which may be able to go on with its answer")),
+        "send the request again, or to the provider behind the router, which may be able to continue its answer")),
     # The provider's word says only that the answer ended, so the token counts are the only evidence.
     Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
-              _says("compare the tokens with the budget: nothing says whether it cut the answer")),
+              _says("compare the tokens with the budget: whether it cut the answer is unknown")),
     Situation("interrupted", _broke, _says(
         "send the request again; nothing shows that a budget cut this answer")),
     # A continuation hint does not change the text to which a model or a filter objects.
@@ -285,7 +285,7 @@ SITUATIONS: tuple[Situation, ...] = (
     # Gemini's OTHER; Ollama's load and unload, its answers to a request without messages (ollama llm/server.go).
     Situation("word without a reason", lambda look: _unknown(look) and any(
         evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
-        "send the request again: the word is known, and says nothing about the answer; run no call from it")),
+        "send the request again: the word is known but says nothing about the answer; run no call from it")),
     Situation("unknown word", _unknown, lambda look: _unknown_word(look.exchange)),
 )
 OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
@@ -344,9 +344,9 @@ def can_be_asked(look: JudgedTurn) -> bool:
 
 
 WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
-    ("the request forbids calls (tool_choice none): allow them if the model was to use a tool, else ",
+    ("the request forbids calls (tool_choice none): allow them if the model should use a tool, otherwise ",
      lambda request: request.tool_choice == "none"),
-    ("the request offers no tools, although its history has calls: offer them, else ",
+    ("the request offers no tools, although its history has calls: offer them, otherwise ",
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
 """Properties of a request that may explain an empty answer: the advice about the property, and its condition."""
@@ -358,12 +358,12 @@ def about_silence(look: JudgedTurn) -> str:
     request = exchange.request if exchange.recorder is None else None
     why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")
     return (f"{why}send the request again with a short message that asks for an answer; "
-            "if silence is wanted, set allow_silence")
+            "if an empty answer is wanted, set allow_silence")
 
 
 ABOUT_REJECTED = {
     REFUSED: "nothing to change: the agent answered the call with that",
-    "gate.forbidden": "do not run the call; let tool_choice allow it if the model was to use this tool",
+    "gate.forbidden": "do not run the call; let tool_choice allow it if the model should use this tool",
 }
 """Rule of a rejected call -> the advice about it, if that is not to send the error back."""
 

@@ -45,13 +45,13 @@ class CutRun(StrEnum):
 
 
 CLAUSES: Mapping[CutRun, str] = {
-    CutRun.RAN_OBJECT: "{} known by the stop reason alone: arguments recorded already parsed look whole",
+    CutRun.RAN_OBJECT: "{} known by the stop reason alone: arguments recorded already parsed look complete",
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
     CutRun.UNSEEN: "{} where the recording ends",
     CutRun.UNTOLD: "{} without a recorded stop reason, with arguments recorded already parsed: a cut could not be seen",
-    CutRun.RAN_BROKEN: "{} ran on arguments that are not whole; nothing shows a cut",
-    CutRun.RAN_WHOLE: "{} ran on whole arguments, although its answer was cut",
+    CutRun.RAN_BROKEN: "{} ran on arguments not known to be complete; nothing shows a cut",
+    CutRun.RAN_WHOLE: "{} ran on complete arguments, although its answer was cut",
 }
 """Outcome -> the remark after the counts; `{}` stands for the number of calls."""
 
@@ -111,7 +111,7 @@ def cut_run_lines(view: View, turn: int) -> list[Line]:
     return [*lines, (Span(f"all {len(view.turns):,} turns  ", Tone.KEY), *of_all)] if of_all else lines
 
 
-# -- A held call and its result in the agent's next request ----------------------------------------------------------
+# -- A held call and its result in what the agent sent next ----------------------------------------------------------
 
 
 class SentBackAs(StrEnum):

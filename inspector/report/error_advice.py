@@ -24,11 +24,11 @@ class Failure(NamedTuple):
 FAILURES: tuple[Failure, ...] = (
     # First, because its message quotes a call, whose text could match a later row. LiteLLM 1.108.7 sends it to an
     # Anthropic client, about a call of another provider.
-    Failure("cut call", f"raise {INITIAL}: the call that the message quotes ends inside its JSON, perhaps by a cut",
+    Failure("cut call", f"raise {INITIAL}: the call quoted in the message ends inside its JSON, perhaps by a cut",
             words=r"(?s)\bfailed to parse tool call arguments\b.*\barguments: \{(.*[^}\s])?\s*$"),
-    Failure("unreadable body", "look at what answered in the model's place: a proxy, a login page, another address",
+    Failure("unreadable body", "look at what answered instead of the model: a proxy, a login page, another address",
             words=r"\bunreadable_body\b"),
-    Failure("key", "check the key: is it set, valid, and allowed to use this model?", frozenset({401, 403}),
+    Failure("key", "check that the key is set, valid, and allowed to use this model", frozenset({401, 403}),
             r"\bapi[ _-]?key\b|authentication_error|invalid_authentication|\bunauthori[sz]ed\b"
             r"|permission_denied|security token"),
     # A request above the limit per minute fails at every attempt (OpenAI; Groq, whose message also names the page about
@@ -38,7 +38,7 @@ FAILURES: tuple[Failure, ...] = (
     # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
     # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
     # (https://api-docs.deepseek.com/quick_start/error_codes).
-    Failure("quota", "look at the quota and the billing of the account, or try again later", frozenset({402}),
+    Failure("quota", "check the account's quota and billing, or try again later", frozenset({402}),
             r"insufficient_quota|exceeded your current quota|credit balance|billing"),
     # Words of HTTP clients: undici's `terminated` and `fetch failed`, Node's `socket hang up`, httpx's `incomplete
     # chunked read`.
@@ -46,10 +46,10 @@ FAILURES: tuple[Failure, ...] = (
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
     Failure("passing", "try again later", retryable=True),
-    Failure("no such model", "check the name of the model", words=
+    Failure("no such model", "check the model's name", words=
         r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
     # Last, because a row above explains a 404 better if its message names the model.
-    Failure("not there", "check the name of the model and the address", frozenset({404})),
+    Failure("not there", "check the model's name and the address", frozenset({404})),
 )
 
 

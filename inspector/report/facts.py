@@ -387,7 +387,7 @@ def next_act(
     links: Sequence[Link], position: int, last: bool, verdicts: Sequence[Verdict], may_follow: Sequence[int]
 ) -> str:
     """What the agent did after the answer at a position of its turn; with `last`, no known request continues it."""
-    unclear = f"whether response {response_number(may_follow[0])} goes on from it is not known" if may_follow else ENDS
+    unclear = f"it is not known whether response {response_number(may_follow[0])} comes next" if may_follow else ENDS
     went_on = unclear if last else "went on to a new turn"
     if position + 1 < len(links):
         place = links[position + 1].place

@@ -140,7 +140,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
     claimed = impossible_count(exchange.response)
     if claimed is not None:
         size = text_bytes(exchange.response)
-        why = "nothing accounts for so many that were not sent" if claimed else "no text takes no tokens"
+        why = "nothing explains so many that were not sent" if claimed else "every text takes tokens"
         message = (f"usage claims {claimed:,} output tokens: the text has {size:,} bytes, and {why}; "
                    "simulations ignore the claim")
         severity = Severity.WARNING if claimed else Severity.INFO
@@ -148,7 +148,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(evidence_places.finding(exchange, impossible), link.index, turn)
     if link.ambiguous:
         others = ", ".join(map(response_number, link.ambiguous))
-        message = f"its parent is ambiguous (responses {others}), so it opens a turn of its own"
+        message = f"it may follow any of responses {others}, so it begins a new turn"
         finding = Finding("thread.ambiguous", Severity.INFO, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, link.index, turn)
     failed = exchange.response.error is not None and exchange.response.transport_end is TransportEnd.CUT
@@ -158,7 +158,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         at = At(ExchangePart.BODY, size, size)
         yield ReportedFinding(Finding("session.recording_cut", Severity.WARNING, message, at), link.index, turn)
     elif not exchange.recorded:
-        message = f"{why_missing(judged.stop)}; nothing can be said about its end"
+        message = f"{why_missing(judged.stop)}; how it ended is unknown"
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
@@ -187,14 +187,14 @@ def _findings_on_held_calls(
             message = f"the recorded agent answered the held call {name} with an error ({where}); it may have run"
             finding = Finding(FAILED, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_unrecorded(stop):
-            message = f"{ran} ({where}), which this engine holds: how the answer ended was not recorded"
+            message = f"{ran} ({where}), which this loop holds: how the answer ended was not recorded"
             finding = Finding(RAN_UNSEEN, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
-            message = f"{ran} ({where}), which this engine holds: {verdict.why}; nothing shows a cut"
+            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows a cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             excerpt = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
-            message = f"{ran}, which this engine holds: the {where} has its result {excerpt!r}"
+            message = f"{ran}, which this loop holds: the {where} has its result {excerpt!r}"
             finding = Finding(RAN_CUT, Severity.ERROR, message, At(ExchangePart.REQUEST))
         yield ReportedFinding(finding, index, turn, verdict)
 

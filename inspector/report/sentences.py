@@ -132,8 +132,8 @@ def tools_note(look: JudgedTurn) -> str:
     after = "no later answer of this turn is in its file"
     if look.may_follow:
         number = response_number(look.may_follow[0])
-        after = f"whether response {number} comes next is not known: its request fits several answers"
-    return f"; the answer is whole and asks for {tools}, and {after}"
+        after = f"it is not known whether response {number} comes next: its request fits several answers"
+    return f"; the answer is complete and asks for {tools}, and {after}"
 
 
 def attempt_words(look: JudgedTurn) -> str:
@@ -148,14 +148,14 @@ def gap(look: JudgedTurn) -> str:
     """The remark that the request after a cut answer was not recorded; empty if it was."""
     if not look.is_continuation_guessed:
         return ""
-    return "; that the answer right after it is its rest is a guess: what was asked in between was not recorded"
+    return "; that the next answer is its rest is a guess: the request between them was not recorded"
 
 
 def lost_part(look: JudgedTurn) -> str:
     """Why a part of the answer is missing."""
     if look.rules & REPEATED_MEMBER_RULES:
-        return "an object of it names a member twice, with two values: nothing shows which is meant"
-    return "one of its frames could not be read: a part of the answer is missing"
+        return "a JSON object in it has a duplicate key: nothing shows which of the two values is meant"
+    return "one of its frames could not be read, so a part of the answer is missing"
 
 
 def notice(look: JudgedTurn) -> str:
@@ -202,7 +202,7 @@ def call_cut(look: JudgedTurn) -> str:
     shape = parse_call(verdict.call).shape
     word, cut = look.word, _cut(look)
     if verdict.rule == "gate.contradiction":
-        clause = f"sent {name} twice, with arguments that differ; nothing shows which of the two is meant"
+        clause = f"sent {name} twice with different arguments; nothing shows which are meant"
         return f"{_format_or_model(exchange)} {clause}"
     if shape is ArgumentShape.CUT:
         clause = f"cut {name} at character {size:,} of its arguments"
@@ -213,7 +213,7 @@ def call_cut(look: JudgedTurn) -> str:
     elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:
         clause = f"sent {name} with invalid arguments"
     elif word not in CUT_WORDS:
-        clause = f"sent {name} under a reason that releases no call"
+        clause = f"sent {name} under a stop reason that allows no call"
     elif verdict.call.kind is CallKind.CUSTOM:
         clause = f"{cut} {name}, whose free text may end anywhere"
     # Gemini, Ollama, and Anthropic without streaming send parsed arguments, which never show a cut.
@@ -221,7 +221,7 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"{cut} {name} before its arguments"
     # Calls arrive one after another, so if the last call was cut, the earlier ones are whole.
     elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
-        clause = f"{cut} {name}, whose arguments were recorded already parsed and so look whole"
+        clause = f"{cut} {name}, whose arguments were recorded already parsed and so look complete"
     elif not verdict.call.closed:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:
@@ -301,7 +301,7 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
     if reason := router_words(look):
         return f"did not finish the answer: {reason}"
     if response.raw_stop_reason:
-        return f'says "{short(response.raw_stop_reason)}" and no reason for it'
+        return f'says "{short(response.raw_stop_reason)}" and gives no reason'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
 
 
@@ -311,8 +311,8 @@ def router_words(look: JudgedTurn) -> str:
 
 
 PAUSES = {
-    "poll": "has not finished the answer, which has to be fetched by its id",
-    "server": "stopped the answer where it was steered, and goes on in a response of its own",
+    "poll": "has not finished the answer; it must be fetched by its id",
+    "server": "stopped the answer where it was steered, and goes on in a new response",
 }
 """Way in which a paused response continues -> what it did. In any other case it waits for a request."""
 

@@ -122,7 +122,7 @@ CUT_TERMINALS = ("retry_limit", "budget_exhausted")
 # Background mode: a response is fetched by its id; `steered` (openai 3.54.0): the server makes the next one itself.
 RESUMED = {
     "poll": "ask for the response by its id until it is done",
-    "server": "read the response that follows: the server makes it itself",
+    "server": "read the next response: the server makes it by itself",
     "token": "send the request again with the token of the response",
 }
 """Way of resuming a paused response -> the advice; in any other way the response is sent back unchanged."""
@@ -157,11 +157,11 @@ ROWS: tuple[VerdictRow, ...] = (
     # These two come before every row that tests an answer, since there is none to test.
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
         lambda look: look.edited,
-        lambda look: f"{say.who(look)} never received this input: it was edited, and no recorded answer belongs to it",
+        lambda look: f"{say.who(look)} never received this input: it was edited, so no recorded answer belongs to it",
         lambda look: "run the turn live (answers from: live; or --live)"),
     VerdictRow("UNANSWERED", "∅", "-", Severity.WARNING,
         lambda look: look.unanswered,
-        lambda look: f"{say.who(look)}: the recording holds no answer to the first request of this run",
+        lambda look: f"{say.who(look)}: the recording has no answer to the first request of this run",
         lambda look: "run the turn live (answers from: live; or --live)"),
     # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
@@ -181,7 +181,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "send the request again; if the call is missing again, look at the tool parser of the server"),
     _only_looks_finished(
         Ending.COMMENTARY_ONLY, "COMMENTARY ONLY", "╳", "!",
-        "send the answer back with the phase of every message unchanged, and ask the model to go on"),
+        "send the answer back with the phase of every message unchanged, and ask the model to continue"),
     _only_looks_finished(
         Ending.REASONING_ONLY, "REASONING ONLY", "╳", "!", about_silence),
     _only_looks_finished(
@@ -226,7 +226,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
         lambda look: recording_cut(look.judgement.stop) or _cut_behind(look),
         lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
-        "what became of its calls is not known"
+        "what became of its calls is unknown"
         if _cut_behind(look) else
         f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
@@ -240,7 +240,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,
         lambda look: f"{say.who(look)} {say.no_reason_words(look)}; nothing shows that the answer is complete"
         f"{say.held_beside(look)}",
-        lambda look: "look at the body: it holds no part of an answer in this format" if nothing_read(look) else
+        lambda look: "look at the body: it contains no answer in this format" if nothing_read(look) else
         "check the answer before you use it; do not run any call from it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
@@ -253,7 +253,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
         lambda look: look.stays_paused,
         lambda look: f"{say.who(look)} {say.pause_words(look)} ({say.detail(look)})",
-        lambda look: RESUMED.get(look.judgement.stop.detail or "", "send the response back as it is")),
+        lambda look: RESUMED.get(look.judgement.stop.detail or "", "send the response back unchanged")),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.final_turn.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
@@ -283,13 +283,13 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
         lambda look: bool(look.final_turn.doubtful_seams),
         lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
-        lambda look: "read the text around the seam; with a max_tokens that holds the whole answer there is no seam",
+        lambda look: "read the text around the seam; with max_tokens large enough for the whole answer there is none",
         sure=lambda look: False),
     # A guess from the text alone, but few whole texts end like this. Routers send `stop` for unknown ends.
     VerdictRow("TEXT UNFINISHED", "≈", "~", Severity.WARNING,
         lambda look: look.unfinished is not None,
         lambda look: f"{say.ending_words(_of_last(look))}, but {look.unfinished.message if look.unfinished else ''}",
-        lambda look: "read the end of the text; if it was cut, ask for the rest and look at the log of the server",
+        lambda look: "read the end of the text; if it was cut, ask for the rest and look at the server's log",
         sure=lambda look: False, of_last=True),
     # Needs no attention, but is not counted as complete, because the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
@@ -301,18 +301,18 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("MAYBE CUT", "≈", "~", Severity.INFO,
         lambda look: look.at_cap,
         lambda look: f"{say.ending_words(_of_last(look))}; it used every token that its request allows, so it may be "
-        "cut, although nothing else shows that",
+        "cut, although nothing else shows a cut",
         sure=lambda look: False, of_last=True),
     # A recording may stop after any answer, so the last one counts. A run that stops at a call has not ended its turn.
     VerdictRow("AWAITS RESULT", "▷", ">", Severity.INFO,
         lambda look: look.awaits_result,
-        lambda look: f"{say.ending_words(_of_last(look))}; the answer is whole, but the turn is not finished; "
+        lambda look: f"{say.ending_words(_of_last(look))}; the answer is complete, but the turn is not finished; "
         f"{say.notice(look)}",
         sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
-        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the whole "
-        f"call{say.tools_note(look)}", sure=_is_reached),
+        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the "
+        f"complete call{say.tools_note(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
         lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.tools_note(look)}{say.gap(look)}",

@@ -217,7 +217,7 @@ class _Reader:
         if self.cut or (self.live and "end_state" not in self.about):
             self.reading.mark_cut()
         if self.unknown:
-            self.notices.append(Notice("records of unknown type were passed over", self.unknown))
+            self.notices.append(Notice("records of unknown type were skipped", self.unknown))
         self.reading.about = SessionAbout(**self.about)
         return self.reading
 
@@ -330,7 +330,7 @@ class _Reader:
         try:
             Limits().with_values(record["values"])
         except CallerError as why:
-            self.notices.append(f"limits that cannot be used were passed over: {why}")
+            self.notices.append(f"limits that cannot be used were skipped: {why}")
             return
         self._act("limits", record["values"], record)
 

@@ -129,7 +129,7 @@ def missing_content_reason(stop: StopReason) -> StopReason:
 
 def unclear_word_reason(stop: StopReason) -> StopReason:
     """The stop reason of an answer whose recorder has one word for a missing reason and for several others."""
-    return _without(stop, "recorders write this word also where the provider gave no reason, or another one")
+    return _without(stop, "recorders also write this word if the provider gave no reason, or another one")
 
 
 def shortened_call_reason(stop: StopReason) -> StopReason:

@@ -273,7 +273,7 @@ class _Threader:
         # Two requests continue one answer: a message was edited, or the session was forked.
         elif parent.next_index is not None and step.place is not TurnPlace.RETRY:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
-            why += "; a branch, because another exchange already goes on from there"
+            why += "; a branch, because another exchange already continues from there"
         else:
             turn = parent.turn
             parent.next_index = one.index

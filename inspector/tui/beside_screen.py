@@ -81,12 +81,12 @@ class SideBySide(Screen[int | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("}", "difference(1)", "next difference", tooltip="The next step that differs", id="beside.next"),
-        Binding("{", "difference(-1)", "Difference before", show=False, tooltip="The difference before",
+        Binding("{", "difference(-1)", "Previous difference", show=False, tooltip="The previous difference",
                 id="beside.previous"),
         Binding("enter", "go", "go there", tooltip="Go to this step in the turn on the right; unfold equal steps",
                 id="beside.go"),
         Binding("]", "turn(1)", "next turn", tooltip="The next turn of both runs", id="beside.turn"),
-        Binding("[", "turn(-1)", "Turn before", show=False, tooltip="The turn before of both runs",
+        Binding("[", "turn(-1)", "Previous turn", show=False, tooltip="The previous turn of both runs",
                 id="beside.turn-before"),
         Binding("y", "copy", "copy", tooltip="Copy the whole comparison as text", id="beside.copy"),
         Binding("tab", "app.focus_next", "texts", tooltip="To the texts below, and back", id="beside.pane"),

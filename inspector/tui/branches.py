@@ -47,12 +47,12 @@ class Branches(SessionPart):
         Binding("e", "limits", "limits", id="limits",
                 tooltip="Run again with other limits, or another policy, seam rule or server profile"),
         Binding("F", "advice", "try", id="advice",
-                tooltip="Follow the advice of this turn, else the one above: run with the settings that were tried, "
+                tooltip="Follow the advice of this turn, else of the worst: run with the settings that were tried, "
                         "or ask live"),
         Binding("E", "limits_from_here", "From here", show=False, id="limits.here",
                 tooltip="Run again from this step on; what came before stays"),
         Binding("o", "run(1)", "runs", tooltip="The next run: the original and its branches", id="run.next"),
-        Binding("O", "run(-1)", "Run before", show=False, tooltip="The run before", id="run.previous"),
+        Binding("O", "run(-1)", "Previous run", show=False, tooltip="The previous run", id="run.previous"),
         Binding("R", "tree", "Runs", show=False, id="runs",
                 tooltip="All runs as a tree: open one, compare two, remove one"),
         Binding("r", "rerun", "Run again", show=False, tooltip="Run again now with the limits of this run", id="rerun"),
@@ -275,7 +275,7 @@ class Comparisons(SessionPart):
         Binding("p", "policies", "policies", id="policies",
                 tooltip="Policies by turns: what each loop would have run, held, continued or lost"),
         Binding("P", "app.providers", "providers", id="providers",
-                tooltip="Providers side by side: one answer as each would tell of it"),
+                tooltip="Providers side by side: one answer as each would report it"),
     ]
 
     def __init__(self, stage: SessionStage, branches: Branches) -> None:

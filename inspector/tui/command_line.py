@@ -31,7 +31,7 @@ class CommandLine(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(":", "command", "go to", id="command",
-                tooltip="A step's number, turn 3, file NAME, settings such as max_tokens=80, or what any key does"),
+                tooltip="A step's number, turn 3, file NAME, settings such as max_tokens=80, or a command's name"),
     ]
 
     def __init__(self, stage: SessionStage, branch: Callable[[dict[str, str], int | None], None],
@@ -87,7 +87,7 @@ class CommandLine(SessionPart):
         try:
             stretches = parse_stretches(shlex.split(line.removeprefix("set ")))
             if len(stretches) != 1:
-                raise CallerError("expected settings that all hold from one step on")
+                raise CallerError("expected settings that all apply from one step on")
             ((since, assignments),) = stretches
             settings_of(assignments, self.stage.run.view.replay.settings)
         except (LoopError, ValueError) as why:

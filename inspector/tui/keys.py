@@ -253,7 +253,7 @@ GLYPHS: Sequence[tuple[str, str]] = (
     ("✓ ✂ ▣ ⊘ ╳", "a clean end, cut, held, filtered or rejected, failed or interrupted"),
     ("◇ ◌ → ▷", "evaluated, a limit is asked, a request is sent, calls run"),
     ("▰▱", "spent of a limit"),
-    ("c2", "the conversation of this turn is another than that of the turn above: the second"),
+    ("c2", "this turn belongs to another conversation than the turn above: the second"),
 )
 
 

@@ -91,7 +91,7 @@ class KeysInOrderApp(LeavingApp):
         self._keys = tuple(rest)
         if isinstance(event, Key) and (nothing := self._undone(event)):
             if isinstance(self.screen, NotingScreen):
-                self.tell(f"{name_of(event.key)} was struck before this was on the screen, and {nothing}")
+                self.tell(f"{name_of(event.key)} was pressed before this was on the screen, and {nothing}")
         else:
             await super().on_event(event)
         self._follow(PASSES)

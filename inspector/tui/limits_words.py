@@ -38,7 +38,7 @@ FIELD_DETAILS: Mapping[str, str] = {
     "continuation_max_output_chars": "characters of all answers together",
     "continuation_tool_repair_attempts": "how often a cut call is asked for again",
     INITIAL: "output cap of the first request",
-    "policy": "whose rules decide what is run, continued or given up",
+    "policy": "whose rules decide what is run, continued or abandoned",
     "seam": "how two segments are joined: how much repeated text is left out",
     "method": "how a cut answer is asked to go on: prefill, a quoted anchor, or a hint",
     "profile": "every answer is read as if this server had sent it; a letter goes to the next name",

@@ -36,7 +36,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Down", show=False, tooltip="The next row", id="list.down"),
-        Binding("k,up", "move(-1)", "Up", show=False, tooltip="The row before", id="list.up"),
+        Binding("k,up", "move(-1)", "Up", show=False, tooltip="The previous row", id="list.up"),
         Binding("pagedown", "page(1)", "Page down", show=False, tooltip="A page down", id="list.page-down"),
         Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="list.page-up"),
         Binding("g,home", "edge(-1)", "First", show=False, tooltip="The first row", id="list.first"),
@@ -194,7 +194,7 @@ class TableScreen(Screen[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("/", "search", "search", tooltip="Search in this table", id="search"),
         Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next", show=False),
-        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
+        Binding("N", "again(-1)", "Previous match", show=False, tooltip="The previous match", id="search.previous"),
         Binding("y", "copy", "command", tooltip="Copy the command line that shows the same", id="copy.command"),
         Binding("x", "export", "export", tooltip="Write the table to files: as text and for programs", id="export"),
         Binding("tab", "app.focus_next", "other pane", tooltip="To the details of the row, and back", id="pane"),

@@ -60,7 +60,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("prompt", "prompt", "what the user says"),
     ("model", "model", "by the server's name for it"),
     ("base", "base URL", "empty for the provider's own; http://127.0.0.1:8080"),
-    ("messages", "or messages from", "a JSON file: a list of messages, or a whole request body"),
+    ("messages", "or messages from", "a JSON file: a list of messages, or a complete request body"),
     ("tools", "tools", "a JSON file, or MODULE:ATTR with Python callables"),
     ("results", "tool results from", "a recording that answers the calls"),
     ("key_env", "key from", "the environment variable of a server of your own"),
@@ -85,7 +85,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     LiveForm.-scripted .of-server { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "leave", tooltip="Leave without asking anybody", id="begin.leave"),
+        Binding("escape", "dismiss", "leave", tooltip="Leave; nothing is sent", id="begin.leave"),
         *field_keys("begin"),
         Binding("enter", "begin", "begin", tooltip="Begin the turn: nothing is sent yet", id="begin.begin"),
     ]

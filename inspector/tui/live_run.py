@@ -71,7 +71,7 @@ class AskLive(Dialog["BranchRequest | None"]):
                 tooltip="Let a stand-in on this machine answer, with a made-up rest; it needs no key"),
         Binding("tab,down", "app.focus_next", "Next field", priority=True, tooltip="The next field",
                 id="ask.down"),
-        Binding("shift+tab,up", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
+        Binding("shift+tab,up", "app.focus_previous", "Previous field", priority=True, tooltip="The previous field",
                 id="ask.up"),
         Binding("pagedown", "scroll(1)", "Page down", tooltip="Scroll down", id="ask.page-down"),
         Binding("pageup", "scroll(-1)", "Page up", tooltip="Scroll up", id="ask.page-up"),

@@ -203,7 +203,7 @@ class Cycle(Panel, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,space", "turn(1)", "Next word", show=False, tooltip="The next word", id="cycle.next"),
-        Binding("left", "turn(-1)", "Word before", show=False, tooltip="The word before", id="cycle.previous"),
+        Binding("left", "turn(-1)", "Previous word", show=False, tooltip="The previous word", id="cycle.previous"),
     ]
     value: reactive[str] = reactive("", init=False, repaint=False)
 
@@ -356,7 +356,7 @@ class Dialog(ModalScreen[ScreenResultType]):
 def field_keys(form: str) -> list[Binding]:
     """The keys that move between the fields of a form; their ids begin with the form's name."""
     return [
-        Binding("up,shift+tab", "app.focus_previous", "Field before", priority=True, tooltip="The field before",
+        Binding("up,shift+tab", "app.focus_previous", "Previous field", priority=True, tooltip="The previous field",
                 id=f"{form}.up"),
         Binding("down,tab", "app.focus_next", "Next field", priority=True, tooltip="The next field", id=f"{form}.down"),
     ]

@@ -40,14 +40,15 @@ class PolicyTable(CursorTable):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open", id="policies.open",
                 tooltip="Run the session under this policy, at the step from which it differs from strict"),
-        Binding("h,left", "policy(-1)", "Policy before", show=False, tooltip="The policy before", id="policies.left"),
+        Binding("h,left", "policy(-1)", "Previous policy", show=False, tooltip="The previous policy",
+                id="policies.left"),
         Binding("l,right", "policy(1)", "Next policy", show=False, tooltip="The next policy", id="policies.right"),
         Binding("}", "differing(1)", "next that differs", id="policies.next",
-                tooltip="The next cell in which a policy does something else than strict"),
+                tooltip="The next cell in which a policy differs from strict"),
         Binding("{", "differing(-1)", "Differs before", show=False, id="policies.previous",
-                tooltip="The cell before in which a policy does something else than strict"),
+                tooltip="The previous cell in which a policy differs from strict"),
         Binding("e", "each", "unfold", id="policies.each",
-                tooltip="Every turn on its own line, or those in which all policies agree in one"),
+                tooltip="One line for each turn, or one for all in which the policies agree"),
     ]
     matrix: reactive[Matrix | None] = reactive(None, init=False)
     policy: reactive[int] = reactive(0, init=False)

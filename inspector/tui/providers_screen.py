@@ -51,7 +51,7 @@ class DialectTable(CursorTable):
         Binding("L", "screen.play", "play live", id="providers.play",
                 tooltip="Play this row live: the app starts the provider, asks it and shows the turn; no key"),
         Binding("l,right", "screen.scenario(1)", "scenario", tooltip="The next scenario", id="providers.next"),
-        Binding("h,left", "screen.scenario(-1)", "Scenario before", show=False, tooltip="The scenario before",
+        Binding("h,left", "screen.scenario(-1)", "Previous scenario", show=False, tooltip="The previous scenario",
                 id="providers.previous"),
     ]
     list_lines: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
@@ -128,9 +128,9 @@ class ProvidersScreen(TableScreen):
         Binding("+,=", "budget(1)", "budget", tooltip="A larger budget; all run again", id="providers.more"),
         Binding("-", "budget(-1)", "Less", show=False, tooltip="A smaller budget; all run again", id="providers.less"),
         Binding(":", "type_budget", "Budget", show=False, id="providers.budget",
-                tooltip="Type a budget, or what any key does; nothing is the scenario's own budget"),
+                tooltip="Type a budget, or a command's name; empty for the scenario's own budget"),
         Binding("p", "policies", "policy", tooltip="Choose the policy that decides", id="providers.policy"),
-        Binding("e", "each", "unfold", tooltip="Every dialect on its own line, or those that say the same in one",
+        Binding("e", "each", "unfold", tooltip="One line for each dialect, or one for all that say the same",
                 id="providers.each"),
     ]
 

@@ -34,7 +34,7 @@ class RemarkBook(SessionPart):
         Binding("b", "breakpoints", "breakpoints", tooltip="Breakpoints: set, switch and remove", id="breakpoints"),
         Binding("m", "mark", "Mark", show=False, tooltip="Mark this step, or remove its mark", id="mark"),
         Binding("apostrophe", "to_mark(1)", "Next mark", show=False, tooltip="The next marked step", id="mark.next"),
-        Binding("quotation_mark", "to_mark(-1)", "Mark before", show=False, tooltip="The marked step before",
+        Binding("quotation_mark", "to_mark(-1)", "Previous mark", show=False, tooltip="The previous marked step",
                 id="mark.previous"),
         Binding(";", "note", "Note", show=False, tooltip="Write a note on this step; empty removes it", id="note"),
     ]
@@ -75,7 +75,7 @@ class RemarkBook(SessionPart):
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
         if self.stage.opened.part:  # saved remarks belong to the whole session
-            self.stage.runs.unkeepable = "only the beginning of this file is read yet"
+            self.stage.runs.unkeepable = "only the beginning of this file has been read"
         elif self.stage.opened.paths and STDIN not in self.stage.opened.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:

@@ -42,7 +42,7 @@ def gone_note(recording: Recording) -> str:
     """The message about a file that was read and no longer exists; empty if all exist."""
     read = (source.path for source in recording.inputs if source.responses and source.path != STDIN)
     gone = next((path for path in read if not os.path.exists(path)), "")
-    return f"{one_line(gone)} is no longer there: this is over what was read of it" if gone else ""
+    return f"{one_line(gone)} no longer exists: this shows what was read of it" if gone else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -39,7 +39,7 @@ class Panes(SessionPart):
                 tooltip="Join the segments of a cut answer by the next seam rule, beside the rule in force"),
         Binding("y", "copy", "copy", tooltip="Copy what this view shows", id="copy"),
         Binding("n", "again(1)", "match", tooltip="The next match of the search", id="search.next"),
-        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="search.previous"),
+        Binding("N", "again(-1)", "Previous match", show=False, tooltip="The previous match", id="search.previous"),
         Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or scroll sideways", id="wrap"),
         Binding("z", "zoom", "zoom", tooltip="This pane alone, or all of them", id="zoom"),
         Binding("S", "machine", "machine", show=False, id="machine.fold",
@@ -277,10 +277,10 @@ class Tracing(SessionPart):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(".", "fact(1)", "fact", id="fact.next",
                 tooltip="The next fact of this response: the bytes that it was read from"),
-        Binding("comma", "fact(-1)", "Fact before", show=False, tooltip="The fact before", id="fact.previous"),
+        Binding("comma", "fact(-1)", "Previous fact", show=False, tooltip="The previous fact", id="fact.previous"),
         Binding(">", "slice(1)", "Next slice", show=False, id="slice.next",
                 tooltip="The next of the slices that a fact was put together from"),
-        Binding("<", "slice(-1)", "Slice before", show=False, tooltip="The slice before", id="slice.previous"),
+        Binding("<", "slice(-1)", "Previous slice", show=False, tooltip="The previous slice", id="slice.previous"),
     ]
 
     def __init__(self, stage: SessionStage, panes: Panes) -> None:

@@ -47,16 +47,16 @@ class Stepping(SessionPart):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "step(1)", "step", tooltip="The next step; held down, faster and faster", id="step.forward"),
-        Binding("backspace", "step(-1)", "step back", tooltip="The step before", id="step.back"),
-        Binding("}", "event(1)", "event", tooltip="The next cut, held call, limit or end in trouble", id="event.next"),
-        Binding("{", "event(-1)", "Event before", show=False, id="event.previous",
-                tooltip="The cut, held call, limit or end in trouble before"),
+        Binding("backspace", "step(-1)", "step back", tooltip="The previous step", id="step.back"),
+        Binding("}", "event(1)", "event", tooltip="The next cut, held call, limit or bad end", id="event.next"),
+        Binding("{", "event(-1)", "Previous event", show=False, id="event.previous",
+                tooltip="The previous cut, held call, limit or bad end"),
         Binding("c", "proceed(1)", "continue", id="continue", tooltip="Run to the next breakpoint, else to the end"),
         Binding("C", "proceed(-1)", "Run back", show=False, id="continue.back",
-                tooltip="Run back to the breakpoint before, else to the first step"),
+                tooltip="Run back to the previous breakpoint, else to the first step"),
         Binding("]", "turn(1)", "turn", tooltip="The first step of the next turn", id="turn.next"),
-        Binding("[", "turn(-1)", "Turn before", show=False, id="turn.previous",
-                tooltip="The first step of this turn, or of the one before"),
+        Binding("[", "turn(-1)", "Previous turn", show=False, id="turn.previous",
+                tooltip="The first step of this turn, or of the previous one"),
     ]
 
     def __init__(self, stage: SessionStage, remarks: RemarkBook) -> None:
@@ -254,7 +254,7 @@ class SessionScreen(SessionStage):
             self.panes.action_tab(begins)
         if self.opened.part:
             turns = count_of(len(self.run.view.turns), "turn")
-            self.note = f"only the first {turns} of this file are read yet: q, and enter again when the table has all"
+            self.note = f"only the first {turns} of this file have been read: q, then enter when the table has all"
         self.growth.begin()
         self.call_after_refresh(self.restore)
         if self._begins is not None and self._begins.action:

@@ -55,7 +55,7 @@ BAR = 20
 """The width of the progress bar in columns."""
 
 EXPORT_FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
-    "csv": ("each turn in each cell, a row each", as_csv),
+    "csv": ("one row for each turn and cell", as_csv),
     "json": ("one document for programs", lambda tuned: json.dumps(redact.texts(document(tuned)), indent=1) + "\n"),
 }
 """Form of an export -> its description, and the function that writes it."""

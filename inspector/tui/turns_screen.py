@@ -45,29 +45,29 @@ class TurnsScreen(turns_reading.ReadingScreen):
     """All inputs, one row per turn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "filter", "filter", tooltip="Only turns that an expression finds: held, verdict:truncated",
+        Binding("f", "filter", "filter", tooltip="Show only the turns that match: held, verdict:truncated",
                 id="turns.filter"),
         Binding("/", "search", "search", tooltip="Search messages, answers, arguments, names", id="turns.search"),
         Binding("s", "sort", "sort", tooltip="Sort by a column; the same again reverses the order", id="turns.sort"),
-        Binding("v", "by_file", "by session", tooltip="One row a session, by its worst turn; or one row a turn",
+        Binding("v", "by_file", "by session", tooltip="One row per session, by its worst turn; or one row per turn",
                 id="turns.group"),
         Binding("exclamation_mark", "attention", "worst", id="turns.attention",
                 tooltip="The next row that needs attention, the worst first"),
         Binding("colon", "go_to", "go to", show=False, id="turns.go-to",
-                tooltip="A row's number, turn 2 of its session, file NAME, or what any key does"),
+                tooltip="A row's number, turn 2 of its session, file NAME, or a command's name"),
         Binding("n", "again(1)", "Match", show=False, tooltip="The next match of the search", id="turns.next"),
-        Binding("N", "again(-1)", "Match before", show=False, tooltip="The match before", id="turns.previous"),
+        Binding("N", "again(-1)", "Previous match", show=False, tooltip="The previous match", id="turns.previous"),
         Binding("c", "stop", "Stop reading", show=False, tooltip="Stop reading the files that are not read yet",
                 id="turns.stop"),
         Binding("o", "path", "open a path", tooltip="Open a file or folder by its path", id="picker.path"),
         Binding("L", "app.live", "live", id="picker.live",
                 tooltip="A live turn: ask a provider or a local model, each effect by hand"),
         Binding("P", "app.providers", "providers", id="providers",
-                tooltip="Providers side by side: one answer as each would tell of it"),
+                tooltip="Providers side by side: one answer as each would report it"),
         Binding("u", "over_all('tune')", "tune", id="turns.tune",
-                tooltip="Run the files named, else this session, under a grid of limits: what would have been enough"),
+                tooltip="Run the named files, else this session, under a grid of limits: what would have been enough"),
         Binding("p", "over_all('policies')", "policies", id="turns.policies",
-                tooltip="The files named, as one session, else this session, under every policy"),
+                tooltip="The named files as one session, else this session, under every policy"),
         *(Binding(tab.key, f"open_at('{tab.name}')", tab.title, show=False, tooltip=f"Open the turn at {tab.title}",
                   id=f"tab.{tab.name}") for tab in TABS),
         Binding("F", "open_at('', 'advice')", "try", show=False, tooltip="Open the turn, and follow its advice",
@@ -271,7 +271,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Switches between one row per session and one per turn."""
         self.listed.regroup()
         self.say_counts()
-        self.note = "one row a session, by its worst turn" if self.listed.by_file else "one row a turn"
+        self.note = "one row per session, by its worst turn" if self.listed.by_file else "one row per turn"
 
     def action_attention(self) -> None:
         """Goes to the next row that needs attention, the worst first; after the last it returns to the first."""
@@ -349,7 +349,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         else:
             number = self._match.number if self.listed.by_file else 0
             turn = f"turn {number:,}, which enter opens" if number else "this turn"
-            self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the one before"
+            self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the previous one"
 
     def action_stop(self) -> None:
         """Stops reading; the rows so far stay."""

@@ -51,14 +51,14 @@ def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
         return lines
     lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
     if any(tuning.simulated):
-        lines.append((Span(f"{SIMULATED} stands behind what was simulated: {GUESS}", Tone.DIM),))
+        lines.append((Span(f"{SIMULATED} marks what was simulated: {GUESS}", Tone.DIM),))
     return [*lines, (), *answer_lines(tuning)]
 
 
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
-ALL_COUNT_NOTE = "every turn counts: one that does not complete, with what it spends until it stops"
+ALL_COUNT_NOTE = "turns that do not complete count too, with what they spend until they stop"
 """The remark about the tokens of all turns if not all complete, because a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
 
@@ -116,7 +116,7 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
     if whole is None:
         return ()
     guess, whole_budget = f": {GUESS}" if whole.ends[0].simulated else "", tuning.grid.by_limit(whole.values)[INITIAL]
-    return (Span("; its call comes whole with "), _cell_in_words(tuning, whole.cell, whole_budget),
+    return (Span("; its call is complete with "), _cell_in_words(tuning, whole.cell, whole_budget),
             *between_note(tuning, whole.cell, whole_budget), Span(guess))
 
 
@@ -268,10 +268,10 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         whole = whole_cap(tuning, limits.turn)
         if whole is not None:
             yield more(Span(f"▷ {whole.ends[0].verdict}, not complete: ", Tone.DIM),
-                       Span(f"its call comes whole with the {LEAST_CAP} "), *cap_name(tuning, whole.values))
+                       Span(f"its call is complete with the {LEAST_CAP} "), *cap_name(tuning, whole.values))
             yield more(*_spent_and_belief(whole.ends[0]))
         elif is_call_never_whole(tuning, limits.turn):
-            yield more(Span("no cell ends with its call whole: only a live run can show what would be enough",
+            yield more(Span("no cell completes its call: only a live run can show what would be enough",
                             Tone.DIM))
         return
     first, *rest = *_cap_lines(tuning, limits.turn), *_fewest_lines(tuning, limits)

@@ -302,7 +302,7 @@ def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
     single = tuning.single_turn(turn)
     waiting = single is not None and any(end.verdict in WHOLE_SO_FAR for end in tuning.turns[single].ends)
-    waits = f"{_GLYPHS['AWAITS RESULT']} whole, awaits a result  " if waiting else ""
+    waits = f"{_GLYPHS['AWAITS RESULT']} awaits a result  " if waiting else ""
     meaning = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
     return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
             f"{glyphs[State.UNRECORDED]} the recording ends first; {meaning}")

@@ -136,7 +136,7 @@ def _describe_failure(look: PolicyRun) -> str:
 
 
 def _describe_end(look: PolicyRun) -> str:
-    return f"{look.last.value if look.last else 'nothing'} is taken for a finished answer"
+    return f"{look.last.value if look.last else 'nothing'} is treated as a finished answer"
 
 
 def _describe_loss(look: PolicyRun) -> str:
@@ -168,7 +168,7 @@ def _begins_batch(step: Step) -> bool:
 def _describe_held(look: PolicyRun) -> str:
     name = _name(look.unrun_calls[-1])
     if look.is_completed:
-        return f"{name} does not run; the turn is taken for finished without it"
+        return f"{name} does not run; the turn is treated as finished without it"
     if look.turn.terminal == "unrecorded":
         return f"{name} does not run; the loop asks for {look.last_request}, never recorded"
     return f"{name} does not run; the turn ends with a notice ({look.turn.terminal})"
@@ -214,8 +214,8 @@ DECISIONS: tuple[Decision, ...] = (
              _describe_loss),
     Decision("lost a call", "lost call", Severity.ERROR,
              lambda look: look.is_completed and bool(look.lost_calls),
-             lambda look: f"{_name(look.lost_calls[0])} is whole and authorised; "
-                          "the turn is taken for finished without it"),
+             lambda look: f"{_name(look.lost_calls[0])} is complete and allowed; "
+                          "the turn is treated as finished without it"),
     Decision("ignored the stop reason", "ignored", Severity.ERROR,
              lambda look: look.is_completed and look.last not in FINISHED,
              _describe_end, "missed the reason"),
@@ -230,7 +230,7 @@ DECISIONS: tuple[Decision, ...] = (
              lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}", "ended with a notice"),
     Decision("repaired", "repaired", Severity.INFO,
              lambda look: bool(look.unrun_calls) or look.turn.spend.repairs > 0,
-             lambda look: "a call was held, asked for again, and came whole"),
+             lambda look: "a call was held, asked for again, and came complete"),
     Decision("continued", "continued", Severity.INFO,
              lambda look: look.turn.spend.continuations > 0,
              lambda look: f"finished after {count_of(look.turn.spend.continuations, 'continuation')}"),

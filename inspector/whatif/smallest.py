@@ -42,7 +42,7 @@ from loop_core.turn.state import State
 # if the recording does not show its tokens, or a cut is ESTIMATED, the precision is stated.
 
 EXACT = "to the token"
-UNCOUNTED = "since not every answer says its tokens: four characters were taken for one"
+UNCOUNTED = "because some answers report no tokens: four characters count as one"
 ESTIMATED = "by cuts that are ESTIMATED"
 THINKING = "if thinking does not count under it, which is not known of this server"
 RESPONSES = "to the token, of recorded responses that no budget cuts"

@@ -215,7 +215,7 @@ class Answer:
     def _next(self, prompt: str | Messages) -> Request:
         request = self.turn.request
         if keeps_conversation(request):
-            raise CallerError("the server keeps this conversation, and the history would stand in it twice: expected "
+            raise CallerError("the server keeps this conversation and would get the history twice: expected "
                               "ask(…) with a Request of the new messages alone")
         return next_turn_request(request, self.turn, messages_of(prompt))
 

@@ -101,7 +101,7 @@ def _from_last(turn: Turn, send: Send, last: ChatResponse) -> dict[str, Any]:
     conversation = keeps_conversation(turn.request)
     if not on_top and not results:
         if conversation and send.method is not Method.POLL:
-            raise CallerError("the server keeps this conversation: the same request would stand in it twice")
+            raise CallerError("the server keeps this conversation and would get the same request twice")
         return {}
     changes: dict[str, Any] = {}
     if not conversation:

@@ -120,7 +120,7 @@ def ended_wordless(case: JudgeCase, stop: StopReason) -> Correction | None:
     whole = not response.streaming and response.size > 0 and response.transport_end is TransportEnd.EOF
     if not (whole or response.saw_done):
         return None
-    note = f"the {'stream ended' if response.streaming else 'body is whole'}, and it holds no stop reason"
+    note = f"the {'stream ended' if response.streaming else 'body is complete'} without a stop reason"
     return Correction(Stop.UNKNOWN, NO_WORD, stop.evidence[0].at, note)
 
 
@@ -171,7 +171,7 @@ def misplaced_event(case: JudgeCase, stop: StopReason) -> Correction | None:
     if finding is None or call is None:
         return None
     return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
-                      f"{finding.message}, and {arguments.name_of(call)} is not whole", Severity.ERROR)
+                      f"{finding.message}, and {arguments.name_of(call)} is incomplete", Severity.ERROR)
 
 
 def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
@@ -215,7 +215,7 @@ def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
     for finding in case.response.findings:
         if finding.rule in LOST_FRAME_RULES or (lossy and finding.rule in LENIENT_RULES):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
-                              f"{finding.message}, and a part of a call may have stood in it", Severity.ERROR)
+                              f"{finding.message}; part of a call may be missing", Severity.ERROR)
     return None
 
 
@@ -266,7 +266,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     speaker, has_reasoning = case.speaker, endings.has_reasoning(case.response)
     if speaker is not None and stop.raw and speaker.at_cap.get(case.response.api) == stop.raw and (
             speaker.reasoning_under_cap or not has_reasoning):
-        note = f"{usage_text}, and this server says {stop.raw!r} over a cut too"
+        note = f"{usage_text}, and this server says {stop.raw!r} for a cut answer too"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if endings.has_calls(case.response) and speaker is not None and speaker.reasoning_under_cap:
         # A call does not show whether its batch was cut, or whether `{}` stands for lost arguments (vLLM #46303).

@@ -103,7 +103,7 @@ def _markup_call(case: EndingCase) -> EndingSign | None:
     leak = case.leak
     if leak is None:
         return None
-    text = f"the {case.leak_in} holds a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
+    text = f"the {case.leak_in} contains a call of {leak.tool} as markup ({leak.title}); it was not delivered as a call"
     return EndingSign(text, None, FactQuote(case.leak_in, leak.start, leak.end))
 
 
@@ -115,13 +115,13 @@ def _word(stop: StopReason) -> str:
 def _no_call(case: EndingCase) -> EndingSign | None:
     if case.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return EndingSign(f"the reason is {_word(case.stop)!r}, and no call was sent", _word_at(case.stop))
+    return EndingSign(f"the stop reason is {_word(case.stop)!r}, but no call was sent", _word_at(case.stop))
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
     if case.response.native.get("phase") != "commentary" or any(map(_shows, case.response.parts)):
         return None
-    return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
+    return EndingSign("every message has the phase commentary: it announces what comes next, but nothing came",
                       _word_at(case.stop))
 
 
@@ -353,8 +353,8 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
     parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
     sign = stops_short(response.text or "") if type(next(parts, None)) is TextPart else None
     return sign and Finding(
-        UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): perhaps it was cut, "
-        "which is a guess", None, FactQuote("text", sign.start, sign.end))
+        UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): that it was cut "
+        "is a guess", None, FactQuote("text", sign.start, sign.end))
 
 
 WORD_RULES = (".stop_reasons", ".finish_reasons", ".finish_details", ".extra")

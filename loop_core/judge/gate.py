@@ -58,10 +58,10 @@ WHY_REASON: dict[Stop, str] = {
     Stop.CONTEXT_WINDOW_EXCEEDED: "the context window is full; shorten the history",
     Stop.SAFETY_BLOCKED: "the response was filtered or declined",
     Stop.CANCELLED: "the response was cancelled",
-    Stop.UNKNOWN: "no known stop reason says that the answer is whole",
+    Stop.UNKNOWN: "no known stop reason says that the answer is complete",
     Stop.PAUSED: "the response is paused, not finished",
     Stop.INTERRUPTED: "the answer ended without a stop reason",
-    Stop.MALFORMED_TOOL_CALL: "the batch holds a malformed call",
+    Stop.MALFORMED_TOOL_CALL: "the batch contains a malformed call",
     Stop.ERROR: "the provider reported an error",
     Stop.END_TURN: "the response ended without asking for tools",
 }
@@ -123,7 +123,7 @@ def _refusal(
     # Only for tools that the client runs: the choice may name a provider's tool by its kind or server.
     only = choice.removeprefix("tool:") if choice is not None and choice.startswith("tool:") else ""
     if only and only in declared and call.name != only:
-        return "gate.forbidden", f"the request allows calls of {only!r} alone (tool_choice)"
+        return "gate.forbidden", f"the request allows only calls of {only!r} (tool_choice)"
     if tool is not None and not tool.allowed:
         return "gate.forbidden", f"{call.name!r} is not among the tools that the request allows (tool_choice)"
     return None
@@ -175,7 +175,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
     if not call.closed and not untold:
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
             return (f"the answer ended in it ({stop.normalized.value}), and arguments that come already parsed look "
-                    "whole also where they were cut")
+                    "complete even if they were cut")
         reason = f"the call was never closed ({_describe_parsing(reading)})"
         return reason if call.kind is CallKind.FUNCTION else "never closed"
     if call.kind is CallKind.CUSTOM:

@@ -249,7 +249,7 @@ def _fence(text: str, end: int) -> Sign | None:
     opened = next((fence for fence in fences(text) if not fence.closed), None)
     if opened is None or not text[opened.start : end].strip("`~> \t\n"):  # a bare fence as the last line only closes
         return None
-    return Sign("it ends inside a fence of code", opened.start, min(opened.start + 3, end))
+    return Sign("it ends inside a code fence", opened.start, min(opened.start + 3, end))
 
 
 def _bracket(text: str, end: int) -> Sign | None:

@@ -265,7 +265,7 @@ NOTICES: Mapping[str, str] = {
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
     "frame_lost": "A part of the answer may be missing: the provider sent an event that could not be read.",
-    "member_repeated": "Nothing shows which of two texts is meant: the provider named a member twice, with two values.",
+    "member_repeated": "Nothing shows which of two values is meant: the provider sent a key twice, with two values.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
     "no_progress": "The turn ended: the last request added nothing new.",
@@ -286,13 +286,13 @@ NOTICES: Mapping[str, str] = {
 text."""
 
 
-NO_PART = "the response holds no part of one, and no stop reason"
+NO_PART = "the response contains no answer and no stop reason"
 ENDING_NOTICES: Mapping[Ending, str] = {
-    Ending.EMPTY_ANSWER: "the response holds neither text nor a tool call",
-    Ending.REASONING_ONLY: "the response is all reasoning",
-    Ending.CALL_LEAKED: "a tool call stands as markup in the text, where nothing runs it",
-    Ending.NO_CALL: "the stop reason speaks of a tool call, and none came",
-    Ending.COMMENTARY_ONLY: "the output is commentary alone",
+    Ending.EMPTY_ANSWER: "the response contains neither text nor a tool call",
+    Ending.REASONING_ONLY: "the response contains only reasoning",
+    Ending.CALL_LEAKED: "the text contains a tool call as markup, which nothing runs",
+    Ending.NO_CALL: "the stop reason reports a tool call, but none came",
+    Ending.COMMENTARY_ONLY: "the output is only commentary",
 }
 
 
@@ -368,7 +368,7 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
         raw = response.stop_reason.raw
         if raw:
             unknown = evaluation.judgement.mapped.normalized is Stop.UNKNOWN
-            return f"the stop reason {raw!r} {'is unknown' if unknown else 'does not say that its calls are whole'}"
+            return f"the stop reason {raw!r} {'is unknown' if unknown else 'does not say that its calls are complete'}"
         return "its stop reason is not known" if response.parts or response.refusal else NO_PART
     if response.error is None and signal is Signal.INTERRUPTED:
         cut = next((found.message for found in response.findings if found.rule == "body.cut"), "")
@@ -384,4 +384,4 @@ def _problem(evaluation: Evaluation | None, signal: Signal) -> str:
         return "the provider reported an error"
     # Another loop may fail where the provider reported no failure.
     raw = judgement.mapped.raw
-    return f"the policy takes {'a missing stop reason' if raw is None else f'the stop reason {raw!r}'} for an error"
+    return f"the policy treats {'a missing stop reason' if raw is None else f'the stop reason {raw!r}'} as an error"

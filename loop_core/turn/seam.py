@@ -184,7 +184,7 @@ def _careful(text: str, segment: Segment) -> _Cut:
         why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if _is_quoted_whole(text, segment.text):
-        why = "it stands between quotation marks as a whole, right behind a word: they may be around the continuation"
+        why = "all of it is in quotation marks, right after a word: they may enclose the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if (like := _new_message(text, segment.text)) is not None:
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)

@@ -157,7 +157,7 @@ class Decoder:
         if self.error is None and self._failed:
             self.fail(failures.event_error("", self.http_status), At(ExchangePart.HEADERS, pointer="status"))
         if isinstance(self._framing, SSE) and self._framing.single is not None:
-            message = "events are parted by one line break instead of two: others read them as one event"
+            message = "events are separated by one line break instead of two: others read them as one event"
             self.find("frame.single_newline", message, At(ExchangePart.BODY, *self._framing.single))
         response = each_call_once(self.build(), self.find)
         if any(found.rule in LENIENT_RULES for found in self.findings):  # only there can a surrogate pair be split

@@ -26,7 +26,7 @@ def is_flat(value: Mapping[str, Any]) -> bool:
     return not any(type(member) in (dict, list) and member for member in value.values())
 
 
-TRAILING = "something follows the answer behind the end of its JSON; strict clients refuse such a body"
+TRAILING = "something follows the end of the JSON; strict clients refuse such a body"
 """The finding about a whole body that does not end with its JSON."""
 
 

@@ -54,7 +54,7 @@ def repetitions(where: str, payload: bytes) -> Iterator[str]:
     """The message about each member that an object of a JSON text names twice, with two values."""
     for name, before, value in repeated_members(payload):
         if before is not None and compact(before, sort=True) != compact(value, sort=True):
-            yield f"a {where} gives {name[:40]!r} twice, with two values"
+            yield f"a {where} has the key {name[:40]!r} twice, with two values"
 
 
 def no_body(api: str) -> DecodeError:

@@ -72,7 +72,7 @@ def test_a_whole_session_is_clean():
 
 def test_a_cut_call_that_was_run():
     said = rules_of(*cut_call_ran())
-    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this engine holds")
+    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file, which this loop holds")
     assert "cut-call-executed" not in rules_of(*repair_turn())
     assert set(rules_of(*repair_turn())) == {"cut-and-continued"}
 
@@ -181,7 +181,7 @@ def test_a_continuation_that_begins_anew():
     first = pair_of(asks, chat(LONG, "length"), max_tokens=7)
     again = [*asks, assistant(LONG), user(HINT)]
     assert rules_of(first, pair_of(again, chat(LONG + REST), max_tokens=50))["continuation-damage"] == (
-        "error the continuation begins the answer anew instead of going on")
+        "error the continuation starts the answer again instead of continuing it")
     assert "continuation-damage" not in rules_of(first, pair_of(again, chat(REST), max_tokens=50))
 
 
@@ -222,7 +222,7 @@ def test_an_overlap_that_the_history_holds_twice():
         pair_of([*asks, assistant(LONG), user(HINT)], chat(again), max_tokens=50),
         pair_of([*asks, assistant(LONG + again), user("thanks, and now the other")], chat("Fine."), max_tokens=50))
     assert said["continuation-damage"].startswith(
-        "error the agent's history holds the overlap of two segments twice: 'so that nothing at all moved in it,")
+        "error the agent's history repeats the overlap of two segments: 'so that nothing at all moved in it,")
 
 
 def test_a_continuation_whose_seam_shows_nothing():
@@ -309,7 +309,7 @@ def test_reasoning_that_took_the_budget():
              "completion_tokens_details": {"reasoning_tokens": 95}}
     said = rules_of(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     assert said["thinking-ate-budget"] == (
-        "error 95 of 100 output tokens went on reasoning, and the answer was cut")
+        "error 95 of 100 output tokens were reasoning, and the answer was cut")
     usage["completion_tokens_details"] = {"reasoning_tokens": 50}
     assert "thinking-ate-budget" not in rules_of(pair_of(ASKS, chat("The", "length", usage=usage), max_tokens=100))
     usage["completion_tokens_details"] = {"reasoning_tokens": 95}
@@ -320,12 +320,12 @@ def test_reasoning_that_took_the_budget():
     for opening in ("<think>", "[THINK]"):
         said = rules_of(pair_of(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
         assert said["thinking-ate-budget"] == (
-            f"error the answer was cut, and holds reasoning alone: it is reasoning behind {opening}, "
+            f"error the answer was cut, and contains only reasoning: it is reasoning behind {opening}, "
             "and nothing follows")
     closed = rules_of(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed
     alone = claude([{"type": "thinking", "thinking": "Let me see", "signature": "s"}], "max_tokens", user("go"))
-    assert rules_of(alone)["thinking-ate-budget"] == "error the answer was cut, and holds reasoning alone"
+    assert rules_of(alone)["thinking-ate-budget"] == "error the answer was cut, and contains only reasoning"
 
 
 def test_a_budget_that_shrank():
@@ -333,7 +333,7 @@ def test_a_budget_that_shrank():
     again = [*asks, assistant(LONG), user(HINT)]
     first = pair_of(asks, chat(LONG, "length", tokens=40), max_tokens=40)
     assert rules_of(first, pair_of(again, chat(REST), max_tokens=20))["budget-shrank"] == (
-        "warning the answer was cut at max_tokens 40, and the continuation asks with 20")
+        "warning the answer was cut at max_tokens 40, and the continuation has only 20")
     assert "budget-shrank" not in rules_of(first, pair_of(again, chat(REST), max_tokens=40))
 
 
@@ -351,7 +351,7 @@ def test_a_cap_that_nobody_chose():
     twice = rules_of(*cut_text("The lock was never ", "released by ", "anybody."))
     assert twice["small-default-cap"] == (
         "warning the request sets no max_tokens, and the answer is cut after 10 output tokens; 2 answers of the turn "
-        "are cut so"), "once for the turn"
+        "are cut like that"), "once for the turn"
     for api, cap in (("anthropic_messages", 512), ("anthropic_messages", 4096)):
         assert (api, cap) in DEFAULT_CAPS
         assert "small-default-cap" in rules_of(claude([text(LONG)], "max_tokens", *asks, max_tokens=cap, tokens=cap))
@@ -364,7 +364,7 @@ def test_a_full_context_and_one_taken_for_a_budget():
     assert "context-full" in rules_of(full)
     said = rules_of(full, claude([text(REST)], "end_turn", *asks, {"role": "assistant", "content": LONG.strip()}))
     assert said["context-taken-as-budget"] == (
-        "error the context was full, and a continuation was sent as after a cut by max_tokens")
+        "error the context was full, and a continuation was sent as if max_tokens had cut the answer")
 
 
 def test_a_pause_that_was_not_resumed():
@@ -452,7 +452,7 @@ def test_a_cache_that_was_lost_with_what_changed():
                         claude([text("Two.")], "end_turn", *asks, system=system, cached=cached))
 
     assert session("It is ten", 1)["cache-prefix-rewritten"] == (
-        "info system differs from the request before: 5,000 tokens came from the cache, and now 1")
+        "info system differs from the request before: 5,000 tokens came from the cache then, now 1")
     assert "cache-prefix-rewritten" not in session("It is ten", 5_100), "the cache was used"
     assert "cache-prefix-rewritten" not in session("It is nine", 1), "nothing that was sent before is different"
 

@@ -328,7 +328,7 @@ def test_an_object_that_is_no_answer_is_told_as_none(fake: Fake, run_turn: RunTu
     fake.answers = [lambda peer: peer.whole(200, {"message": "not here"})]
     turn, _ = run_turn("openai_chat", fake)
     assert turn.terminal == "error"
-    assert turn.notice == "No answer came: the response holds no part of one, and no stop reason."
+    assert turn.notice == "No answer came: the response contains no answer and no stop reason."
 
 
 def test_a_page_in_place_of_an_answer_is_an_error(fake: Fake, run_turn: RunTurn) -> None:

@@ -457,7 +457,7 @@ def test_an_input_for_which_the_memory_is_too_small_is_no_finding_and_no_traceba
     ran = subprocess.run(["sh", "-c", f"ulimit -v 150000; exec {sys.executable} -m inspector check {path}"],
                          check=False, capture_output=True, cwd=ROOT)
     assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr == b"inspector: out of memory: --max-bytes N bounds what is read of an input\n"
+    assert ran.stderr == b"inspector: out of memory: --max-bytes N limits what is read of an input\n"
 
 
 def test_a_working_folder_that_was_removed_is_named(tmp_path):

@@ -122,7 +122,7 @@ def test_a_call_of_another_tool_than_the_request_chose_is_rejected() -> None:
     calls = [call(), call("{}", "drop", "c2")]
     verdicts = admit_all(calls, AUTHORISED, both, "tool:write")
     assert [(each.admission, each.rule) for each in verdicts] == [(READY, "gate.ready"), (REJECTED, "gate.forbidden")]
-    assert "'write' alone" in verdicts[1].why
+    assert "only calls of 'write'" in verdicts[1].why
     assert admit_all([call(CUT), calls[1]], AUTHORISED, both, "tool:write")[1].admission is HELD, "of a cut batch"
     nameless = Tool("", {"type": "object"})
     for choice in ("tool:web_search", "tool:mcp", "tool:None", "tool:", "any", "auto", None):

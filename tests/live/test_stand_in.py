@@ -85,8 +85,8 @@ def test_a_cut_call_is_brought_to_an_end_and_is_never_run(tmp_path: Path) -> Non
     seen = turn.verdict
     assert (seen.word, seen.glyph, seen.severity, seen.complete) == ("AWAITS RESULT", "▷", Severity.INFO, False)
     assert seen.sentence.endswith(
-        "; the answer is whole, but the turn is not finished; the turn stops at a call of save: no result is recorded "
-        "for it with these arguments, and none is invented")
+        "; the answer is complete, but the turn is not finished; the turn stops at a call of save: no result is "
+        "recorded for it with these arguments, and none is invented")
     assert branch.view.complete == 0
     assert values(branch)["explain"]["verdict"]["sure"] is False
 

@@ -112,7 +112,7 @@ def test_a_scenario_in_a_fifo_that_nobody_writes_is_refused(tmp_path: Path) -> N
 ])
 def test_nothing_goes_with_an_option_that_prints_a_text(words: list[str], named: str) -> None:
     done = CliRunner().invoke(main, ["provider", *words])
-    said = f"{words[0]} prints a text of its own: it does not go with '{named}'"
+    said = f"{words[0]} prints its own text: it does not go with '{named}'"
     assert (done.exit_code, said in done.stderr) == (2, True)
 
 

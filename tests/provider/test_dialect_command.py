@@ -88,7 +88,7 @@ def test_nothing_goes_with_the_list(other: list[str]) -> None:
     shown = providers("--list", *other)
     named = "[SCENARIO]" if other == ["text-cut"] else other[0]
     assert shown.exit_code == 2
-    assert f"--list prints a text of its own: it does not go with '{named}'" in shown.stderr
+    assert f"--list prints its own text: it does not go with '{named}'" in shown.stderr
 
 
 def test_the_list_names_scenarios_dialects_and_sources() -> None:

@@ -49,13 +49,13 @@ def test_a_turn_ends_as_the_scenario_says(name_and_provider: tuple[str, Provider
 @pytest.mark.parametrize(("model", "body", "why"), [
     (NOVA, {"messages": []}, "messages: expected 1 element"),
     (NOVA, {"messages": [{"role": "user", "content": [{"text": "u"}]}], "inferenceConfig": {"stopSequences": ["x"]}},
-     "stopSequences: this is not served here"),
-    (LLAMA, {"messages": []}, "prompt: expected string, and it is missing"),
-    (LLAMA, {"prompt": "u", "max_tokens": 9}, "max_tokens: no member of this name"),
+     "stopSequences: this server does not support it"),
+    (LLAMA, {"messages": []}, "prompt: expected string, but it is missing"),
+    (LLAMA, {"prompt": "u", "max_tokens": 9}, "max_tokens: unknown field"),
     (LARGE, {"prompt": "u"}, "messages: expected array"),
     (LARGE, {"messages": [{"role": "bot"}]}, "role: expected one of"),
     (SMALL, {"prompt": "u", "max_tokens": 0}, "max_tokens: expected 1 or more"),
-    (SMALL, {"prompt": "u", "stop": ["x"]}, "stop: this is not served here"),
+    (SMALL, {"prompt": "u", "stop": ["x"]}, "stop: this server does not support it"),
     ("anthropic.claude-x", {"prompt": "u"}, "anthropic_version"),
 ])
 def test_each_maker_has_demands_of_its_own(model: str, body: dict[str, Any], why: str) -> None:

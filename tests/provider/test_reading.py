@@ -79,7 +79,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "said"), [
-    (b"", "mine.yaml: expected a scenario, and it is empty"),
+    (b"", "mine.yaml: expected a scenario, but it is empty"),
     (b"- a", "mine.yaml:1: expected a mapping with name, story and answers"),
     (b"\xff\xfe\x00", "mine.yaml: expected UTF-8"),
     (b"a\x00b", "mine.yaml: not valid YAML: "),

@@ -270,7 +270,7 @@ def test_an_output_limit_below_one_is_refused(cap: int) -> None:
     with serving("text") as provider:
         status, _, said = got(f"{provider.url}/v1/messages", {
             "model": "text", "max_tokens": cap, "messages": [{"role": "user", "content": "hi"}]})
-    assert (status, f"max_tokens: expected 1 or more, and it is {cap}".encode() in said) == (400, True)
+    assert (status, f"max_tokens: expected 1 or more, but it is {cap}".encode() in said) == (400, True)
 
 
 def test_a_response_that_is_fetched_is_the_one_that_was_given() -> None:

@@ -300,7 +300,7 @@ def test_limits_that_do_not_exist_are_passed_over_and_said(tmp_path, values):
     file = with_limits(tmp_path, values)
     loaded = open_paths([file])
     (notice,) = loaded.inputs[0].notices
-    assert "limits that cannot be used were passed over" in notice
+    assert "limits that cannot be used were skipped" in notice
     assert next(iter(values)) in notice
     assert last_turn(replay(open_case(loaded))).terminal == "retry_limit"
 

@@ -412,7 +412,7 @@ def test_tokens_that_only_the_total_counts_are_no_sign_of_another_cap() -> None:
 def test_nothing_says_what_cut_a_call_under_a_clean_word() -> None:
     body = chat(None, "tool_calls", call(CUT), tokens=40)
     assert advice_of(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text == (
-        "ask for the call again: the answer ended below max_tokens, and nothing says what cut the call")
+        "ask for the call again: the answer ended below max_tokens, and what cut the call is unknown")
     body["choices"][0]["native_finish_reason"] = "MAX_TOKENS"
     told = advice_of(show(pair_of(ASKS, body, tools=TOOLS, max_tokens=4_096))).text
     assert told.startswith("raise the cap or the context of the server or router"), "the provider behind it names a cap"
@@ -462,7 +462,7 @@ OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
      {"max_output_tokens": 1000}, "raise the number of messages", "cut by the provider"),
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "steered"}}, {},
-     "read the response that follows", "fetched by its id"),
+     "read the next response", "fetched by its id"),
     (GEMINI, {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "OTHER"}]}, {},
      "send the request again: the word is known", "--profile"),
     ("http://localhost:11434/api/chat", {**OLLAMA, "done_reason": "unload"}, {},
@@ -512,9 +512,9 @@ def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named(
     ({"message": {"content": "Hi"}, "model": "m", "choices": []}, "http://localhost:11434/api/chat", 200,
      "send the request again; nothing shows that a budget cut this answer"),
     ({"object": "chat.completion", "choices": []}, "http://localhost:11434/api/chat", 200,
-     "send the request again, and look at the body: no part of an answer was found in it"),
+     "send the request again, and look at the body: no answer was found in it"),
     ({"id": "resp_1", "object": "response", "status": "incomplete", "model": "m", "output": [], "error": None},
-     RESPONSES, 200, "compare the tokens with the budget: nothing says whether it cut the answer"),
+     RESPONSES, 200, "compare the tokens with the budget: whether it cut the answer is unknown"),
     ({"id": "x", "object": "chat.completion", "model": "m", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "No."}, "finish_reason": "stop"}]},
      CHAT, 200, "change the prompt; a continuation will not help"),
@@ -541,7 +541,8 @@ def test_a_call_whose_pieces_and_whole_text_differ_is_a_matter_for_the_servers_m
     for sent in (events, [*events[:-1], *beside]):
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in sent)
         found = show(pair_of(ASKS, stream, url=RESPONSES))
-        assert advice_of(found).text == "ask for the call again, and report both texts to the maintainers of the server"
+        assert advice_of(found).text == (
+            "ask for the call again, and report both versions to the maintainers of the server")
         assert "sent remove" in found.turns[0].verdict.sentence
 
 
@@ -552,26 +553,27 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
     assert advice_of(show(pair_of(ASKS, malformed))).text == "ask for the call again, with a simpler schema"
     if (CASES / "readings" / "deltas-differ.har").is_file():
         found = open_view(CASES / "readings" / "deltas-differ.har")
-        assert advice_of(found).text == "ask for the call again, and report both texts to the maintainers of the server"
+        assert advice_of(found).text == (
+            "ask for the call again, and report both versions to the maintainers of the server")
 
 
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (401, {"type": "x", "message": "no"}, "check the key"),
-        (403, {"type": "x", "message": "no"}, "check the key"),
-        (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check the key"),
-        (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check the key"),
+        (401, {"type": "x", "message": "no"}, "check that the key"),
+        (403, {"type": "x", "message": "no"}, "check that the key"),
+        (400, {"type": "x", "message": "Incorrect API key provided: test"}, "check that the key"),
+        (400, {"type": "x", "message": "API key not valid. Please pass a valid API key."}, "check that the key"),
         # LiteLLM's, about a call whose quoted arguments may hold any word
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write' (adapter)."
                " Error: Unterminated string. Arguments: {\"path\": \"billing.md\", \"text\": \"The\napi key"},
-         "raise max_tokens: the call that the message quotes"),
+         "raise max_tokens: the call quoted in the message"),
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
-               "value. Arguments: {"}, "raise max_tokens: the call that the message quotes"),
+               "value. Arguments: {"}, "raise max_tokens: the call quoted in the message"),
         (500, {"type": "api_error", "message": "Failed to parse tool call arguments for tool 'write'. Error: Expecting "
                "value. Arguments: {path: 1}"}, "try again later"),
-        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "look at the quota"),
-        (402, {"type": "x", "message": "no"}, "look at the quota"),
+        (429, {"type": "insufficient_quota", "message": "You exceeded your current quota"}, "check the account's"),
+        (402, {"type": "x", "message": "no"}, "check the account's"),
         (529, {"type": "overloaded_error", "message": "Overloaded"}, "try again later"),
         (429, {"type": "rate_limit_error", "message": "slow down"}, "try again later"),
         # OpenAI's and Groq's: no later time helps
@@ -580,9 +582,9 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
         (413, {"code": "rate_limit_exceeded", "message": "Request too large for model `m-1` on tokens per minute (TPM)"
                ": Limit 6000, Requested 7100. Upgrade at https://example.com/settings/billing"},
          "shorten the request or lower max_tokens"),
-        (404, {"type": "x", "message": "model: nothing"}, "check the name of the model and the address"),
-        (400, {"type": "x", "code": "model_not_found", "message": "no"}, "check the name of the model"),
-        (400, {"type": "x", "message": "The requested model 'm-9' does not exist."}, "check the name of the model"),
+        (404, {"type": "x", "message": "model: nothing"}, "check the model's name and the address"),
+        (400, {"type": "x", "code": "model_not_found", "message": "no"}, "check the model's name"),
+        (400, {"type": "x", "message": "The requested model 'm-9' does not exist."}, "check the model's name"),
         (400, {"type": "x", "message": "temperature is out of range"}, "change the request"),
     ],
 )
@@ -669,7 +671,7 @@ def test_no_run_is_proposed_where_none_can_be_asked_or_nothing_may_be_raised() -
 
 def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
     found = show(pair_of(ASKS, "<html>Sign in</html>"))
-    assert advice_of(found).text == "look at what answered in the model's place: a proxy, a login page, another address"
+    assert advice_of(found).text == "look at what answered instead of the model: a proxy, a login page, another address"
 
 
 # -- an empty answer ---------------------------------------------------------------------------------------------------

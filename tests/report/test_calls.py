@@ -13,7 +13,7 @@ def test_a_filtered_and_a_paused_call() -> None:
     paused = case_of(pair_of([user("x")], message([block], "pause_turn"), url=MESSAGES, max_tokens=99))
     assert verdict_by_policy(paused, 0, 0)[0].why == "reads paused; resumes the response without it"
     ready = case_of(pair_of([user("x")], chat(None, "tool_calls", call(WHOLE))))
-    assert verdict_by_policy(ready, 0, 0)[0].why == "reads tool_call; whole, and authorised by its reason"
+    assert verdict_by_policy(ready, 0, 0)[0].why == "reads tool_call; complete, and allowed by the stop reason"
 
 
 def test_a_call_without_a_name_under_an_end_is_no_answer() -> None:

@@ -59,7 +59,7 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
     ([pair_of(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
       pair_of([*ASKS, *ANSWERED], DONE, url=MESSAGES, max_tokens=9)],
      f"{ON_CUT} (1 call checked, 1 cut) · 1 known by the stop reason alone: arguments recorded already parsed "
-     "look whole"),
+     "look complete"),
     (list(cut_call_refused()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (list(repair_turn()), f"no tool ran on cut arguments (2 calls checked, 1 cut) · {NO_RESULT}"),
     (then(chat(None, "tool_calls", call(WHOLE)), assistant(None, call(WHOLE)), result()),
@@ -73,10 +73,11 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
      "the recording does not show whether a tool ran on cut arguments "
      "(1 call checked, 1 cut) · 1 where the recording ends"),
     (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
-     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on whole arguments, although its answer was cut"),
-    (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
-     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on arguments that are not whole; nothing shows a "
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on complete arguments, although its answer was "
      "cut"),
+    (then(cut('{"path": oops}', "tool_calls"), assistant(None, call('{"path": oops}')), result()),
+     "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on arguments not known to be complete; nothing "
+     "shows a cut"),
 ])
 def test_the_line_says_what_the_recording_shows(entries: Entries, says: str) -> None:
     assert lines(entries) == [f"this turn  {says}"]

@@ -223,7 +223,7 @@ def test_calls_without_ids_are_answered_by_their_names():
         exchange({"contents": history, "tools": tools}, body("STOP", {"text": "done"}), url=GEMINI),
     )
     (message_,) = messages_of(found, "agent.ran_held_call")
-    assert "ran look, which this engine holds" in message_
+    assert "ran look, which this loop holds" in message_
 
 
 def test_the_nth_result_of_a_tool_answers_its_nth_call():
@@ -400,9 +400,9 @@ def test_a_turn_that_a_later_request_may_go_on_from_does_not_say_that_nothing_fo
     for turn in (first, second):
         assert turn.verdict.word == "COMPLETE SO FAR"
         assert turn.verdict.sentence.endswith(
-            "asks for write_file, and whether response 3 comes next is not known: its request fits several answers")
+            "asks for write_file, and it is not known whether response 3 comes next: its request fits several answers")
         assert turn.run.final_turn.notice == AMBIGUITY
-        assert found.responses[turn.responses[-1]].recorded_next == "whether response 3 goes on from it is not known"
+        assert found.responses[turn.responses[-1]].recorded_next == "it is not known whether response 3 comes next"
     assert third.verdict.word == "COMPLETE"
     alone = show(pair_of(opening, called))
     assert alone.turns[0].verdict.sentence.endswith("no later answer of this turn is in its file")

@@ -446,7 +446,7 @@ def test_a_held_call_is_an_object_in_its_own_right(two_turns: View) -> None:
                    "would run it: zoo-after, pi-presence", "stuck with it: zoo-before",
                    "p explains these policies and what each does",
                    "would hold it: strict, zeroclaw-rfi, zeroclaw-merged, botnexus",
-                   "the recorded agent ran write_file, which this engine holds: the request of",
+                   "the recorded agent ran write_file, which this loop holds: the request of",
                    "raise the output limit"):
         assert wanted in shown, wanted
     assert sheet.copy_text() == CUT_ARGUMENTS

@@ -236,14 +236,14 @@ def test_an_index_of_an_earlier_version_is_made_again(place, tmp_path):
 
 def test_a_search_without_a_letter_does_not_say_that_nothing_was_found(place, inspector):
     said = inspector("search", "🦊 -")
-    assert (said.code, "nothing to look for: the words hold no letter and no digit" in said.err) == (1, True)
+    assert (said.code, "nothing to look for: the words contain no letter and no digit" in said.err) == (1, True)
 
 
 def test_a_path_among_words_that_were_not_found_is_told_as_a_word(place, inspector, tmp_path):
     said = inspector("search", "giraffe", tmp_path)
     assert (said.code, said.out) == (1, "")
-    assert said.err.endswith(f"holds every word; {tmp_path} was a word too: `inspector explain PATH --filter WORDS` "
-                             "looks through a path\n")
+    assert said.err.endswith(f"contains every word; {tmp_path} was taken for a word: "
+                             "`inspector explain PATH --filter WORDS` searches a path\n")
 
 
 @pytest.mark.parametrize("typed", ["zebra", "ZEB hello", '"zebra', "zebra*", "(hello", "zebra:", "hello -"])
@@ -268,7 +268,7 @@ def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place
 
 
 @pytest.mark.parametrize(("cache", "why"), [
-    ("", "LOOP_INSPECTOR_CACHE is empty, so there is no index in which words could be looked up"),
+    ("", "LOOP_INSPECTOR_CACHE is empty, so there is no index to search"),
     ("/dev/null", "the index is not used: /dev/null: File exists"),
 ])
 def test_a_search_without_an_index_does_not_say_that_nothing_was_found(place, inspector, monkeypatch, cache, why):

@@ -569,7 +569,7 @@ def test_counts_of_several_files_are_added_up_by_their_kinds(tmp_path: Path) -> 
         passed = "".join(f'{{"type": "{kind}"}}\n' for kind in kinds)
         (tmp_path / f"{name}.jsonl").write_text(rows + passed + "[1]\n")
     view = session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view
-    odd, held = "lines that are not JSON objects were passed over", "known records that hold no exchange"
+    odd, held = "lines that are not JSON objects were skipped", "known records that hold no exchange"
     said_once = {f"notice of 2 files: {odd}: 2", f"notice of 2 files: {held}: summary (1), system (3)"}
     lines = text(view, everything=False, table=WIDE).splitlines()
     assert said_once <= set(lines)

@@ -55,7 +55,7 @@ from tests.scenes.recordings import (
 )
 
 UNKNOWN = "the rest was not recorded: only a live run can show it"
-KEY = "check the key: is it set, valid, and allowed to use this model?"
+KEY = "check that the key is set, valid, and allowed to use this model"
 
 
 def only(shown_: View) -> TurnFacts:
@@ -214,7 +214,7 @@ def test_a_call_sent_as_an_object_cannot_show_its_cut():
     part = {"functionCall": {"name": "write_file", "args": {"path": "a.md"}}}
     word, _, sentence, _ = verdict(ask_gemini(contents(part, reason="MAX_TOKENS")))
     assert word == "CALL HELD"
-    assert "cut write_file, whose arguments were recorded already parsed and so look whole" in sentence
+    assert "cut write_file, whose arguments were recorded already parsed and so look complete" in sentence
 
 
 def test_a_router_that_says_tool_calls_over_a_cut_call_is_not_believed():
@@ -259,7 +259,7 @@ def test_a_cut_call_that_came_whole_when_asked_again_needs_nothing():
     word, severity, sentence, advice = verdict(*repair_turn())
     assert (word, severity, advice) == ("CALL REPAIRED", Severity.INFO, "")
     assert sentence == (
-        'openai_chat (openai) sent a call that was held ("length", 40 of 40 tokens); asked again, it sent the whole '
+        'openai_chat (openai) sent a call that was held ("length", 40 of 40 tokens); asked again, it sent the complete '
         "call")
 
 
@@ -284,7 +284,7 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
     turn = only(show(pair_of(ASKS, chat("Here.", "length", call(CUT))), settings=edited))
     assert (turn.verdict.word, turn.verdict.severity) == ("EDITED, NOT ASKED", Severity.WARNING)
     assert turn.verdict.sentence == (
-        "openai_chat (openai) never received this input: it was edited, and no recorded answer belongs to it")
+        "openai_chat (openai) never received this input: it was edited, so no recorded answer belongs to it")
     assert turn.verdict.advice is not None
     assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
@@ -304,7 +304,7 @@ def test_a_run_that_asks_for_what_was_never_recorded_says_nothing_of_what_the_ag
     turn = only(show(*cut_call_ran(), settings=settings_of({"max_tokens": "900", "simulate": "yes"}, Settings())))
     assert (turn.verdict.word, turn.verdict.severity) == ("UNANSWERED", Severity.WARNING)
     assert turn.verdict.sentence == (
-        "openai_chat (openai): the recording holds no answer to the first request of this run")
+        "openai_chat (openai): the recording has no answer to the first request of this run")
     assert turn.verdict.advice is not None
     assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
@@ -472,8 +472,8 @@ def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
     ("status", "kind", "advice"),
     [(529, "overloaded_error", "try again later"), (401, "authentication_error", KEY), (403, "permission_error", KEY),
      (400, "invalid_request_error", "change the request"),
-     (404, "not_found_error", "check the name of the model and the address"),
-     (402, "billing_error", "look at the quota and the billing of the account, or try again later")],
+     (404, "not_found_error", "check the model's name and the address"),
+     (402, "billing_error", "check the account's quota and billing, or try again later")],
 )
 def test_an_error_says_whether_to_try_again(status, kind, advice):
     body = {"type": "error", "error": {"type": kind, "message": "Not now"}}
@@ -513,7 +513,7 @@ def test_a_pause_wants_to_be_resumed():
     word, severity, sentence, advice = alone(body, url=MESSAGES, max_tokens=10)
     assert (word, severity) == ("PAUSED", Severity.WARNING)
     assert "pause_turn" in sentence
-    assert advice == "send the response back as it is"
+    assert advice == "send the response back unchanged"
 
 
 def test_a_cancelled_response():
@@ -559,18 +559,18 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     assert frames_verdict(*said)[0] == "COMPLETE"
     word, severity, sentence, advice = frames_verdict(said[0], said[1][:-9], said[2])
     assert (word, severity) == ("GAP IN THE ANSWER", Severity.ERROR)
-    assert sentence.endswith("one of its frames could not be read: a part of the answer is missing")
+    assert sentence.endswith("one of its frames could not be read, so a part of the answer is missing")
     assert advice == "send the request again; Wire shows the frame"
     assert frames_verdict(said[0], "ping", "[HEARTBEAT]", *said[1:])[0] == "COMPLETE"
     assert frames_verdict(said[1][:-9])[0] == "GAP IN THE ANSWER", "nothing else came"
     twice = end.replace('"finish_reason": "stop"', '"finish_reason": "length", "finish_reason": "stop"')
     word, _, sentence, _ = frames_verdict(*said, twice)
     assert word == "GAP IN THE ANSWER"
-    assert sentence.endswith("an object of it names a member twice, with two values: nothing shows which is meant")
+    assert sentence.endswith("a JSON object in it has a duplicate key: nothing shows which of the two values is meant")
 
 
 def test_a_simulated_budget_that_cuts_and_is_not_seen():
-    """mistral.rs says `completed` over a cut too, and whether its reasoning counts under the cap is not known."""
+    """mistral.rs says `completed` for a cut answer too, and whether its reasoning counts under the cap is not known."""
     thought, cut = llama_responses(12, 13, 100, thought=1), Settings(max_tokens=5, simulate=True, profile="mistral_rs")
     word, severity, sentence, advice = only_verdict(show(thought, settings=cut))
     assert (word, severity) == ("CUT UNSEEN", Severity.WARNING)
@@ -748,7 +748,7 @@ def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_pa
     lost = agents.show(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
     (turn,) = lost.turns
     assert (turn.verdict.word, turn.verdict.sure, turn.verdict.complete) == ("CUT, COMPLETED", False, False)
-    assert turn.verdict.sentence.endswith("is a guess: what was asked in between was not recorded")
+    assert turn.verdict.sentence.endswith("is a guess: the request between them was not recorded")
     (turn,) = agents.show(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
     assert (turn.verdict.word, turn.verdict.complete) == ("CUT, COMPLETED", True)
     assert "guess" not in turn.verdict.sentence
@@ -785,7 +785,7 @@ def test_calls_whose_results_the_recording_cuts_off_are_not_a_finished_turn():
     second = whole.index(b"\n") + 1
     word, severity, sentence, _ = verdict_of_bytes(whole[: second + 9])
     assert (word, severity) == ("RECORDING CUT", Severity.WARNING)
-    assert "what became of its calls is not known" in sentence
+    assert "what became of its calls is unknown" in sentence
     assert verdict(pair_of(ASKS, answer, tools=TOOLS))[0] == "COMPLETE SO FAR"
 
 
@@ -878,7 +878,7 @@ def test_the_verdict_on_a_paused_turn_that_ended_well_is_about_its_last_answer()
 
 # -- the last answer asks for a tool ----------------------------------------------------------------------------------
 
-ASKING = "; the answer is whole and asks for write_file, and no later answer of this turn is in its file"
+ASKING = "; the answer is complete and asks for write_file, and no later answer of this turn is in its file"
 
 
 def test_a_recording_that_ends_with_a_whole_call_says_what_it_does_not_hold():
@@ -930,8 +930,8 @@ def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
     assert (seen.word, seen.id, seen.severity, seen.sure) == ("AWAITS RESULT", "awaits_result", Severity.INFO, False)
     assert (seen.complete, seen.clean, seen.advice) == (False, True, None)
     assert seen.sentence == (
-        'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is whole, but the turn '
-        "is not finished; the recording ends here: what this loop asks for next was never recorded")
+        'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is complete, but the '
+        "turn is not finished; the recording ends here: what this loop asks for next was never recorded")
     assert header.head_of(played, only(played))[0].role is Tone.PLAIN, "never the colour of success"
     assert "✓" not in text_of(header.verdict(played))
     assert played.complete == 0
@@ -966,7 +966,7 @@ def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_
     assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
     assert turn.verdict.sentence == (
         'openai_chat (openai) ended with "stop", 14 of 64 tokens, but the text stops in the middle (its last word is '
-        "'and'): perhaps it was cut, which is a guess")
+        "'and'): that it was cut is a guess")
     assert not turn.verdict.complete
     assert only(show(*cut_text(PARTS[0], said))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
     whole = only(show(pair_of(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
@@ -1037,7 +1037,7 @@ def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word,
 
 
 @pytest.mark.parametrize(("word", "named", "why"), [
-    ("zz_new_word", "UNKNOWN REASON", "no known stop reason says that the answer is whole"),
+    ("zz_new_word", "UNKNOWN REASON", "no known stop reason says that the answer is complete"),
     ("content_filter", "BLOCKED", "the response was filtered or declined"),
     ("repetition_truncation", "ERROR", "the provider reported an error"),
 ])

@@ -125,9 +125,9 @@ def test_a_call_of_a_tool_that_nobody_declared_is_no_matter_of_its_schema():
 
 @pytest.mark.parametrize(("how", "said", "did"), [
     ({"status": "queued", "incomplete_details": None}, "ask for the response by its id until it is done",
-     "has not finished the answer, which has to be fetched by its id"),
+     "has not finished the answer; it must be fetched by its id"),
     ({"status": "incomplete", "incomplete_details": {"reason": "steered"}},
-     "read the response that follows: the server makes it itself", "stopped the answer where it was steered"),
+     "read the next response: the server makes it by itself", "stopped the answer where it was steered"),
 ])
 def test_a_response_in_the_background_is_asked_for_by_its_id_unless_another_follows_it(how, said, did):
     body = {"id": "resp_1", "object": "response", "background": True, "model": "m", "output": [], "error": None, **how}
@@ -147,7 +147,7 @@ def test_an_incomplete_answer_without_a_reason_may_have_been_cut_by_a_budget():
          "content": [{"type": "output_text", "text": "One"}]}]}
     word, _, _, advice = alone(body, url=RESPONSES)
     assert word == "INTERRUPTED"
-    assert advice == "compare the tokens with the budget: nothing says whether it cut the answer"
+    assert advice == "compare the tokens with the budget: whether it cut the answer is unknown"
 
 
 def test_the_tokens_of_several_choices_are_not_held_against_the_cap_of_one():
@@ -166,7 +166,7 @@ def test_a_body_that_holds_no_answer_at_all_is_not_told_as_one():
     word, _, sentence, advice = alone({"contentType": "application/json", "method": "POST"})
     assert word == "NO STOP REASON"
     assert "a whole body and neither an answer nor a stop reason in it" in sentence
-    assert advice == "look at the body: it holds no part of an answer in this format"
+    assert advice == "look at the body: it contains no answer in this format"
 
 
 def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
@@ -175,7 +175,7 @@ def test_a_body_of_another_format_under_the_path_of_ollama_is_told_as_such():
     word, _, sentence, advice = verdict(exchange({"messages": ASKS}, body, url="http://localhost:11434/api/chat"))
     assert word == "INTERRUPTED"
     assert "sent nothing that ollama_chat defines as an answer" in sentence
-    assert advice == "send the request again, and look at the body: no part of an answer was found in it"
+    assert advice == "send the request again, and look at the body: no answer was found in it"
 
 
 def test_a_call_of_an_earlier_answer_is_not_laid_to_the_last_one():

@@ -226,7 +226,7 @@ MESSAGE = (
     Refusal({"model": DROP}, "model: "),
     Refusal({"max_tokens": DROP}, "max_tokens: "),
     Refusal({"max_tokens": "64"}, "max_tokens: "),
-    Refusal({"max_tokens": 0}, "max_tokens: expected 1 or more, and it is 0"),
+    Refusal({"max_tokens": 0}, "max_tokens: expected 1 or more, but it is 0"),
     Refusal({"messages": DROP}, "messages: expected array"),
     Refusal({"messages": []}, "messages: at least one"),
     Refusal({"messages": ["Hi."]}, "messages.0: "),

@@ -260,7 +260,7 @@ def test_pieces_of_a_stream_and_events_without_content_are_counted(tmp_path):
     seen = read(tmp_path, GO, gemini(part("h"), partial=True), event(actions={"stateDelta": {"a": 1}}),
                 gemini(part("hi")))
     assert stops(seen) == ["end_turn"]
-    assert "events that are pieces of an answer that comes whole later: 1" in "\n".join(seen.inputs[0].notices)
+    assert "events that are pieces of an answer that comes complete later: 1" in "\n".join(seen.inputs[0].notices)
 
 
 def test_agents_that_ran_beside_each_other_each_go_on_with_their_own_calls(tmp_path):
@@ -323,9 +323,9 @@ def test_an_older_table_has_the_members_of_an_event_as_columns(tmp_path):
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, {**gemini(part("hi")), "author": 7})
-    assert "event 2: author is a number, and text was expected" in "\n".join(seen.inputs[0].notices)
+    assert "event 2: author is a number, but text was expected" in "\n".join(seen.inputs[0].notices)
     held = view_file(base(tmp_path, NEW, {"event_data": {**GO, "content": []}}, {"event_data": gemini(part("hi"))}))
-    assert "event 1: event_data.content is a list, and an object was expected" in "\n".join(held.inputs[0].notices)
+    assert "event 1: event_data.content is a list, but an object was expected" in "\n".join(held.inputs[0].notices)
 
 
 def test_a_table_of_events_of_something_else_is_not_adks(tmp_path):

@@ -135,7 +135,7 @@ def test_a_session_is_named_by_its_folder(home, tmp_path):
 
 def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
     seen = read(tmp_path, prompt("go"), reply("Hi.", status=7))
-    assert "line 2: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
+    assert "line 2: status is a number, but text was expected; it was skipped" in " ".join(seen.inputs[0].notices)
 
 
 def both_files(folder: Path, *shortened: Row) -> list[str]:

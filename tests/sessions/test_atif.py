@@ -124,7 +124,7 @@ def test_a_cut_file_and_odd_members(tmp_path):
     assert [facts.exchange.response.text for facts in seen.responses] == ["one"]
     assert "step 3, the last, is cut after" in notices(seen)
     told = notices(show(atif(user(), agent(metrics=1), {"source": "hologram"}), tmp_path))
-    assert "step 2: metrics is a number, and an object was expected" in told
+    assert "step 2: metrics is a number, but an object was expected" in told
     assert "hologram (1)" in told
 
 

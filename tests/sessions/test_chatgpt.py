@@ -210,7 +210,7 @@ def test_nodes_in_any_order_and_ids_that_two_conversations_share(tmp_path):
 
 def test_a_member_of_another_type_is_reported(tmp_path):
     seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "Done."), {"id": "x", "message": "m", "parent": "a"})
-    assert any("message is text, and an object was expected" in str(each) for each in seen.inputs[0].notices)
+    assert any("message is text, but an object was expected" in str(each) for each in seen.inputs[0].notices)
 
 
 def test_a_parent_that_is_lost_is_counted(tmp_path):

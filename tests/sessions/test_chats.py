@@ -757,9 +757,9 @@ def test_an_odd_column_hides_no_other_row(tmp_path, agent, column, odd):
 
 
 @pytest.mark.parametrize(("agent", "column", "told"), [
-    ("hermes", "tool_calls", "tool_calls is an object, and a list was expected"),
-    ("goose", "content_json", "content_json is an object, and a list was expected"),
-    ("crush", "parts", "parts is an object, and a list was expected"),
+    ("hermes", "tool_calls", "tool_calls is an object, but a list was expected"),
+    ("goose", "content_json", "content_json is an object, but a list was expected"),
+    ("crush", "parts", "parts is an object, but a list was expected"),
 ])
 def test_a_column_of_an_odd_kind_is_told(tmp_path, agent, column, told):
     assert told in notices(look(agent, tmp_path, [{"role": "assistant", column: {}}]))
@@ -768,8 +768,8 @@ def test_a_column_of_an_odd_kind_is_told(tmp_path, agent, column, told):
 def test_a_member_of_amp_of_an_odd_kind_is_told(tmp_path):
     seen = show(thread(amp(part("hi")) | {"state": {"type": 5}}, amp(part("hi")) | {"usage": 1}), tmp_path,
                 name="T-1.json")
-    assert "state.type is a number, and text was expected" in notices(seen)
-    assert "usage is a number, and an object was expected" in notices(seen)
+    assert "state.type is a number, but text was expected" in notices(seen)
+    assert "usage is a number, but an object was expected" in notices(seen)
 
 
 @pytest.mark.parametrize("format_name", ["amp", "hermes"])

@@ -299,7 +299,7 @@ def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):
         block(text("Hello."), stop="end_turn"), {"type": "custom-title", "customTitle": "Greetings"},
         {"type": "hologram"}, {"type": "hologram"},
     ), tmp_path)
-    assert "records of unknown type were passed over: hologram (2)" in notices(seen)
+    assert "records of unknown type were skipped: hologram (2)" in notices(seen)
     assert "records that hold no exchange: custom-title (1), file-history-snapshot (1), progress (1)" in notices(seen)
     assert seen.inputs[0].about.title == "Greetings"
     titles = [{"type": "summary", "summary": "In short"}, {"type": "ai-title", "aiTitle": "Hello"},
@@ -786,8 +786,8 @@ def test_broken_lines_are_told_and_the_rest_read(tmp_path):
     seen = show(lines[0] + "{broken\n" * 7 + "[1]\n42\n" + lines[1], tmp_path)
     assert seen.responses[0].exchange.response.text == "Hello."
     assert "line 2 is not JSON" in notices(seen)
-    assert "2 more damaged lines were passed over" in notices(seen)
-    assert "lines that are not JSON objects were passed over: 2" in notices(seen)
+    assert "2 more damaged lines were skipped" in notices(seen)
+    assert "lines that are not JSON objects were skipped: 2" in notices(seen)
 
 
 def test_invalid_utf8_is_told_and_shown(tmp_path):

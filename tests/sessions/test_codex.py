@@ -516,7 +516,7 @@ def test_damage_and_unknown_records_hide_nothing(tmp_path):
     seen = show(whole + '{"timestamp": "x", "type": "response_item", "payl', tmp_path)
     assert len(seen.responses) == 1
     assert "is cut after" in notices(seen)
-    assert "records of unknown type were passed over: brand_new (1)" in notices(seen)
+    assert "records of unknown type were skipped: brand_new (1)" in notices(seen)
 
 
 def test_a_count_that_is_repeated_ends_no_answer(tmp_path):

@@ -88,7 +88,7 @@ def test_an_end_without_a_word_stays_unknown(tmp_path):
                                  {"message": {"toolCalls": 1}}, {"message": {"usage": 1}}])
 def test_members_of_other_types_are_named(tmp_path, odd):
     seen = read(tmp_path, item("user", "go"), item("assistant", "a"), odd)
-    assert any("was expected; it was passed over" in notice for notice in seen.inputs[0].notices)
+    assert any("was expected; it was skipped" in notice for notice in seen.inputs[0].notices)
 
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):

@@ -281,7 +281,7 @@ def test_a_compaction_that_failed_shortened_nothing(tmp_path):
 def test_a_history_that_was_shortened(tmp_path, kind):
     seen = show(file(user("go"), event(kind), reply("Fine."), event("brand.new"), event("hook.start")), tmp_path)
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
-    assert "records of unknown type were passed over: brand.new (1)" in "\n".join(seen.inputs[0].notices)
+    assert "records of unknown type were skipped: brand.new (1)" in "\n".join(seen.inputs[0].notices)
 
 
 def test_it_is_known_by_its_first_line_or_its_events():

@@ -58,7 +58,7 @@ def test_the_stream_of_cursor(tmp_path):
     assert list(first.refusals) == ["c2"]
     assert stops(seen) == ["tool_call", "end_turn"]
     assert seen.turns[0].run.record.user_text == "go"
-    assert "records of unknown type were passed over: odd (1)" in notices(seen)
+    assert "records of unknown type were skipped: odd (1)" in notices(seen)
 
 
 def test_the_events_of_one_request_are_one_answer(tmp_path):
@@ -102,8 +102,8 @@ def test_the_counts_of_a_run_with_one_answer_of_cursor(tmp_path):
 
 
 @pytest.mark.parametrize(("odd", "told"), [
-    ({"message": []}, "message is a list, and an object was expected"),
-    ({"message": {"content": 5}}, "message.content is a number, and "),
+    ({"message": []}, "message is a list, but an object was expected"),
+    ({"message": {"content": 5}}, "message.content is a number, but "),
 ])
 def test_a_member_of_an_odd_kind_is_told(odd: Row, told: str, tmp_path) -> None:
     seen = show(lines(INIT, text_row("user", "go"), {**text_row("assistant", "x"), **odd}, outcome()), tmp_path)

@@ -136,7 +136,7 @@ def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
     assert (given.format, given.error) == (name, None)
     assert given.responses == known.responses
     (notice,) = [each for each in given.notices if "hologram" in each.lower()]
-    assert "records of unknown type were passed over" in notice
+    assert "records of unknown type were skipped" in notice
     assert "(2)" in notice
 
 

@@ -127,7 +127,7 @@ def test_records_without_an_exchange_are_counted(kind, tmp_path):
     seen = show(lines({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
     count = 2 if kind == "session_start" else 1
     assert f"{kind} ({count})" in notices(seen).split("records that hold no exchange")[1]
-    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+    assert "records of unknown type were skipped: hologram (1)" in notices(seen)
 
 
 @pytest.mark.parametrize("session", ["session_id", "sessionId"])
@@ -236,10 +236,10 @@ def test_subagents_beside_are_read_with_it(tmp_path):
 
 
 @pytest.mark.parametrize(("rows", "odd", "told"), [
-    (DROID, {"parentId": 1}, "line 2: parentId is a number, and text was expected"),
-    (DROID, {"message": {"role": 1}}, "line 2: message.role is a number, and text was expected"),
-    (CURSOR, {"model": 1}, "line 2: model is a number, and text was expected"),
-    (CURSOR, {"message": {"content": 1}}, "line 2: message.content is a number, and a list was expected"),
+    (DROID, {"parentId": 1}, "line 2: parentId is a number, but text was expected"),
+    (DROID, {"message": {"role": 1}}, "line 2: message.role is a number, but text was expected"),
+    (CURSOR, {"model": 1}, "line 2: model is a number, but text was expected"),
+    (CURSOR, {"message": {"content": 1}}, "line 2: message.content is a number, but a list was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told(rows, odd, told, tmp_path):
     assert told in notices(show(lines(rows[0], {**rows[1], **odd}, *rows[2:]), tmp_path))

@@ -339,7 +339,7 @@ def test_a_later_request_that_fits_two_answers_is_said_of_both(tmp_path) -> None
     after = [*asks, assistant(None, made), result(key="call_REDACTED_1")]
     path.write_bytes(both + lines(pair_of(after, chat("Written."))))
     now = followed.read()
-    assert all("whether response 3 comes next is not known" in turn.verdict.sentence for turn in now.turns[:2])
+    assert all("it is not known whether response 3 comes next" in turn.verdict.sentence for turn in now.turns[:2])
     assert document(now) == document(rows.view_file(path))
 
 

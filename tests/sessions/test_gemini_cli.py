@@ -164,8 +164,8 @@ def test_older_names_of_the_model_and_cut_files_are_read(kind, tmp_path):
 def test_an_odd_member_and_an_unknown_type_are_told(tmp_path):
     rows = [GEMINI["messages"][0], {**GEMINI["messages"][1], "tokens": 1}, row("x", "hologram", "")]
     told = notices(show(json.dumps({**GEMINI, "messages": rows}), tmp_path))
-    assert "message 2: tokens is a number, and an object was expected" in told
-    assert "records of unknown type were passed over: hologram (1)" in told
+    assert "message 2: tokens is a number, but an object was expected" in told
+    assert "records of unknown type were skipped: hologram (1)" in told
 
 
 def test_messages_that_set_replaces_repeat_calls_thoughts_and_results_in_their_parts(tmp_path):

@@ -86,7 +86,7 @@ def test_each_event_that_tells_the_stream(row):
 
 def test_a_member_of_another_type_is_passed_over_and_named(tmp_path):
     seen = read(tmp_path, INIT, ASKED, piece("Hi"), outcome(status=7))
-    assert "line 4: status is a number, and text was expected; it was passed over" in " ".join(seen.inputs[0].notices)
+    assert "line 4: status is a number, but text was expected; it was skipped" in " ".join(seen.inputs[0].notices)
 
 
 def test_an_outcome_without_a_message_means_the_error_before_it(tmp_path):

@@ -211,7 +211,7 @@ def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(load):
     assert exchange.body[seen.at.start : seen.at.end] == PAGE.encode()
     shown = view(replay(open_case(loaded), Settings(profile="vllm")))  # another profile decodes it again
     assert [turn.verdict.word for turn in shown.turns] == ["COMPLETE", "ERROR"]
-    assert shown.turns[1].verdict.advice.text.startswith("look at what answered in the model's place")
+    assert shown.turns[1].verdict.advice.text.startswith("look at what answered instead of the model")
     assert events_of(exchange)[1] == "not an answer of this format"
 
 

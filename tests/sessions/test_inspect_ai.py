@@ -228,7 +228,7 @@ def test_events_without_an_answer_are_counted_by_their_names(load):
     seen = load(log({"event": "state"}, model("stop"), {"event": "state"}, {"event": "thought"}), "a.json")
     notices = "\n".join(seen.inputs[0].notices)
     assert "records that hold no exchange: state (2)" in notices
-    assert "records of unknown type were passed over: thought (1)" in notices
+    assert "records of unknown type were skipped: thought (1)" in notices
     known = [
         "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
         "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask", "anchor", "branch",

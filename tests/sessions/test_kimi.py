@@ -218,7 +218,7 @@ def test_what_kimi_says_itself_and_compactions(tmp_path):
                          {"type": "turn.ended", "reason": "budget"}, {"type": "brand.new"}), tmp_path)
     assert seen.turns[0].run.record.user_text == "go"
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
-    assert "records of unknown type were passed over: brand.new (1)" in "\n".join(seen.inputs[0].notices)
+    assert "records of unknown type were skipped: brand.new (1)" in "\n".join(seen.inputs[0].notices)
 
 
 def test_the_state_of_a_session_says_where_its_answers_are(tmp_path):

@@ -216,7 +216,7 @@ def test_a_key_in_a_message_is_masked(tmp_path):
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, Instance({**ai("hi"), "response_metadata": 7}))
-    assert "message 2: response_metadata is a number, and an object was expected" in notices(seen)
+    assert "message 2: response_metadata is a number, but an object was expected" in notices(seen)
 
 
 # -- MessagePack -------------------------------------------------------------------------------------------------------

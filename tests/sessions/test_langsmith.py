@@ -265,7 +265,7 @@ def test_reasoning_and_prompts_that_are_texts(tmp_path):
 def test_a_member_of_another_type_is_reported(tmp_path):
     runs = [run(1, [GO], answer("One.", STOPPED)), {**run(2, [GO], None), "outputs": ["x"]}]
     seen = show(text_of(runs), tmp_path)
-    assert any("run 2: outputs is a list, and an object was expected; it was passed over" in str(each)
+    assert any("run 2: outputs is a list, but an object was expected; it was skipped" in str(each)
                for each in seen.inputs[0].notices)
 
 

@@ -217,15 +217,15 @@ def test_the_columns_of_either_table_show_the_format(tables, known, tmp_path):
 
 
 @pytest.mark.parametrize(("column", "odd", "words"), [
-    ("options_json", "max_tokens=30", "options_json is text, and an object was expected"),
-    ("response_json", "[]", "response_json is a list, and an object was expected"),
-    ("response", 7, "response is a number, and text was expected"),
+    ("options_json", "max_tokens=30", "options_json is text, but an object was expected"),
+    ("response_json", "[]", "response_json is a list, but an object was expected"),
+    ("response", 7, "response is a number, but text was expected"),
 ])
 def test_a_column_of_another_type_is_reported(column, odd, words, tmp_path):
     path = database(tmp_path, older("r1", "go", "One.", stream_row("stop"), **{column: odd}) if column == "options_json"
                     else ("responses", {**older("r1", "go", "One.", stream_row("stop"))[1], column: odd}),
                     tables=OLDER.replace("response TEXT", "response"))
-    assert f"{path}: row 1: {words}; it was passed over" in open_paths([str(path)]).inputs[0].notices
+    assert f"{path}: row 1: {words}; it was skipped" in open_paths([str(path)]).inputs[0].notices
 
 
 ODD = (None, 7, "x", b"\xff", "\x1b[31m", *(json.dumps(each) for each in EVERY if each is not GONE))

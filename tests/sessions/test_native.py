@@ -220,7 +220,7 @@ def test_unknown_types_are_counted_and_unknown_fields_passed_over(load):
     loaded = load(lines(HEADER, {"type": "mood"}, *records, {"type": "mood"}, {"type": "dream"}))
     assert len(loaded.exchanges) == 1
     assert [notice.split(": ", 1)[1] for notice in loaded.inputs[0].notices] == [
-        "records of unknown type were passed over: dream (1), mood (2)"
+        "records of unknown type were skipped: dream (1), mood (2)"
     ]
 
 

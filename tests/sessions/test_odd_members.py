@@ -12,25 +12,25 @@ from tests.scenes.shapes import CLAUDE, CODEX, COPILOT, KIMI, LANGFUSE, PI, QWEN
 
 
 @pytest.mark.parametrize(("rows", "odd", "told"), [
-    (CLAUDE, ("agentId", []), "agentId is a list, and text was expected"),
-    (CLAUDE, ("uuid", {}), "uuid is an object, and text was expected"),
-    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, and true or false was expected"),
-    (CODEX, ("timestamp", []), "timestamp is a list, and text was expected"),
-    (CODEX, ("payload", {**CODEX[1]["payload"], "name": []}), "payload.name is a list, and text was expected"),
-    (COPILOT, ("id", []), "id is a list, and text was expected"),
-    (COPILOT, ("data", {**COPILOT[1]["data"], "model": []}), "data.model is a list, and text was expected"),
-    (KIMI, ("model", []), "model is a list, and text was expected"),
-    (KIMI, ("event", {"type": []}), "event.type is a list, and text was expected"),
-    (QWEN, ("model", []), "model is a list, and text was expected"),
-    (QWEN, ("message", {**QWEN[1]["message"], "role": []}), "message.role is a list, and text was expected"),
-    (PI, ("parentId", 1), "parentId is a number, and text was expected"),
-    (PI, ("message", []), "message is a list, and an object was expected"),
+    (CLAUDE, ("agentId", []), "agentId is a list, but text was expected"),
+    (CLAUDE, ("uuid", {}), "uuid is an object, but text was expected"),
+    (CLAUDE, ("isSidechain", "no"), "isSidechain is text, but true or false was expected"),
+    (CODEX, ("timestamp", []), "timestamp is a list, but text was expected"),
+    (CODEX, ("payload", {**CODEX[1]["payload"], "name": []}), "payload.name is a list, but text was expected"),
+    (COPILOT, ("id", []), "id is a list, but text was expected"),
+    (COPILOT, ("data", {**COPILOT[1]["data"], "model": []}), "data.model is a list, but text was expected"),
+    (KIMI, ("model", []), "model is a list, but text was expected"),
+    (KIMI, ("event", {"type": []}), "event.type is a list, but text was expected"),
+    (QWEN, ("model", []), "model is a list, but text was expected"),
+    (QWEN, ("message", {**QWEN[1]["message"], "role": []}), "message.role is a list, but text was expected"),
+    (PI, ("parentId", 1), "parentId is a number, but text was expected"),
+    (PI, ("message", []), "message is a list, but an object was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp_path: Path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", [rows[0], {**rows[1], odd[0]: odd[1]}, *rows[2:]], rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    assert f"{path}: line 2: {told}; it was passed over" in given.notices
+    assert f"{path}: line 2: {told}; it was skipped" in given.notices
     assert given.responses > 0
 
 
@@ -45,7 +45,7 @@ def test_a_member_of_a_member_is_told_too(rows, key, name, member, kind, tmp_pat
     odd = {**rows[number], name: {**rows[number][name], member: []}}
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", [*rows[:number], odd, *rows[number + 1 :]], rows=True).file_bytes())
-    told = f"{path}: line {number + 1}: {name}.{member} is {kind}, and "
+    told = f"{path}: line {number + 1}: {name}.{member} is {kind}, but "
     assert any(notice.startswith(told) for notice in open_paths([str(path)]).inputs[0].notices)
 
 
@@ -56,7 +56,7 @@ def test_a_hook_of_an_odd_kind_is_told_and_the_rest_is_read(tmp_path: Path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(Shape("", "", rows, rows=True).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    told = f"{path}: line {at + 1}: data.hookEvent is an object, and text was expected; it was passed over"
+    told = f"{path}: line {at + 1}: data.hookEvent is an object, but text was expected; it was skipped"
     assert told in given.notices
 
 
@@ -87,4 +87,4 @@ def test_an_odd_member_of_an_observation_of_langfuse_is_told(tmp_path: Path):
     odd = [{**each, "model": []} for each in LANGFUSE["observations"]]
     path.write_bytes(Shape("", "", {**LANGFUSE, "observations": odd}).file_bytes())
     (given,) = open_paths([str(path)]).inputs
-    assert any("model is a list, and text was expected" in notice for notice in given.notices)
+    assert any("model is a list, but text was expected" in notice for notice in given.notices)

@@ -148,4 +148,4 @@ def test_a_row_that_is_no_item_hides_nothing_else(tmp_path):
 
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, {**message(), "provider_data": 7})
-    assert "row 2: provider_data is a number, and an object was expected" in notices(seen)
+    assert "row 2: provider_data is a number, but an object was expected" in notices(seen)

@@ -469,9 +469,9 @@ def test_what_the_agent_adds_in_the_second_version_opens_no_turn(base, tmp_path,
 
 
 @pytest.mark.parametrize(("name", "value", "told"), [
-    ("finish", 3, "finish is a number, and text was expected"),
-    ("time", {"created": "x"}, "time.created is text, and a number was expected"),
-    ("state", {"status": 1}, "state.status is a number, and text was expected"),
+    ("finish", 3, "finish is a number, but text was expected"),
+    ("time", {"created": "x"}, "time.created is text, but a number was expected"),
+    ("state", {"status": 1}, "state.status is a number, but text was expected"),
 ])
 def test_a_member_of_an_odd_kind_is_told(tmp_path, name, value, told):
     assert told in notices(export(tmp_path, prompt(), reply(text(), end(), **{name: value})))

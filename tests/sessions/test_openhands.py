@@ -374,8 +374,8 @@ def test_a_cut_call_keeps_its_string_and_an_error_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(("member", "told"), [
-    ({"args": 1}, "event 2: args is a number, and an object was expected"),
-    ({"tool_call_metadata": {"model_response": 1}}, "event 2: tool_call_metadata.model_response is a number, and an"),
+    ({"args": 1}, "event 2: args is a number, but an object was expected"),
+    ({"tool_call_metadata": {"model_response": 1}}, "event 2: tool_call_metadata.model_response is a number, but an"),
 ])
 def test_a_member_of_an_odd_kind_is_told(member, told, tmp_path):
     rows = [OPENHANDS[0], {**OPENHANDS[1], **member}, *OPENHANDS[2:]]

@@ -448,7 +448,7 @@ def test_a_key_in_a_span_is_masked_and_an_odd_member_told(tmp_path):
     seen = show(traces(span(1, chat([message_of(text(f"key {key}"))], [GO]), status=1)), tmp_path)
     assert key not in (seen.responses[0].exchange.response.text or "")
     assert seen.inputs[0].masked
-    assert "span 1: status is a number, and an object was expected" in notices(seen)
+    assert "span 1: status is a number, but an object was expected" in notices(seen)
 
 
 def bare(word: str, **more: Any) -> Row:

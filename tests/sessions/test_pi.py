@@ -103,16 +103,16 @@ def test_a_call_cut_by_length_that_ran_is_told(tmp_path):
     assert stops(seen) == ["max_tokens", "end_turn"]
     assert places(seen) == [["request", "tool_result"]]
     assert words(seen) == ["CUT CALL RUN"]
-    assert "whose arguments were recorded already parsed and so look whole" in seen.turns[0].verdict.sentence
+    assert "whose arguments were recorded already parsed and so look complete" in seen.turns[0].verdict.sentence
     (message,) = messages(seen, "agent.ran_held_call")
-    assert "which this engine holds: the request of response 2 has its result 'wrote 0 bytes'" in message
+    assert "which this loop holds: the request of response 2 has its result 'wrote 0 bytes'" in message
 
 
 def test_it_is_told_too_where_the_session_ends_with_the_result(tmp_path):
     cut = pi_reply(pi_call(path="a.md"), stop="length")
     seen = show(pi(pi_user("write"), cut, pi_result("wrote 0 bytes")), tmp_path)
     assert words(seen) == ["CUT CALL RUN"]
-    assert "which this engine holds: the recording has its result" in messages(seen, "agent.ran_held_call")[0]
+    assert "which this loop holds: the recording has its result" in messages(seen, "agent.ran_held_call")[0]
 
 
 def test_a_cut_call_that_got_an_error_did_not_run(tmp_path):
@@ -156,7 +156,7 @@ def test_labels_compaction_and_changes_are_passed_through_and_told(tmp_path):
         "line 8: the history was compacted before this answer (1,900 tokens before)"]
     assert [noted.response for noted in seen.findings if noted.finding.rule == "transcript.compacted"] == [1]
     assert "the user's labels: good place" in notices(seen)
-    assert "records of unknown type were passed over: hologram (1)" in notices(seen)
+    assert "records of unknown type were skipped: hologram (1)" in notices(seen)
     assert seen.inputs[0].about.title == "A name"
 
 

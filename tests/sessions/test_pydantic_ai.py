@@ -96,7 +96,7 @@ def test_a_history_says_how_many_of_its_answers_have_no_word(tmp_path):
 
 def test_a_member_of_an_odd_kind_is_named_and_the_rest_is_read(tmp_path):
     (given,) = read(tmp_path, prompt("go"), response(part("Hi."), raw="stop", usage=[])).inputs
-    assert any("message 2: usage is a list, and an object was expected" in notice for notice in given.notices)
+    assert any("message 2: usage is a list, but an object was expected" in notice for notice in given.notices)
     assert given.responses == 1
 
 

@@ -149,7 +149,7 @@ def test_branches_titles_and_compressions(tmp_path):
     assert seen.inputs[0].about.title == "Tides"
     assert len(seen.turns) == 2
     assert any(noted.finding.rule == "transcript.compacted" for noted in seen.findings)
-    assert "records of unknown type were passed over: strange (1)" in "\n".join(seen.inputs[0].notices)
+    assert "records of unknown type were skipped: strange (1)" in "\n".join(seen.inputs[0].notices)
 
 
 def test_rows_that_a_branch_copied_are_counted_once(tmp_path):
@@ -187,7 +187,7 @@ def test_its_rows_are_not_taken_for_claude_codes():
         "chat_compression", "slash_command", "session_artifact_snapshot", "at_command", "turn_result",
         "parent_session")),
     (None, "records that hold no exchange: system (1)"),
-    ("of_tomorrow", "records of unknown type were passed over: system/of_tomorrow (1)"),
+    ("of_tomorrow", "records of unknown type were skipped: system/of_tomorrow (1)"),
 ])
 def test_records_of_the_agent_that_hold_no_exchange(tmp_path, kind, notice):
     seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("Done.")),

@@ -234,7 +234,7 @@ def test_zeroclaw_sessions_of_an_editor(tmp_path):
         ("c1", "done", False), ("c2", "no", True)]
     assert cut.response.text == "I write"
     assert [each.session for each in (first, second, cut)] == ["one", "one", "two"]
-    assert "records of unknown type were passed over: odd (1)" in notices(seen)
+    assert "records of unknown type were skipped: odd (1)" in notices(seen)
 
 
 def entry(role, content="", **more):

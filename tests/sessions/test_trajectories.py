@@ -415,9 +415,9 @@ def test_an_older_list_is_known_by_what_its_messages_name(name, tmp_path):
 
 
 @pytest.mark.parametrize(("shape", "rows", "member", "told"), [
-    (SWE, "history", {"content": 1}, "message 2: content is a number, and text was expected"),
-    (MINI, "messages", {"content": 1}, "message 2: content is a number, and text was expected"),
-    (MINI, "messages", {"extra": {"response": 1}}, "message 2: extra.response is a number, and an object was"),
+    (SWE, "history", {"content": 1}, "message 2: content is a number, but text was expected"),
+    (MINI, "messages", {"content": 1}, "message 2: content is a number, but text was expected"),
+    (MINI, "messages", {"extra": {"response": 1}}, "message 2: extra.response is a number, but an object was"),
 ])
 def test_a_member_of_an_odd_kind_is_told(shape, rows, member, told, tmp_path):
     held = list(shape[rows])

@@ -160,14 +160,14 @@ def test_operations_are_folded(tmp_path):
     assert "CANCELLED" not in words(seen)
     notices = "\n".join(seen.inputs[0].notices)
     assert "after 6 operations" in notices
-    assert "passed over: 2" in notices
+    assert "skipped: 2" in notices
 
 
 @pytest.mark.parametrize("odd", [{"message": 1}, {"response": 1}, {"result": 1}, {"modelId": 1}, {"isCanceled": 1},
                                  {"result": {"metadata": 1}}, {"result": {"errorDetails": 1}}])
 def test_members_of_other_types_are_named(tmp_path, odd):
     seen = read(tmp_path, request("go", turn("a")), odd)
-    assert any("was expected; it was passed over" in notice for notice in seen.inputs[0].notices)
+    assert any("was expected; it was skipped" in notice for notice in seen.inputs[0].notices)
 
 
 def test_a_cut_file_is_read_as_far_as_it_goes(tmp_path):
@@ -189,7 +189,7 @@ def test_operations_of_an_unknown_kind_are_named_and_change_nothing(tmp_path):
     odd = [{"kind": kind, "k": ["requests"], "v": []} for kind in (9, 9, "hologram")]
     seen = show(lines(begun, *odd), tmp_path)
     assert texts(seen) == ["hi"]
-    assert any(notice.endswith("operations of unknown kind were passed over: 9 (2), hologram (1)")
+    assert any(notice.endswith("operations of unknown kind were skipped: 9 (2), hologram (1)")
                for notice in seen.inputs[0].notices)
 
 

@@ -150,7 +150,7 @@ async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
         assert session(pilot).runs.node.name == "attempts=5"
         assert session(pilot).run.view.turns[0].final_state.value == "Complete"
         await pilot.press(":", *"set max_tokens=160 simulate=yes@2", "enter")
-        assert "all hold from one step on" in page(pilot.app)
+        assert "all apply from one step on" in page(pilot.app)
         await pilot.press("ctrl+u", *"policy=nobody", "enter")
         assert "'policy=nobody': " in page(pilot.app)
         await pilot.press("escape")
@@ -344,7 +344,7 @@ async def test_a_call_of_which_nothing_shows_a_cut_is_not_called_cut(app_on: App
     whole = entry([user("Write it.")], body(assistant(None, '{"path": "a.md", "content": "all"}'), "odd_word", 8), 256)
     async with app_on([whole]).run_test(size=(120, 30)) as pilot:
         await pilot.press("space")
-        assert "its arguments parse; no known stop reason says that the answer is whole" in view_text(pilot.app)
+        assert "its arguments parse; no known stop reason says that the answer is complete" in view_text(pilot.app)
         await pilot.press("4")
         assert "what to do     do not run it; ask for the call again if it is still needed" in view_text(pilot.app)
         assert "raise the output limit" not in view_text(pilot.app)
@@ -722,7 +722,7 @@ async def test_a_key_works_on_the_screen_below_before_any_other() -> None:
         await app.workers.wait_for_complete()
         await pilot.press("s", "f")
         await pilot.pause()
-        assert "f works one screen back (esc): Only turns that an expression finds" in " ".join(
+        assert "f works one screen back (esc): Show only the turns that match" in " ".join(
             page(app).replace("│", " ").split())
 
 
@@ -730,10 +730,10 @@ async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
         assert "Move" in page(pilot.app)
-        await pilot.press(*"breakpoint before")
-        assert "Run back to the breakpoint before" in page(pilot.app)
+        await pilot.press(*"previous breakpoint")
+        assert "Run back to the previous breakpoint" in page(pilot.app)
         assert "The next step" not in page(pilot.app)
-        await pilot.press(*["backspace"] * 17, *"filter lang stop:")
+        await pilot.press(*["backspace"] * 19, *"filter lang stop:")
         assert "stop:WORD" in page(pilot.app)
         await pilot.press(*["backspace"] * 20, *"xyzzy")
         assert "no key or term matches" in page(pilot.app)

@@ -752,7 +752,7 @@ def test_how_what_waits_looks(
     async def show_form(pilot: Pilot[Any]) -> None:
         await pilot.press(*FORMS[name])
         if name == "form":
-            await until(pilot, lambda: "A router says that the calls are complete" in page(pilot.app))
+            await until(pilot, lambda: "A router reports tool calls as complete" in page(pilot.app))
 
     assert snap_compare(live(start_with_tools(fake, tmp_path, base=NOWHERE)), run_before=show_form, terminal_size=size)
 

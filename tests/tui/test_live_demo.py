@@ -53,7 +53,7 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await pilot.pause()
         form = app.screen
         assert isinstance(form, LiveForm)
-        await until(pilot, lambda: "A router says that the calls are complete" in page(app))
+        await until(pilot, lambda: "A router reports tool calls as complete" in page(app))
         shown = page(app)
         assert "who answers         < lying-router >" in shown
         said = " ".join(shown.replace("│", " ").split())
@@ -120,7 +120,7 @@ async def test_a_key_that_was_struck_before_the_turn_was_shown_counts(size: tupl
             app.post_message(Key(key, char))
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.is_finished)
         assert live(pilot).driver.stepper.last.turn.terminal == "completed"
-        assert "was struck before" not in page(app)
+        assert "was pressed before" not in page(app)
 
 
 async def test_a_cut_that_no_byte_shows_is_said_where_the_verdict_cannot_know_it() -> None:
@@ -192,7 +192,7 @@ async def test_the_form_has_the_last_values_again_and_a_real_server_has_its_own_
         await pilot.press("down", "t")  # a letter goes to the next scenario that begins with it
         await pilot.pause()
         assert app.screen.query_one("#scenario", Cycle).value == "text"
-        await until(pilot, lambda: "A text that comes whole" in page(app))
+        await until(pilot, lambda: "A text that is complete" in page(app))
         await pilot.press("p")
         await pilot.pause()
         assert app.screen.query_one("#api", Cycle).value != "openai_chat", "one that can say that it pauses"

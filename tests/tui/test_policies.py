@@ -346,7 +346,7 @@ async def test_the_keys_are_in_the_help_and_in_the_palette(app_on: AppOn) -> Non
         await open_matrix(pilot)
         assert "enter open" in screen_rows(pilot.app)[-1]
         await pilot.press("?")
-        assert "The next cell in which a policy does something else than strict" in view_text(pilot.app)
+        assert "The next cell in which a policy differs from strict" in view_text(pilot.app)
 
 
 @pytest.mark.parametrize("plain", [False, True])

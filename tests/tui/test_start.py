@@ -445,7 +445,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await pilot.press("enter")
         shown = " ".join(page(app).split())
         assert "large.jsonl, only its beginning" in shown
-        assert "turns of this file are read yet: q, and enter again when the table has all" in shown
+        assert "turns of this file have been read: q, then enter when the table has all" in shown
         for view in "up":
             await pilot.press(view)
             await until(pilot, lambda: "original, only the beginning" in page(app))

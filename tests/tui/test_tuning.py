@@ -695,7 +695,8 @@ async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: App
             assert pilot.app._driver is not None
             pilot.app._driver.send_message(key)
         await until(pilot, slow.waits.is_set)
-        await until(pilot, lambda: "esc was struck before this was on the screen, and stops nothing" in page(pilot.app))
+        await until(
+            pilot, lambda: "esc was pressed before this was on the screen, and stops nothing" in page(pilot.app))
         assert "RUNNING" in page(pilot.app)
         assert "STOPPING" not in page(pilot.app)
         await pilot.press("escape")
@@ -1020,11 +1021,11 @@ async def test_a_view_over_a_file_that_is_no_longer_there_says_so(key: str, tmp_
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
-        assert "is no longer there" not in page(app)
+        assert "no longer exists" not in page(app)
         await pilot.press("escape")
         path.unlink()
         await pilot.press(key)
-        await until(pilot, lambda: "a.har is no longer there: this is over what was read of it" in page(app))
+        await until(pilot, lambda: "a.har no longer exists: this shows what was read of it" in page(app))
 
 
 @pytest.mark.parametrize(("key", "kind"), [("u", TuneScreen), ("p", PoliciesScreen)])

@@ -654,7 +654,7 @@ async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Pa
         await pilot.press(":", *"group", "enter")
         await pilot.pause()
         assert listed.by_file
-        assert "one row a session" in app.screen.note
+        assert "one row per session" in app.screen.note
         await pilot.press(":", *"hel", "enter")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
@@ -1010,7 +1010,7 @@ async def test_by_file_each_session_is_a_row_of_its_worst_turn(tmp_path: Path) -
         assert "turns    1 TRUNCATED · 1 COMPLETE" in page(app)
         await pilot.press("down", "/", *"one", "enter")  # of the turn that is not the worst
         assert listed.current_row.name == "many"
-        assert app.screen.note == "'one' is in turn 1, which enter opens · n the next, N the one before"
+        assert app.screen.note == "'one' is in turn 1, which enter opens · n the next, N the previous one"
         await pilot.press("enter")
         while not isinstance(app.screen, SessionScreen):
             await pilot.pause(0.02)

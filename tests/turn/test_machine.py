@@ -258,7 +258,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("error", AP, C, [ABC["unknown"]], {}, "'entropy' is unknown"),
     ("error", AP, C, [WORDLESS], {}, "its stop reason is not known"),
     ("error", AP, C, [EMPTY_WORD], {}, "its stop reason is not known"),
-    ("error", AP, C, [WORDLESS_NOTHING], {}, "No answer came: the response holds no part of one, and no stop reason"),
+    ("error", AP, C, [WORDLESS_NOTHING], {}, "No answer came: the response contains no answer and no stop reason"),
     ("error", AP, C, [WORDLESS_REFUSAL], {}, "may be incomplete: its stop reason is not known"),
     ("no_progress", AP, C, [EMPTY], {"max_thinking_only": 0}, "nothing new"),
     ("repair_failed", AP, C, [CUT_CALL, CUT_CALL], {},
@@ -267,10 +267,10 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
     ("unrecorded", U, U, [], {}, "never recorded"),
     ("stuck", A, A, [CUT_CALL], {"policy": ZOO_BEFORE}, "never finishes"),
     ("no_answer", AP, C, [NOTHING, NOTHING], {}, "neither text nor a tool call"),
-    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "all reasoning"),
-    ("no_answer", AP, C, [LEAKED], {}, "markup in the text"),
+    ("no_answer", AP, C, [ABC["thought"], ABC["thought"]], {}, "only reasoning"),
+    ("no_answer", AP, C, [LEAKED], {}, "as markup"),
     ("no_answer", AP, C, [NO_CALL], {}, "none came"),
-    ("no_answer", AP, C, [COMMENTARY], {}, "commentary alone"),
+    ("no_answer", AP, C, [COMMENTARY], {}, "only commentary"),
 ]
 
 
@@ -325,11 +325,11 @@ def test_an_answer_of_which_an_event_was_not_read_is_not_passed_off_as_whole(rul
 
 @pytest.mark.parametrize("rule", ["frame.repeated_member", "body.repeated_member"])
 def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: str) -> None:
-    twice = Finding(rule, Severity.WARNING, "a frame gives 'content' twice, with two values")
+    twice = Finding(rule, Severity.WARNING, "a frame has the key 'content' twice, with two values")
     turn = last(drive([answer(Stop.END_TURN, "Never mind.", findings=(twice,))]))
     assert turn.terminal == "completed"
     assert turn.notice is not None
-    assert turn.notice.startswith("Nothing shows which of two texts is meant: the provider named a member twice")
+    assert turn.notice.startswith("Nothing shows which of two values is meant: the provider sent a key twice")
 
 
 @pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
@@ -358,7 +358,7 @@ def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:
     ({"http_status": 503, "error": ProviderError("busy")}, "No answer came: the provider reported: HTTP 503, busy."),
     ({"http_status": 502, "error": ProviderError("")}, "No answer came: the provider reported: HTTP 502."),
     ({"http_status": 200}, "No answer came: the response is empty."),
-    ({"http_status": 200, "size": 9}, "No answer came: the response holds no part of one, and no stop reason."),
+    ({"http_status": 200, "size": 9}, "No answer came: the response contains no answer and no stop reason."),
     ({"size": 9, "findings": (Finding("body.cut", Severity.WARNING, "the body is cut"),)},
      "No answer came: the body is cut."),
     ({"findings": (Finding("transport.reset", Severity.WARNING, "no connection to h: refused"),)},

@@ -152,9 +152,9 @@ def test_pi_reads_other_formats_alike(stop: Stop, taken_for: Stop) -> None:
 
 
 @pytest.mark.parametrize(("stop", "raw", "said"), [
-    (Stop.UNKNOWN, None, "the policy takes a missing stop reason for an error"),
-    (Stop.UNKNOWN, "zz_new", "the policy takes the stop reason 'zz_new' for an error"),
-    (Stop.SAFETY_BLOCKED, "content_filter", "the policy takes the stop reason 'content_filter' for an error"),
+    (Stop.UNKNOWN, None, "the policy treats a missing stop reason as an error"),
+    (Stop.UNKNOWN, "zz_new", "the policy treats the stop reason 'zz_new' as an error"),
+    (Stop.SAFETY_BLOCKED, "content_filter", "the policy treats the stop reason 'content_filter' as an error"),
     (Stop.ERROR, "error", "the provider reported an error"),
 ])
 def test_an_error_of_the_policy_is_not_said_to_be_one_of_the_provider(stop: Stop, raw: str | None, said: str) -> None:

@@ -68,7 +68,7 @@ def test_what_was_only_counted_in_characters_says_so(tokens: int | None):
     found = smallest_limits(tune(case, grid(2, 64)), 0)
     assert (found.edge.budget, found.edge.grain) == (10, edge.UNCOUNTED)
     told = text_of(grain_line(found.edge))
-    assert told.startswith("estimated: max_tokens 10 since not every answer says its tokens: four characters")
+    assert told.startswith("estimated: max_tokens 10 because some answers report no tokens: four characters")
     assert "known" not in told
     both = chat("a" * 40, tokens=26)  # of two choices
     both["choices"].append({**both["choices"][0], "index": 1})

@@ -329,7 +329,7 @@ def test_why_a_policy_would_do_it() -> None:
     ("09", 1, "zeroclaw-merged", "reads max_tokens; runs its siblings without it"),
     ("09", 1, "zoo-after", "reads max_tokens; a forgiving parser reads some of it"),
     ("10", 0, "zeroclaw-rfi", "reads max_tokens; leaves it out and has the text continued"),
-    ("10", 0, "botnexus", "reads max_tokens; leaves it out and takes the turn for finished"),
+    ("10", 0, "botnexus", "reads max_tokens; leaves it out and treats the turn as finished"),
 ])
 def test_what_becomes_of_the_turn(number: str, index: int, policy: str, why: str) -> None:
     assert {said.policy: said.why for said in verdict_by_policy(sample(number), 0, index)}[policy] == why

@@ -174,17 +174,17 @@ def test_a_call_that_comes_whole_but_has_no_result_is_named_and_not_called_compl
     assert whole.below[0].verdict not in WHOLE_SO_FAR
     assert not whole.ends[0].complete
     assert smallest_cap(tuned, 0) is None
-    told = (f"▷ {verdict}, not complete: its call comes whole with the smallest max_tokens {budget} with no "
+    told = (f"▷ {verdict}, not complete: its call is complete with the smallest max_tokens {budget} with no "
             "continuations")
     assert told in smallest_text(tuned)
     shown = " ".join(report(tuned).split())
     assert "▷ awaits" in shown or "▷ so far" in shown
     assert "∅ awaits" not in shown
-    assert "▷ whole, awaits a result ∅ the recording ends first" in shown
-    assert "no cell ends with its call whole" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
+    assert "▷ awaits a result ∅ the recording ends first" in shown
+    assert "no cell completes its call" not in smallest_text(tune(case, grid(4, 64, simulate=False), jobs=1))
     for line in (turn_headline(tuned, found), headline(tuned)):
         assert "COMPLETES  " not in text_of(line)
-        assert f"; its call comes whole with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
+        assert f"; its call is complete with max_tokens {budget} and no continuations (in column 64)" in text_of(line)
 
 
 def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget():
@@ -192,7 +192,7 @@ def test_a_call_of_which_the_rest_was_never_recorded_comes_whole_with_no_budget(
     tuned = tune(case, grid(4, 64), jobs=1)
     assert whole_cap(tuned, 0) is None
     assert "comes whole" not in smallest_text(tuned)
-    assert "no cell ends with its call whole: only a live run can show what would be enough" in smallest_text(tuned)
+    assert "no cell completes its call: only a live run can show what would be enough" in smallest_text(tuned)
 
 
 @pytest.mark.parametrize(("verdict", "word_of"), [("COMPLETE SO FAR", "so far"), ("AWAITS RESULT", "awaits")])
@@ -205,8 +205,8 @@ def test_a_whole_call_without_a_result_has_a_word_of_its_own_in_its_cell(verdict
 def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
     told = " ".join(report(tune(turns_of(6, 20, 12), grid(8, attempts=(0, 1)), jobs=1)).split())
     assert "2 of 3 complete" in told
-    assert "every turn counts: one that does not complete, with what it spends until it stops" in told
-    assert "every turn counts" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
+    assert "turns that do not complete count too, with what they spend until they stop" in told
+    assert "turns that do not complete" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
 
 
 @hypothesis_settings(max_examples=40, deadline=None)

@@ -290,7 +290,7 @@ def test_a_varied_budget_is_simulated_unless_it_is_told_not_to_be(inspector):
 def test_what_was_simulated_is_marked_and_the_command_says_so(inspector):
     said = inspector("tune", SECOND, "--grid", "max_tokens=70,1000")
     assert "done~" in said.out
-    assert "~ stands behind what was simulated" in said.out
+    assert "~ marks what was simulated" in said.out
     assert "SIMULATED in 2" in said.out
     assert said.out.endswith("--simulate\n")
 
@@ -349,8 +349,8 @@ def test_a_set_max_tokens_is_simulated_and_set_simulate_is_obeyed(inspector, arg
     (["--grid", "attempts=5..1"], "begins above its end"),
     (["--grid", "attempts=1", "--set", "continuation_max_attempts=5"], "both set and varied"),
     (["--grid", "attempts=1", "--set", "attempts=5"], "continuation_max_attempts: both set and varied"),
-    (["--set", "max_tokens=20"], "max_tokens: both set and varied; name with --grid what is varied"),
-    (["--set", "simulate=no", "--simulate"], "simulate: --set says another thing than the option"),
+    (["--set", "max_tokens=20"], "max_tokens: both set and varied; name another limit with --grid"),
+    (["--set", "simulate=no", "--simulate"], "simulate: --set contradicts the option"),
     (["--set", "edit.1.1=x", "--grid", "attempts=1"], "edit.1.1: only `inspector replay`"),
     (["--show", "beauty"], "beauty"),
     (["--jobs", "0"], "--jobs"),

@@ -49,7 +49,7 @@ class Opinion(NamedTuple):
 
 
 RUNS: Mapping[Dispatch, str] = {
-    Dispatch.READY: "whole, and authorised by its reason",
+    Dispatch.READY: "complete, and allowed by the stop reason",
     Dispatch.COMPLETE: "its arguments parse",
     Dispatch.READABLE: "a forgiving parser reads some of it",
     Dispatch.PRESENT: "it is present",
@@ -61,7 +61,7 @@ HOLDS: Mapping[State, str] = {
     State.REPAIR_PENDING: "asks for it again",
     State.CONTINUE_PENDING: "leaves it out and has the text continued",
     State.RESUME: "resumes the response without it",
-    State.COMPLETE: "leaves it out and takes the turn for finished",
+    State.COMPLETE: "leaves it out and treats the turn as finished",
     State.NUDGE_PENDING: "leaves it out and asks once more for an answer",
     State.ABORT_PARTIAL: "ends the turn with a notice",
     State.ABORT: "ends the turn with a notice",
@@ -339,7 +339,7 @@ def advice(verdict: Verdict) -> str:
     if verdict.rule == "gate.phantom":
         return "nothing: there is no call to run"
     if verdict.rule == "gate.batch":
-        return "nothing by itself: it runs once its siblings are whole"
+        return "nothing: it runs once the other calls are complete"
     return REMEDY if verdict.why.endswith(REMEDY) else "do not run it; ask for the call again if it is still needed"
 
 

@@ -96,7 +96,7 @@ def _in(value: dict[str, Any], name: str) -> Any:
 class _Sessions(DialogueReader):
     name, agent, fields = "adk", "Google ADK", FIELDS
     unit, row_word = "event", ("an event", "events")
-    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is passed over, "
+    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is ignored, "
              "since it stands for several ends")
 
     def __init__(self, path: str, options: Options) -> None:
@@ -135,7 +135,7 @@ class _Sessions(DialogueReader):
         results = [_result(object_of(_in(part, "function_response"))) for _, part in parts
                    if _in(part, "function_response") is not None]
         if event.get("partial") in (True, 1):
-            self.remarks["are pieces of an answer that comes whole later"] += 1
+            self.remarks["are pieces of an answer that comes complete later"] += 1
         elif code in STOPPED:
             self.say(line.number, message, mark=STOPPED[code], at_tool=bool(results))
         elif results:

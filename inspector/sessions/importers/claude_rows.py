@@ -232,7 +232,7 @@ def early_usage(answer: TranscriptAnswer) -> None:
                for part in answer.parts)
     # Claude Code writes a row per block while the answer streams; an early row has the count of `message_start`.
     if size > _CHARS_A_TOKEN * usage.output_tokens:
-        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was whole "
+        message = (f"the count of {usage.output_tokens:,} output tokens was recorded before the answer was complete "
                    f"({size:,} characters): it is left out")
         answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
         answer.usage = usage._replace(output_tokens=None)

@@ -91,7 +91,7 @@ class KimiReader(ChatReader):
 FAILED = "the step failed; Kimi CLI does not record why"
 """What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
 step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
-WITHIN = "the turn ended within a step, whose answer was not whole"
+WITHIN = "the turn ended within a step, whose answer was not complete"
 """What `TurnEnd` says if the step before it has no counts: Kimi CLI writes it also if the user cancels the step."""
 SIDE = frozenset({"BtwBegin", "BtwEnd"})
 """The events of a side question (`/btw`), which is no part of the conversation (`soul/btw.py`)."""

@@ -50,7 +50,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         reading.notices.append(f"the file is {what} a flow ({why}); the part before it was read")
         reading.mark_cut()
         if not count:
-            raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a whole flow") from why
+            raise UnreadableError(f"mitmproxy flows, {what} the first one ({why}): expected a complete flow") from why
     return reading
 
 

@@ -126,9 +126,9 @@ def _fold(data: bytes, reader: _Chat) -> dict[str, Any]:
     reader.reading.notices.append(_NOTICE.format(count=done))
     if unknown:
         reader.reading.notices.append(
-            Notice("operations of unknown kind were passed over", dict(sorted(unknown.items())[:6])))
+            Notice("operations of unknown kind were skipped", dict(sorted(unknown.items())[:6])))
     if lost:
-        reader.reading.notices.append(Notice("operations that change nothing before them were passed over", {"": lost}))
+        reader.reading.notices.append(Notice("operations that change nothing before them were skipped", {"": lost}))
     return root
 
 

@@ -120,8 +120,8 @@ class TranscriptRows:
             odd = [(member, wanted, type(member_value)) for member, wanted in kinds.items()
                    if (member_value := holder.get(member)) is not None and type(member_value) not in wanted]
             for member, wanted, kind in odd:
-                self._damage(number, f": {name and f'{name}.'}{member} is {_WORDS[kind]}, and {_WORDS[wanted[0]]} was "
-                             "expected; it was passed over")
+                self._damage(number, f": {name and f'{name}.'}{member} is {_WORDS[kind]}, but {_WORDS[wanted[0]]} was "
+                             "expected; it was skipped")
             if not odd:
                 self._expected.add(types)
 
@@ -142,9 +142,9 @@ class TranscriptRows:
         notices = reading.notices
         notices += self._damaged[:_MOST_NAMED]
         if len(self._damaged) > _MOST_NAMED:
-            notices.append(Notice(" were passed over", at=f"{len(self._damaged) - _MOST_NAMED:,} more damaged lines"))
-        counted = ((f"{self.unit}s that are not JSON objects were passed over", {"": self._odd}),
-                   ("records of unknown type were passed over", self.unknown),
+            notices.append(Notice(" were skipped", at=f"{len(self._damaged) - _MOST_NAMED:,} more damaged lines"))
+        counted = ((f"{self.unit}s that are not JSON objects were skipped", {"": self._odd}),
+                   ("records of unknown type were skipped", self.unknown),
                    ("known records that hold no exchange", self.passed))
         notices += [Notice(words, dict(counts)) for words, counts in counted if any(counts.values())]
 
