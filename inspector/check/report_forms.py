@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
@@ -246,8 +247,18 @@ def markdown(report: Report) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {
-    "text": text, "json": as_json, "junit": junit, "sarif": sarif, "github": github, "md": markdown,
+    "text": lambda report: _in_a_log(text(report), " #"),
+    "json": lambda report: _in_a_log(as_json(report), "\\u0023"),
+    "junit": lambda report: _in_a_log(junit(report), "&#35;"),
+    "sarif": lambda report: _in_a_log(sarif(report), "\\u0023"),
+    "github": github, "md": markdown,
 }
+
+
+def _in_a_log(report: str, number_sign: str) -> str:
+    """A report without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
+    the beginning of a line, Azure Pipelines `##vso[name`. `number_sign` is another spelling of `#`."""
+    return re.sub(r"(?m)^( *:)(?=:)", r"\1 ", re.sub(r"(?<=#)#(?=\w*\[)", lambda _: number_sign, report))
 
 
 # -- Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed -----------

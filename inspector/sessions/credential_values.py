@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-from inspector.sessions.credentials import PASSWORDS
+from inspector.sessions.credentials import FORMS, PASSWORDS
 
 REDACTED = "REDACTED"
 """The mask of a whole value with a name: of a header, a parameter or a JSON member."""
@@ -127,7 +127,11 @@ def _is_credential(name: str, value: str, quoted: bool, after: int) -> bool:
 
 _Test = Callable[[str, str, str, int], bool]
 
+# The first piece of a key of these forms, cut by a limit, is found together with the other piece.
+_WITH_FORM = tuple(form.template.partition("{")[0] for form in FORMS if form.template.startswith("sk-"))
+
 TESTS: Mapping[str, tuple[str, _Test]] = {
+    "key": ("API key", lambda name, quote, value, after: random_looking(value) and not value.startswith(_WITH_FORM)),
     "cookie": ("", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip() or v.strip())
                                                          for v in value.split(";"))),
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),

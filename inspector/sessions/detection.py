@@ -32,8 +32,11 @@ class CredentialSpan(NamedTuple):
 
 _PIECE = re.compile(r"\{([A-Za-z])(\d+)(?:(\+)|-(\d+))?\}")
 
-_BEFORE = r"(?:^|[^A-Za-z0-9]|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"
-"""Matches the text before a credential: its beginning, a character that is not a letter or digit, or a JSON escape."""
+_ESCAPED = r"\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\[[0-9;]{0,16}m"
+"""Matches an escape that ends in a letter or digit: of JSON, of a URL, or a terminal's for a colour."""
+
+_BEFORE = rf"(?:^|[^A-Za-z0-9]|{_ESCAPED})"
+"""Matches the text before a credential: its beginning, a character that is not a letter or digit, or an escape."""
 
 _QUOTE = r"\\*[\"']?"
 
@@ -56,7 +59,7 @@ def _has_exact_length(template: str) -> bool:
 
 
 OWN_SHAPES: tuple[tuple[str, str], ...] = (
-    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*?"
+    ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:-?[A-Za-z0-9+/=\s:,.]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
     # The same form without its last line, as in a cut file or an excerpt.
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
@@ -71,8 +74,9 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
-_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
-"""Matches the text between a name and its value: `: `, `=`, or `", "value": "` in a header that is an object."""
+_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|%3D|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
+"""Matches the text between a name and its value: `: `, `=`, `%3D` in an address within another one, or `", "value": "`
+in a header that is an object."""
 
 _BETWEEN = rf"{_JOINT}({_QUOTE})"
 
@@ -84,12 +88,18 @@ VARIABLES: tuple[str, ...] = ("token", "key", "pat")
 """Last words of a variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks random."""
 
 
+_IN_PROSE = any_of(NAMES).replace("[_-]", "[ _-]")
+"""Matches a name, also as `API key`."""
+
 CONTEXTS: tuple[tuple[str, str], ...] = (
+    # Keys of LiteLLM's proxy and others, whose letters `-` and `_` interrupt. None begins inside another one, so that a
+    # long run takes linear time.
+    ("key", rf"(?:^|[^A-Za-z0-9_-]|{_ESCAPED})()()(sk-[A-Za-z0-9_-]{{20,}})"),
     ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){_LOOSE}"),
-    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(NAMES)})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
+    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
     ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({_QUOTE}){_LOOSE}"),
@@ -143,9 +153,24 @@ def _form_patterns() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
     return patterns, tuple((name, fixed) for name, _, fixed in rows)
 
 
+_LONG = 200
+"""The number of characters of a value that a pattern matches; the rest of a longer one is matched once, since a word of
+many names, or a line of them, would take quadratic time."""
+_RUN = re.compile(r"(\[(?:\\.|[^\]])+\])\+\)$")
+"""Matches the end of a pattern whose value is a run of the characters of one class."""
+
+
 @cache
 def _context_pattern() -> Any:
-    return _compile("|".join(f"(?:{pattern})" for _, pattern in CONTEXTS))
+    bounded = rf"\1{{1,{_LONG}}})"
+    return _compile("|".join(f"(?:{_RUN.sub(bounded, pattern)})" for _, pattern in CONTEXTS))
+
+
+@cache
+def _rest_of(row: int) -> Any:
+    """The pattern of the characters of a row's value; None if its pattern bounds it."""
+    found = _RUN.search(CONTEXTS[row][1])
+    return found and re.compile(f"{found[1]}*".encode())
 
 
 @cache
@@ -158,9 +183,10 @@ def _hint_pattern() -> Any:
             tails.setdefault(tail, []).append(head)
     begun = "|".join(f"(?:{'|'.join(heads)}){tail}" for tail, heads in tails.items())
     forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
-    names = any_of((*NAMES, *PASSWORDS, "cookie", "auth"))
+    names = f"{_IN_PROSE}|{any_of((*PASSWORDS, 'cookie', 'auth'))}"
     contexts = (
-        rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}[:=,]|>)", rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
+        rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}(?:[:=,]|%3D)|>)",
+        rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
         r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s|\slogin\s|--password-stdin|@(?:tcp6?|unix)\(",
         rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
@@ -248,12 +274,17 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
 
 
 def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
-    at = 0
+    at, refused = 0, [0] * len(CONTEXTS)  # by row of the table: the end of the last long value that is no credential
     while (match := _context_pattern().search(data, at)) is not None:
         last = match.lastindex
-        label, test = TESTS[CONTEXTS[(last - 1) // 3][0]]  # each pattern has three groups
+        row = (last - 1) // 3  # each pattern has three groups
+        label, test = TESTS[CONTEXTS[row][0]]
         start, end = match.span(last)
-        groups = (match.group(number) or b"" for number in (last - 2, last - 1, last))
+        rest = _rest_of(row) if end - start >= _LONG else None
+        within = rest is not None and start < refused[row]
+        if rest is not None and not within:
+            end = rest.match(data, start).end()
+        groups = (match.group(last - 2) or b"", match.group(last - 1) or b"", data[start:end])
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
         # Punctuation after a value belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
@@ -262,11 +293,12 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         if label == "password" and random_looking(name):
             # The user name in an address may be a key too.
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")
-        if stripped and test(name, quote, stripped, after):
+        if stripped and not within and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
             yield CredentialSpan(start, end, NUMBER if bare else label or name.lower())
             at = end
         else:
+            refused[row] = max(refused[row], end if rest is not None else 0)
             # Continue after the name, since a credential of another kind may follow it.
             at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
 

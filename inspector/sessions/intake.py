@@ -155,11 +155,12 @@ def named_file(path: str) -> bytes:
 
 
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read."""
+    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read or is no regular
+    file: a folder of FIFOs would take seconds for each."""
     beside = os.path.join(os.path.dirname(path), name)
     try:
         bounds.check_bounds(beside)
-        return file_bytes(beside)
+        return file_bytes(beside) if os.path.isfile(beside) else None
     except (OSError, BoundError):
         return None
 

@@ -284,6 +284,20 @@ def test_github_annotations_cannot_be_broken_by_what_a_session_holds(tmp_path):
         assert message
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_no_text_is_a_command_to_the_ci_server_that_logs_the_report(tmp_path, monkeypatch, form):
+    """GitHub: `::name` at the beginning of a line, `##[name` anywhere; Azure Pipelines: `##vso[name` anywhere."""
+    monkeypatch.chdir(tmp_path)
+    name = "::add-mask::x ##[set-output name=a]b ##vso[task.setvariable variable=a]b.jsonl"
+    Path(name).write_bytes(lines(pair_of([user("x")], chat("Half", "length"), max_tokens=7)))
+    said = FORMS[form](check_file(Path(name)))
+    assert not re.findall(r"(?m)^ *::(?!(?:error|info|notice|warning) )|^(?!::).*##\w*\[", said)
+    if form == "json":
+        assert json.loads(said)["files"][0]["path"] == name
+    if form == "junit":
+        assert ElementTree.fromstring(said)[0].get("name") == name
+
+
 def test_a_credential_in_a_file_name_is_masked_before_the_name_is_escaped(tmp_path, monkeypatch, inspector):
     monkeypatch.chdir(tmp_path)
     key = "AAq1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6j"

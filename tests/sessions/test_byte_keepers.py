@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from inspector.sessions import open_paths
+from inspector.sessions.importers.mitmproxy import _value
 from inspector.sessions.importers.vcr import parse_documents
 from inspector.sessions.intake import most, set_maximum
 from loop_core.values import Message, Role, TextPart
@@ -434,6 +436,27 @@ def test_an_anchor_repeats_no_body_beyond_the_bound(load):
         set_maximum(before)
     assert 10 < len(seen.exchanges) < 40
     assert "more than" in seen.inputs[0].skipped[-1].why
+
+
+@pytest.mark.parametrize("member", ["uri: *a28", "method: *a28", "headers: {accept: *a28}"])
+def test_an_anchor_repeats_no_value_of_a_request_beyond_the_bound(load, member):
+    steps = "".join(f", &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 29))
+    name = member.partition(":")[0]
+    text = re.sub(rf"(?m)^    {name}: .*$", f"    {member}", cassette(f"{{string: '{SAID}'}}"), count=1)
+    seen = load(text.replace("- request:", f"- z: [&a0 [xxxxxxxxxx]{steps}]\n  request:"), "a.yaml")
+    assert not seen.exchanges
+    assert "which is not read: --max-bytes" in seen.inputs[0].skipped[0].why
+
+
+def test_a_name_that_is_a_map_of_names_does_not_grow(load):
+    name = tnetstring(b"\\")
+    for _ in range(22):
+        inside = name + b"0:~"
+        name = str(len(inside)).encode() + b":" + inside + b"}"
+    inside = name + b"0:~"
+    whole = str(len(inside)).encode() + b":" + inside + b"}"
+    (key,) = _value(whole, 0, len(whole), 0)[0]
+    assert len(key) <= 200
 
 
 def test_lists_of_aliases_and_merged_keys_do_not_grow():

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from inspector.sessions import intake, open_paths
+from inspector.sessions.importers import database
 from inspector.sessions.importers.database import has, schema, snapshot
 from inspector.sessions.recording import UnreadableError
 
@@ -101,3 +102,31 @@ def test_a_schema_whose_name_is_no_text_is_one_line(tmp_path):
     with pytest.raises(UnreadableError, match="a damaged database"), snapshot(str(path)) as base:
         base.execute("SELECT * FROM sessions").fetchall()
     assert schema(str(path)) == {}
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT a.id FROM spans a, spans b, spans c",  # steps
+    "SELECT zeroblob(90000) FROM spans",  # bytes of all rows
+    "SELECT zeroblob(2000000) FROM spans LIMIT 1",  # bytes of a value
+])
+def test_rows_that_are_far_more_than_the_file_are_refused(tmp_path, monkeypatch, query):
+    monkeypatch.setattr(database, "_STEPS_PER_BYTE", 1)  # to be quick
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE spans (id)")
+        base.executemany("INSERT INTO spans VALUES (?)", [(at,) for at in range(600)])
+        base.commit()
+    with pytest.raises(UnreadableError, match="a damaged database: "), snapshot(str(path)) as base:
+        for _ in base.execute(query):
+            pass
+
+
+def test_a_device_beside_a_database_is_not_copied(tmp_path, monkeypatch):
+    path, copied = tmp_path / "a.db", []
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE spans (id)")
+        base.commit()
+    (tmp_path / "a.db-wal").symlink_to("/dev/zero")
+    monkeypatch.setattr(database.shutil, "copyfile", lambda source, target: copied.append(source))
+    database._copy(str(path), str(tmp_path / "copy.db"))
+    assert copied == [str(path)]

@@ -282,3 +282,10 @@ def test_a_body_is_unpacked_once_for_each_coding_and_within_the_bound():
     intake.set_maximum(1000)
     bomb = brotli.compress(gzip.compress(b"x" * 100_000))
     assert "far too large" in unpack(bomb, [("content-encoding", "gzip, br")])
+
+
+def test_a_fifo_beside_a_file_is_not_waited_for(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "message_1.json")
+    (tmp_path / "message_2.json").write_bytes(b"{}")
+    monkeypatch.setattr(intake, "_fifo", pytest.fail)
+    assert [intake.sibling(str(tmp_path / "a"), f"message_{at}.json") for at in (1, 2, 3)] == [None, b"{}", None]

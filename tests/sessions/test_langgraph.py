@@ -247,6 +247,14 @@ def test_what_is_cut_or_no_messagepack_is_refused(data):
         unpacked(data)
 
 
+def test_a_key_within_a_key_does_not_grow():
+    data = b"\xa1\\"
+    for _ in range(22):
+        data = b"\x81" + data + b"\xc0"
+    (key,) = unpacked(data)
+    assert len(key) <= 200
+
+
 # -- Messages in JSON --------------------------------------------------------------------------------------------------
 
 

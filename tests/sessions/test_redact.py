@@ -145,7 +145,8 @@ def example(template, rng):
 
 
 AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\\u003e"), ("say \\u201c", "\\u201d"),
-          ("(", ")"), ("https://h/p?x=", "&y=1"), ("", "")]
+          ("(", ")"), ("https://h/p?x=", "&y=1"), ("", ""), ("https://h/p?to=%2F", ""), ("KEY%3D", "&"),
+          ("\x1b[32m", " \x1b[0m"), ("\\u001b[1;31m", "\\u001b[0m"), ("\x1b[m", "")]
 
 
 @pytest.mark.parametrize("form", credentials.FORMS, ids=lambda form: form.name)
@@ -259,6 +260,9 @@ def test_variables_that_hold_no_credential_stay(name):
     ('{"client_secret": "Zm9vYmFyMTIz"}', "Zm9vYmFyMTIz"),
     ("apiKey: 'a1b2c3d4e5f6'", "a1b2c3d4e5f6"),
     ("MY_API_KEY=1234567890abcdef", "1234567890abcdef"),
+    ("your API key: 1234567890abcdef", "1234567890abcdef"),
+    ("see https://h/cb?next=%2Fx%3Faccess_token%3Dq1w2e3r4t5y6", "q1w2e3r4t5y6"),
+    ("password%3Dhunter2", "hunter2"),
     ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
     ('{"name":"x-api-key","value":"1234567890abcdef"}', "1234567890abcdef"),
     ("SLACK_TOKEN=q1w2e3r4t5y6", "q1w2e3r4t5y6"),
@@ -267,6 +271,7 @@ def test_variables_that_hold_no_credential_stay(name):
     ("password = 'hunter2, or (so)'", "hunter2, or (so)"),
     ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\nMIIEowIBAAKCAQEA\n"
      "-----END RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA"),
+    ("use sk-Hwu9HFhvTS0l_Nrr-9EEa4 now", "Hwu9HFhvTS0l_Nrr-9EEa4"),
     ("use sk-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0 now", "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"),
     ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: \"mine\"\nP2/56wAAAgIAAAAm\n---- END", "P2/56wAAAgIAAAAm"),
     ("PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 2\nAAABAQCmXh\nZ3q8bTkP\nPrivate-MAC: 0a", "AAABAQCmXh\nZ3q8bTkP"),
@@ -350,6 +355,8 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "task-based-learning-with-long-words",
         "sk-learn",
         "sk-learn-based-pipeline-of-many-steps",
+        "sk-toggleable__content fitted sk-container-id-12 sk-estimator-doc-link-wrapper-2",
+        "100%sure\x1b[32mgreen [m]task-based-learning-with-long-words",
         "Bearer of bad news",
         "the Bearer authentication-scheme-of-http",
         "AIza",
@@ -363,6 +370,7 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "check that `password=None` also returns, and that `password='invalid'` fails",
         '{"password": {"type": "string"}}',
         "the --password flag, the --token option and --key in the docs",
+        "The API key: it is kept in the vault; the session key: see above; access token = none",
         "a password > 8, <password></password>, <label>Password</label>",
         "curl -u $USER:$PASS https://h/ and mysql -u root -p db",
         'the word password "is" quoted, and so is \'password\'',
@@ -496,20 +504,33 @@ def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
 
 
 LONG = 200_000
+BEGIN = "-----BEGIN PRIVATE KEY-----"
 
 
 @pytest.mark.parametrize(("search", "text", "found"), [
     (redact.url, "http://h/" + "?" * LONG, None),
     (redact.masked_places, json.dumps({"a": "[masked: " * LONG}), ()),
     (is_mask, "-" * LONG + "a", False),
+    (redact.text, "sk-" * LONG, None), (redact.text, "cookie: " * (LONG // 10), None),
+    (redact.text, "api_key=" * (LONG // 10), None),
+    (lambda text: len(redact.text(text)), f"{BEGIN}\n" * (LONG // 5), len(BEGIN) * (LONG // 5) + LONG // 5),
     (lambda text: _CACHE_MARK.sub("", text), '{"text": "' + " " * LONG + 'x"}', None),
-], ids=["url", "masked places", "mask of a name", "cache mark"])
+], ids=["url", "masked places", "mask of a name", "key", "cookie", "word of names", "private keys",
+        "cache mark"])
 def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(search, text, found):
     """A search from each of these characters to the end would take minutes."""
     begun = time.perf_counter()
     result = search(text)
     assert time.perf_counter() - begun < 5
     assert result == (text if found is None else found)
+
+
+@pytest.mark.parametrize(("before", "value"), [("Cookie: ", "theme=dark; " * 40 + "sid=abc123def456ghi; x=y"),
+                                               ("api_key=", "q1w2e3r4t5y6" * 40), ("password=", "hunter2" * 50)])
+def test_a_long_value_is_masked_whole(before, value):
+    masked = redact.text(f"{before}{value}\nafter")
+    assert re.fullmatch(re.escape(before) + r"\[masked[^\]]*\]\**\nafter", masked)
+    assert len(masked) == len(before + value + "\nafter")
 
 
 def test_a_cache_mark_is_no_part_of_what_is_compared():

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 _FILES = ("", "-wal", "-journal")
 _MOST_COPIES = 3
 """The most copies that are made until the database does not change during one; the last one is used."""
+_STEPS = 1_000_000
+_STEPS_PER_BYTE = 100
+"""The steps of SQLite that reading may take for each byte of the file. A scan of all rows takes about 5."""
+_MOST_TIMES = 16
+"""The most times that the bytes of the file may be read. Joins, generated columns and pages that several pages name
+can make far more rows of a small file."""
 Schema = Mapping[str, frozenset[str]]
 """Name of a table -> the names of its columns, in lower case."""
 
@@ -54,16 +60,37 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
         try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy, 30 ms on a disk
-            connection.row_factory = sqlite3.Row
+            _bound(connection, sum(size for size, _ in _state(copy)) + intake.PIECE)
             # An agent may cut a text inside a character.
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
             yield connection
         except sqlite3.Error as why:
-            raise UnreadableError(f"a damaged database: {why}") from why
+            raise UnreadableError(f"a damaged database: {_TOO_MUCH if str(why) == 'interrupted' else why}") from why
         except UnicodeDecodeError as why:  # sqlite3 quotes a damaged name in its message, whose bytes are not text
             raise UnreadableError("a damaged database: its schema is not text") from why
         finally:
             connection.close()
+
+
+_TOO_MUCH = "its rows are far more than a file of this size holds"
+
+
+def _bound(connection: sqlite3.Connection, size: int) -> None:
+    """Bounds the time and the memory that reading takes by the size of the file."""
+    import sqlite3
+
+    room = intake.Room()
+    room.left = _MOST_TIMES * size
+
+    def row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> sqlite3.Row:
+        if not room.take(sum(len(value) for value in values if isinstance(value, (str, bytes)))):
+            raise UnreadableError(f"a damaged database: {_TOO_MUCH}")
+        return sqlite3.Row(cursor, values)
+
+    connection.row_factory = row
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+    steps = iter(range(_STEPS_PER_BYTE * size // _STEPS))
+    connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
 
 
 def _copy(path: str, copy: str) -> None:
@@ -87,7 +114,7 @@ def _copy(path: str, copy: str) -> None:
 def _copy_one(source: str, target: str) -> None:
     if os.path.exists(target):
         os.remove(target)
-    if os.path.exists(source):
+    if os.path.isfile(source):  # a device beside a database, or a link to one, would be copied without end
         shutil.copyfile(source, target)
 
 

@@ -25,6 +25,8 @@ _FIRST = re.compile(
 _DEPTH = 40
 """The largest depth of nested values; a real flow has five levels."""
 _DIGITS = 12
+_MOST_NAME = 200
+"""The length of a name. One that is a map, within another one, would double its escapes with each level."""
 
 
 class _CutError(ValueError):
@@ -93,7 +95,7 @@ def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
             found.append(each)
         if letter == b"]":
             return found, stop + 1
-        return {_text(name): each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
+        return {_text(name)[:_MOST_NAME]: each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
     content = data[start:stop]
     if letter == b",":
         return content, stop + 1

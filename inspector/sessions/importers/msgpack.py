@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 MOST_LEVELS = 100
 """The largest depth of lists, maps and extensions that is read."""
+MOST_KEY = 200
+"""The length of a key that is no text. A key within a key would double its escapes with each level."""
 NUMBERS: Mapping[int, str] = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
     0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
@@ -75,8 +77,11 @@ def _held(kind: str, length: int, data: bytes, at: int, level: int) -> tuple[Any
         for _ in range(length * (2 if kind == "map" else 1)):
             value, at = _value(data, at, level + 1)
             values.append(value)
+        if kind == "list":
+            return values, at
         # a key that is a list or a map becomes text, as JSON's keys are
-        return (values if kind == "list" else dict(zip(map(str, values[::2]), values[1::2], strict=True))), at
+        keys = [key if isinstance(key, str) else str(key)[:MOST_KEY] for key in values[::2]]
+        return dict(zip(keys, values[1::2], strict=True)), at
     end = at + length + (kind == "ext")
     if end > len(data):
         raise ValueError("cut MessagePack")

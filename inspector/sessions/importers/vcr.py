@@ -33,6 +33,7 @@ _BINARY = ("tag:yaml.org,2002:binary", "!binary")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
 """Matches a JSON number, including the spellings of YAML writers."""
 _PARSED = "parsed_body"
+_BODIES = frozenset({"body", "content", _PARSED})
 _REWRITTEN = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Matches the control characters that YAML does not allow unescaped."""
@@ -181,6 +182,10 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     request, response = value["request"], value["response"]
     if wiremock.ELSEWHERE in response:
         return f"its answer is in another file ({wiremock.ELSEWHERE})"
+    # Aliases may repeat a value in it without end, and its text has every repetition.
+    if not room.take(sum(_size(each, {}) for side in (request, response) for name, each in side.items()
+                         if name not in _BODIES)):
+        return too_large()
     raw = RawExchange(entry, str(request.get("uri") or request.get("url") or ""))
     raw.method = str(request.get("method") or "POST").lstrip(":").upper()  # Ruby's symbols: `:post`
     raw.started = start_text(value)
