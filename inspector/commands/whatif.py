@@ -55,7 +55,7 @@ def replay(
 ) -> None:
     """Runs recorded turns again under other limits or another policy, beside the original.
 
-    With --live one turn is asked again, and the exit code is that of its end, as for `inspector run`.
+    With --live one turn is sent again, and the exit code is that of its end, as for `inspector run`.
     """
     from inspector.config.settings import parse_stretches
     from inspector.whatif import branch_report

@@ -118,7 +118,7 @@ def refuse_secrets(body: object, server: Server) -> None:
     """Raises `CallerError` if a request's body contains its own key."""
     text = json.dumps(body, ensure_ascii=False)
     if any(len(secret) >= SHORTEST and secret in text for secret in server.secrets):
-        raise CallerError("the request holds the key that it would be sent with")
+        raise CallerError("the request contains the key that would authenticate it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Branches(SessionPart):
     def save_note(self, note: str) -> str:
         """The reason why the current run could not be saved; the given note if it was saved."""
         why = self.stage.runs.why_unsaved(self.stage.runs.node)
-        return f"not kept: {why}" if why else note
+        return f"not saved: {why}" if why else note
 
     def action_run(self, by: int) -> None:
         """Shows another run."""

@@ -45,7 +45,7 @@ STAY, LEAVE = "stay", "leave"
 
 
 BUILT_IN = "the built-in provider answers:"
-UNSEEN_CUT = "⚠ it cuts this answer, and no byte shows it: no verdict can know"
+UNSEEN_CUT = "⚠ it cuts this answer, and no byte shows it, so no verdict can detect it"
 """The remark on a scripted provider that plays a cut which looks like a finished answer."""
 
 
@@ -116,7 +116,7 @@ class LiveScreen(SessionScreen):
     def go(self, step: int | None, otherwise: str) -> None:
         """Goes to a step; if none follows yet, the note names the key that runs the waiting effect."""
         waits = step is None and self.at_end and self.driver.live.phase is Phase.WAITING
-        super().go(step, f"{otherwise} · {self._key('live.do')} does what follows" if waits else otherwise)
+        super().go(step, f"{otherwise} · {self._key('live.do')} runs the waiting step" if waits else otherwise)
 
     def on_mount(self) -> None:
         """Shows the waiting effect first."""

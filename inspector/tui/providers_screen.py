@@ -264,7 +264,7 @@ class ProvidersScreen(TableScreen):
         """Folds or unfolds equal dialects."""
         self.table_query = replace(self.table_query, each=not self.table_query.each)
         self._fold()
-        self.note = "every dialect has its line" if self.table_query.each else "dialects that say the same share a line"
+        self.note = "every dialect has its line" if self.table_query.each else "dialects with equal values share a line"
 
     def _selected_row(self) -> DialectRow | None:
         """The row at the cursor if it can be opened; else None, with the reason shown."""

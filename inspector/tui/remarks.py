@@ -139,7 +139,7 @@ class RemarkBook(SessionPart):
     def _keep(self, act: Callable[[Store], None]) -> str:
         """Saves a change; returns why that failed, or an empty text."""
         why = self.stage.runs.keep(act)
-        return f"not kept: {why}" if why else ""
+        return f"not saved: {why}" if why else ""
 
     def _keep_on(self, step: int, act: Callable[[Store, str], None]) -> str:
         """Saves a change to a step's remarks; returns why that failed, or an empty text."""

@@ -37,7 +37,7 @@ class RunRows(RowList):
     def row(self, index: int) -> Line:
         """A run: whether it is saved, and how the turn ends in it."""
         node, follows = self.shown[index]
-        branches, lost = tree_prefix(follows), "not kept  " if self.runs.why_unsaved(node) else ""
+        branches, lost = tree_prefix(follows), "not saved  " if self.runs.why_unsaved(node) else ""
         # 1: the scrollbar. Before the first layout the list has no width.
         room = self.size.width - len(branches) - len(lost) - 1 if self.size.width else None
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node, room)
@@ -112,7 +112,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
             self.note = f"the same key again removes {node.name}{made}"
             return
         gone, why = self._list.runs.remove(self._chosen_index())
-        self.note = f"not kept: {why}" if why else f"{gone} removed" if gone else "the original stays"
+        self.note = f"not saved: {why}" if why else f"{gone} removed" if gone else "the original stays"
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._list.fit_rows()

@@ -111,7 +111,7 @@ def _from_last(turn: Turn, send: Send, last: ChatResponse) -> dict[str, Any]:
             raise CallerError("the request is of a chain whose responses are not stored (store: false), so nothing can "
                               "go on from the last one")
         if last.id is None:
-            raise CallerError("the history is kept by the server, but the last response has no id to go on from")
+            raise CallerError("the history is kept by the server, but the last response has no id to continue from")
         changes["previous_id"] = last.id
     results_of_calls = _refused_results(turn) if on_top else ()
     changes["messages"] = (*_leading_system(turn), *results_of_calls, *_new_messages(turn, send))

@@ -106,7 +106,7 @@ class _Source:
         """The end of a turn; raises `why` if no response is judged yet, or if `turn` is None."""
         if not self.request_count or turn is None or turn.evaluation is None:
             raise why
-        return self._given_up("This could not be asked", why)
+        return self._given_up("The request could not be sent", why)
 
     def _given_up(self, what: str, why: LoopError) -> NotRecorded:
         return NotRecorded(f"{what}: {self._mask().text(str(why))}.")
@@ -186,7 +186,7 @@ FAILURES: Sequence[Failure] = (
     Failure(httpx.TransportError, TransportEnd.RESET, "{host} {silent}broke the connection"),
     Failure(WholeTimeoutError, TransportEnd.TIMEOUT, "no end after {times.whole:g} s"),
     Failure(AfterStopError, TransportEnd.TIMEOUT,
-            "{host} sent nothing of the answer for {times.after_stop:g} s behind its stop word or error"),
+            "{host} sent nothing of the answer for {times.after_stop:g} s after its stop word or error"),
     Failure(httpx.InvalidURL, TransportEnd.ABORTED, "{host}: no address to ask: {why}"),  # from a redirect
     Failure(Exception, TransportEnd.ABORTED, "{host}: the HTTP client failed: {foreign}"),  # the caller's client
 )

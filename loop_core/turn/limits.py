@@ -272,7 +272,7 @@ def bound_result(part: ToolResultPart, limits: Limits, amount: int) -> ToolResul
     cut. `amount` is the number of characters of the turn's results so far."""
     room = limits.context_guard_chars - amount
     if room <= 0:
-        text = f"Left out: {part.size:,} characters; the tool results of this turn have filled their share."
+        text = f"Left out: {part.size:,} characters; the tool results of this turn have reached their limit."
         return ToolResultPart(part.call_id, part.name, text, part.is_error)
     # The short note is not counted, so a result of exactly the limit passes unchanged.
     most = min(limits.max_tool_result_chars, room)

@@ -70,7 +70,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     doubt, blank = "", anchor[len(anchor.rstrip()) :]
     behind = (at[1], trailing(segment, at[1], blank))
     if None in late:
-        doubt = "what wraps it is not closed"
+        doubt = "the mark around the quotation is not closed"
     elif any(is_own_fence(text, each) and re.compile(each.closer).match(segment, place)
              for each in wrappers for place in behind):
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"

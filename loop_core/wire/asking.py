@@ -144,7 +144,7 @@ def refuse(call: ToolCall, api: str) -> EncodeError:
 def one_choice(request: Request, api: str) -> None:
     """Refuses a request for several choices in a format without them."""
     if request.n != 1:
-        raise EncodeError("only one answer can be asked for", api=api, what="n")
+        raise EncodeError("only one answer can be requested", api=api, what="n")
 
 
 def describe(tool: Tool) -> dict[str, str]:

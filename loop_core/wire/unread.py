@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.wire.reads import Node, event_types, plan_of
 
-UNREAD = "{} has a value of another type than it should have; it is not read"
+UNREAD = "{} has a value of the wrong type, which is not read"
 """The finding about a value that may have held a part of the answer."""
 _CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "call.arguments", "call.value"})
 """The facts that make up an answer; a wrong type of another fact loses no part of it."""

@@ -92,12 +92,12 @@ def test_a_signer_that_raises_ends_the_turn_with_what_was_read(provider: Provide
     answer = asks(server, "Explain the failed deploy.")
     assert answer.terminal == "unrecorded"
     assert answer.text
-    assert answer.notice == f"This could not be asked: RuntimeError: no token for {'*' * len(KEY)} [31m twice."
+    assert answer.notice == f"The request could not be sent: RuntimeError: no token for {'*' * len(KEY)} [31m twice."
 
 
 def test_an_exception_without_a_text_is_told_by_its_type(provider: Provider) -> None:
     server = replace(at(provider, "cut-twice"), sign=Signer(UnprintableError()))
-    assert "asked: UnprintableError: <exception str() failed>." in str(WAYS["ask"](server, "Explain.").notice)
+    assert "sent: UnprintableError: <exception str() failed>." in str(WAYS["ask"](server, "Explain.").notice)
 
 
 @each_way

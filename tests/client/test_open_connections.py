@@ -58,7 +58,7 @@ def test_an_answer_that_is_over_is_not_waited_on(api: str, fake: Fake, run_turn:
     # Gemini has no last event: the finish reason may be followed by more.
     ends_openly = api == "gemini_generate"
     assert heard.response.transport_end is (TransportEnd.TIMEOUT if ends_openly else TransportEnd.EOF)
-    nothing = f"{fake.url[7:]} sent nothing of the answer for 0.6 s behind its stop word or error"
+    nothing = f"{fake.url[7:]} sent nothing of the answer for 0.6 s after its stop word or error"
     assert heard.problem == (nothing if ends_openly else "")
 
 

@@ -385,7 +385,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, run_turn: RunTurn)
      "the proxy wants another user or password to lead to 127.0.0.1:9"),
     (httpx.ConnectError("refused"), TransportEnd.RESET, "no connection to 127.0.0.1:9: refused"),
     (AfterStopError(), TransportEnd.TIMEOUT,
-     "127.0.0.1:9 sent nothing of the answer for 10 s behind its stop word or error"),
+     "127.0.0.1:9 sent nothing of the answer for 10 s after its stop word or error"),
     (httpx.RemoteProtocolError("peer closed connection x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.ReadError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("<StreamReset stream_id:1>"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),

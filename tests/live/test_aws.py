@@ -190,7 +190,7 @@ def test_a_prompt_that_holds_a_secret_key_is_refused(run_cli: RunCli, fake: Fake
     done = run_cli("--api", API, "--model", "m", "--base-url", fake.url, "--prompt", f"it is {SECRET}", "--sign", "aws",
                "--record", str(tmp_path / "s.jsonl"), environment={"AWS_REGION": "eu-west-1"})
     assert (done.returncode, fake.got) == (2, [])
-    assert "the request holds the key" in done.stderr
+    assert "the request contains the key" in done.stderr
     assert SECRET not in done.stderr
 
 

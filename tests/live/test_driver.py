@@ -480,7 +480,7 @@ def test_a_body_with_the_key_is_not_taken_and_the_key_is_nowhere(
 
     async def play(driver: Driver) -> None:
         assert driver.stepper.request is not None
-        with pytest.raises(LoopError, match="holds the key"):
+        with pytest.raises(LoopError, match="contains the key"):
             driver.edit_body({**(driver.stepper.request.body or {}), "user": KEY})
         shown = [text_of(line) for line in waiting_lines(driver)]
         await driver.act()

@@ -465,7 +465,7 @@ def test_a_prompt_that_holds_the_key_is_refused(run_cli: RunCli, fake: Fake, tmp
     done = run_cli(*chat(fake, tmp_path / "s.jsonl", "--prompt", f"my key is {KEY}", "--key-env", "MINE"),
                environment={"MINE": KEY})
     assert done.returncode == 2
-    assert "the request holds the key" in done.stderr
+    assert "the request contains the key" in done.stderr
     assert KEY not in done.stderr
     assert fake.got == []
 
@@ -556,11 +556,12 @@ def test_what_the_format_cannot_carry_ends_the_turn_and_keeps_what_was_heard(
     done = run_cli("--api", "bedrock_converse", "--model", "m", "--base-url", fake.url, "--prompt", "x", "--record",
                    record)
     assert done.returncode == 3
-    assert "This could not be asked: bedrock_converse: a history with calls needs its tools declared." in done.stdout
+    why = "bedrock_converse: a history with calls needs its tools declared"
+    assert f"The request could not be sent: {why}." in done.stdout
     assert len(fake.got) == 1
     assert json.loads(Path(record).read_text().splitlines()[-1])["end_state"] == "unrecorded"
     assert "AWAITS RESULT" in done.stdout, "the run itself says that its turn was not finished"
-    assert "not finished; this could not be asked: bedrock_converse" in done.stdout
+    assert "not finished; the request could not be sent: bedrock_converse" in done.stdout
     assert "COMPLETE" not in done.stdout
 
 

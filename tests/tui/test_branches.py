@@ -376,16 +376,16 @@ async def test_a_branch_that_cannot_be_kept_says_so_and_is_shown_so_until_it_can
     async with app_on(path).run_test(size=THREE) as pilot:
         await settle(pilot)
         await pilot.press("e", "5", "enter")
-        assert "not kept: " in page(pilot.app)
+        assert "not saved: " in page(pilot.app)
         assert "cannot be written" in page(pilot.app)
         await pilot.press("R")
-        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, True]
+        assert [("not saved" in row) for row in rows_of_runs(pilot)] == [False, True]
         await pilot.press("escape")
         data.unlink()
         await pilot.press("E", "7", "enter")  # a branch of the branch: both are written now
-        assert "not kept" not in page(pilot.app)
+        assert "not saved" not in page(pilot.app)
         await pilot.press("R")
-        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, False, False]
+        assert [("not saved" in row) for row in rows_of_runs(pilot)] == [False, False, False]
     async with app_on(path).run_test(size=THREE) as pilot:
         await settle(pilot)
         assert len(session(pilot).runs.every) == 3
@@ -400,12 +400,12 @@ async def test_a_branch_that_was_made_before_the_store_was_open_says_that_it_is_
     monkeypatch.setattr(SessionScreen, "restore", lambda self: None)
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
         await pilot.press("e", "5", "enter")
-        assert "not kept" not in page(pilot.app)
+        assert "not saved" not in page(pilot.app)
         session(pilot).remarks.restore()
         await settle(pilot)
         assert "cannot be written" in page(pilot.app)
         await pilot.press("R")
-        assert [("not kept" in row) for row in rows_of_runs(pilot)] == [False, True]
+        assert [("not saved" in row) for row in rows_of_runs(pilot)] == [False, True]
 
 
 async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
@@ -419,7 +419,7 @@ async def test_a_branch_that_is_taken_away_and_would_come_back_says_so(
         data.rename(tmp_path / "elsewhere")
         data.touch()
         await pilot.press("R", "x", "x")
-        assert "not kept: " in page(pilot.app)
+        assert "not saved: " in page(pilot.app)
         assert len(session_of(pilot).runs.every) == 1
 
 
@@ -430,7 +430,7 @@ async def test_a_branch_of_a_session_from_standard_input_says_that_it_is_not_kep
     async with app.run_test(size=THREE) as pilot:
         await settle(pilot)
         await pilot.press("e", "5", "enter")
-        assert "not kept: a session without a file" in page(pilot.app)
+        assert "not saved: a session without a file" in page(pilot.app)
 
 
 async def test_the_form_says_what_each_policy_does_as_it_is_chosen(app_on: AppOn) -> None:

@@ -124,7 +124,7 @@ async def test_a_cut_answer_is_stepped_to_its_end_and_becomes_its_recording(fake
         assert f"POST {fake.url}/v1/chat/completions" in view_text(pilot.app)
         assert fake.got == []
         await pilot.press("space")
-        assert screen(pilot).note == "this is the last step · d does what follows"
+        assert screen(pilot).note == "this is the last step · d runs the waiting step"
         await pilot.press("d")
         await until(pilot, waits(pilot, Send))
         assert len(fake.got) == 1

@@ -195,13 +195,13 @@ async def test_a_mark_and_a_note_that_cannot_be_kept_say_so_and_are_shown_so(
     async with app_on().run_test(size=THREE) as pilot:
         await store_open(pilot)
         await pilot.press("m")
-        assert "not kept: " in page(pilot.app)
+        assert "not saved: " in page(pilot.app)
         assert "cannot be written" in page(pilot.app)
         (marked,) = [line for line in step_rows(pilot) if "◆" in line]
-        assert "not kept" in marked
+        assert "not saved" in marked
         await pilot.press("space", "semicolon", "x", "enter")
-        assert "not kept: " in page(pilot.app)
-        assert sum("not kept" in line for line in step_rows(pilot)) == 2
+        assert "not saved: " in page(pilot.app)
+        assert sum("not saved" in line for line in step_rows(pilot)) == 2
 
 
 async def test_a_mark_that_is_kept_later_is_shown_as_kept(
@@ -213,9 +213,9 @@ async def test_a_mark_that_is_kept_later_is_shown_as_kept(
     async with app_on().run_test(size=THREE) as pilot:
         await store_open(pilot)
         await pilot.press("m")
-        assert any("not kept" in line for line in step_rows(pilot))
+        assert any("not saved" in line for line in step_rows(pilot))
         data.unlink()
         await pilot.press("m")
         await pilot.press("m")
-        assert not any("not kept" in line for line in step_rows(pilot))
+        assert not any("not saved" in line for line in step_rows(pilot))
         assert any("◆" in line for line in step_rows(pilot))

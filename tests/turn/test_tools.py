@@ -260,7 +260,7 @@ def test_all_results_of_a_turn_share_the_context() -> None:
     ran = box.run(batch(call(), call(id="c2"), call(id="c3")), turn(limits))
     assert texts(ran)[0] == "x" * 90
     assert texts(ran)[1] == "x" * 60 + "\n[cut: 60 of 90 characters]"
-    assert texts(ran)[2] == "Left out: 90 characters; the tool results of this turn have filled their share."
+    assert texts(ran)[2] == "Left out: 90 characters; the tool results of this turn have reached their limit."
 
 
 def test_the_share_is_the_turns_not_the_rounds() -> None:

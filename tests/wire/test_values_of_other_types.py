@@ -119,7 +119,7 @@ def cohere(content: Any) -> dict[str, Any]:
 ])
 def test_a_value_that_may_hold_a_part_of_an_answer_is_told(api: str, body: dict[str, Any], name: str) -> None:
     found = [each.message for each in read(api, json.dumps(body).encode()).findings if "unread_value" in each.rule]
-    assert found == [f"{name} has a value of another type than it should have; it is not read"]
+    assert found == [f"{name} has a value of the wrong type, which is not read"]
 
 
 @pytest.mark.parametrize("empty", [None, "", [], {}])
@@ -162,7 +162,7 @@ def test_a_message_that_is_no_object_is_told() -> None:
 @pytest.mark.parametrize("value", [{"content": "so"}, [5], 5, [], {}, None])
 def test_thinking_in_a_form_that_is_not_read_is_told(member: str, value: Any) -> None:
     found = read("openai_chat", json.dumps(chat({"content": "hi", member: value})).encode())
-    told = [f"{member} has a value of another type than it should have; it is not read"] if value else []
+    told = [f"{member} has a value of the wrong type, which is not read"] if value else []
     assert (found.text, [each.message for each in found.findings]) == ("hi", told)
 
 

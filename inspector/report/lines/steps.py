@@ -217,7 +217,7 @@ def step_line(view: View, index: int, here: int, remarks: Remarks) -> Line:
     glyph, tone = glyph_of(step)
     name = f"{step.state.value:<{STATE_COLUMNS}}"
     words = Tone.STRONG if index == here else Tone.AHEAD if index > here else Tone.PLAIN
-    lost = (Span("not kept  ", Tone.WARN),) if index in remarks.unsaved else ()
+    lost = (Span("not saved  ", Tone.WARN),) if index in remarks.unsaved else ()
     note = (safe(f"{glyphs.NOTE} {remarks.notes[index]}  ", Tone.KEY),) if index in remarks.notes else ()
     return (
         Span(f" {gutter}", role), Span(glyphs.MARKED, Tone.MARK) if index in remarks.marks else Span(" ", Tone.DIM),

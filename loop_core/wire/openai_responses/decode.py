@@ -139,7 +139,7 @@ class Decoder(BaseDecoder):
             lost = f"event {expected} is" if number == expected + 1 else f"events {expected} to {number - 1} are"
             self.find("openai_responses.event_missing", f"{lost} missing inside a call", self.at())
         else:
-            message = f"event {number} comes behind event {expected - 1} inside a call"
+            message = f"event {number} comes after event {expected - 1} inside a call"
             self.find("openai_responses.event_repeated", message, self.at())
 
     def _is_late(self, event: Mapping[str, Any], kind: str) -> bool:
