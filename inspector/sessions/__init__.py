@@ -1,4 +1,4 @@
-"""Recorded sessions: reads them in any format, masks their credentials, and finds their turns."""
+"""Recorded sessions of agents: reads them in any supported format, masks credentials, and finds the turns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["exempt_from_collector", "open_paths", "without_collector"]
 P = ParamSpec("P")
 T = TypeVar("T")
 NO_ANSWER = "no answer of a model is in it"
-"""The notice of a file that was read and holds no exchange."""
+"""The notice about a readable file without an exchange."""
 COMPANION = ": it has no exchange of its own"
-"""The end of the error of a file that an agent writes beside its sessions, or that is read with one of them."""
+"""The end of the error about a file that an agent writes beside its sessions, or that is read with one of them."""
 
 
 def without_collector(build: Callable[P, T]) -> Callable[P, T]:
-    """Wraps `build` so that the cyclic garbage collector pauses while it runs, for the functions that read a recording.
-    Reading and replaying create no reference cycles, but Python searches all objects for cycles after every few
-    thousand new ones. Afterwards the collector ignores the objects that exist by then (`gc.freeze`)."""
+    """Wraps a function that reads a recording, so that the cyclic garbage collector pauses while it runs. Reading and
+    replaying create no reference cycles, but Python searches all objects for cycles after every few thousand new ones.
+    Afterwards the collector ignores all objects that exist then (`gc.freeze`)."""
 
     @wraps(build)
     def run_without_gc(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -39,9 +39,8 @@ def without_collector(build: Callable[P, T]) -> Callable[P, T]:
 
 
 def exempt_from_collector(search: bool) -> None:
-    """Exempts all objects from garbage collection (`gc.freeze`), since what was read lives on. With `search`, all are
-    searched first, the exempt ones too: closed screens are cycles of references, which only a search finds. It takes up
-    to 0.3 s."""
+    """Exempts all objects from garbage collection (`gc.freeze`), because recordings live on. With `search`, it first
+    collects the cycles among all objects, including exempt ones, such as closed screens; this takes up to 0.3 s."""
     if search:
         gc.unfreeze()
         gc.collect()
@@ -52,9 +51,9 @@ def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are passed. Without `signed` the signatures that must
-    be sent back with reasoning are not kept, so no further request can be made from the result. Raises `CallerError` if
-    there is no such API or profile."""
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Without `signed`, the signatures that
+    must be sent back with reasoning are dropped, so no further request can be made from the result. Raises
+    `CallerError` if there is no such API or profile."""
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
     return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)

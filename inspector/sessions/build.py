@@ -1,10 +1,10 @@
 """Decodes raw exchanges: finds the API, decodes the request and the response, and masks credentials.
 
-An exchange that is not LLM traffic, or whose format is not supported, gives a result that says so.
+For an exchange that is not LLM traffic, or whose format is not supported, the result is the reason.
 
-The first half masks credentials that are spread over several places: over several events of a stream, or over an answer
-and its continuation. They are found in the joined text, and each piece is masked at its place in the body, so that
-neither a view nor an exported session shows them.
+The first half masks credentials that are spread over several events of a stream, or over an answer and its
+continuation. They are found in the joined text, and each piece is masked at its offset in the body, so that neither a
+view nor an exported session shows them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from loop_core.wire.format import Profile
 from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 EDGE = 400
-"""The number of bytes on each side of a seam between two answers that are searched for a credential across the seam."""
+"""The number of bytes on each side of a seam that are searched for a credential across the seam."""
 MOST_BYTES_KEPT = 1024
-"""The largest number of characters of a request's JSON that is stored as bytes. The parsed JSON of a longer one shares
-its texts with the decoded request, while its bytes would hold them twice."""
+"""The largest number of characters of a request's JSON that is stored as bytes. A longer one is stored parsed, because
+it then shares its texts with the decoded request."""
 LEAST_PIECE = 8
 """The smallest number of bytes of a credential's piece that is masked in requests too. A shorter piece may be an
-ordinary word, so it is masked only where it was found."""
+ordinary word, so it is masked only in the answer."""
 
 
 class SpelledPiece(NamedTuple):
-    """A piece of a fact: its offset in the joined fact, its text, and its place in the body."""
+    """A piece of a fact: its offset in the joined fact, its unescaped text, and its offsets in the body."""
 
     first: int
     plain: bytes
@@ -45,9 +45,8 @@ class SpelledPiece(NamedTuple):
 
 
 def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
-    """The body, of the same length, with credentials masked that are complete only in the joined texts of the answer.
-    The body has been through `redact.body`. If the joined texts hold no further credential, as nearly always, the body
-    is returned unchanged."""
+    """The body of the same length, in which credentials are masked that are complete only in the answer's joined texts.
+    `redact.body` has masked the others. If there are none, the usual case, the body is returned unchanged."""
     joined_text = _raw("\n".join(answer_texts(response)))
     if not joined_text or not detection.spans(joined_text):
         return body
@@ -66,8 +65,8 @@ def answer_texts(response: ChatResponse) -> Iterator[str]:
 
 
 def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
-    """Every fact of an answer with its pieces in the body; empty if the body cannot be read."""
-    from inspector.sessions.provenance import provenance  # an answer that spells a credential in pieces is rare
+    """Name of each fact of an answer -> its pieces in the body; empty if the body cannot be decoded."""
+    from inspector.sessions.provenance import provenance  # rarely needed
 
     try:
         read = provenance(api, body, response)
@@ -97,9 +96,9 @@ def piece_spans(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) 
 def mask_seams(
     exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
 ) -> list[Exchange]:
-    """The exchanges, with credentials masked that span the end of one answer and the beginning of the next. A piece of
-    such a credential is also masked in the requests, which repeat the answer so far. `counts` receives the number of
-    masked credentials, by the path of the exchange's file."""
+    """The exchanges, in which credentials are masked that span the end of one answer and the beginning of the next. A
+    piece of such a credential is also masked in the requests, which repeat the answer so far. `counts`, by the path of
+    the exchange's file, receives the number of masked credentials."""
     masked_exchanges, masks = list(exchanges), dict[str, str]()
     for turn in turns:
         for before, after in pairwise([link.index for link in turn.links]):
@@ -111,7 +110,7 @@ def mask_seams(
 
 
 def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redact.Counts | None) -> dict[str, str]:
-    """Masks credentials across one seam; returns each piece with its mask."""
+    """Masks credentials across one seam; returns piece -> mask."""
     masks: dict[str, str] = {}
     first, second = _raw(exchanges[before].response.text or ""), _raw(exchanges[after].response.text or "")
     if not first or not second:
@@ -119,7 +118,7 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
     tail, head = first[-EDGE:], second[:EDGE]
     for start, end, name in detection.spans(tail + head):
         if end <= len(tail):
-            continue  # it is entirely in the first answer, which has been searched
+            continue  # entirely in the first answer, which has been searched
         redact.count(counts, name)
         # If the seam is between a name and its value, the whole credential is in the second answer.
         since, until = max(start - len(tail), 0), end - len(tail)
@@ -128,7 +127,7 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
             seam = detection.CredentialSpan(len(first) - len(halves[0]), len(first), name)
             exchanges[before] = _mask_in_text(exchanges[before], seam)
         exchanges[after] = _mask_in_text(exchanges[after], detection.CredentialSpan(since, until, name))
-        # Requests repeat the answer so far. They get the very same masks, or threading could not match them.
+        # Requests repeat the answer so far. They get the same masks, or threading could not match them.
         masked_halves = (_raw(exchanges[before].response.text or "")[len(first) - len(halves[0]) :],
                          _raw(exchanges[after].response.text or "")[since:until])
         masks |= {half.decode("utf-8", "replace"): mask.decode("utf-8", "replace")
@@ -168,7 +167,7 @@ def with_body(exchange: Exchange, body: bytes) -> Exchange:
 
 def _reseal(body: bytes, received: bytes) -> bytes:
     if body == received:
-        return body  # the usual case; not importing `struct` and `binascii` saves 1 ms of the start
+        return body  # the usual case; without `struct` and `binascii` the program starts 1 ms earlier
     from loop_core.wire.eventstream import reseal
 
     return reseal(body, received)
@@ -198,7 +197,7 @@ _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
 
 
 class UnbuiltExchange(NamedTuple):
-    """The reason why a raw exchange was not decoded. `other` is the API that it speaks, if `--api` named another."""
+    """The reason why a raw exchange was not decoded. `other` is the exchange's API, if `--api` named another."""
 
     why: str
     other: str | None = None
@@ -209,7 +208,7 @@ class UnbuiltExchange(NamedTuple):
 def build(
     raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
 ) -> Exchange | UnbuiltExchange:
-    """One decoded exchange, or the reason why there is none; `counts` receives the number of masked credentials."""
+    """A raw exchange decoded, or the reason why it is not; `counts` receives the number of masked credentials."""
     url = redact.url(raw.url)
     api = _api(raw, url, options)
     if isinstance(api, UnbuiltExchange):
@@ -235,7 +234,7 @@ def build(
         what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
     if raw.problem:
-        # The connection's end is not in the body, so the recorder's word is added to the decoded response.
+        # The body does not show how the connection ended, so the recorder's description is added to the response.
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, redact.text(raw.problem, counts))
         response = replace(response, findings=(*response.findings, broke))
     exchange = Exchange(
@@ -246,7 +245,7 @@ def build(
         again=raw.again, recorded_place=raw.recorded_place, messages=raw.messages, cut_after=raw.cut_after,
         simulated=raw.simulated, session=redact.text(raw.session, counts),
     )
-    # Last, since a credential in pieces is visible only in the decoded answer.
+    # Last, because a credential in pieces is visible only in the decoded answer.
     read = raw.recorded and not is_unreadable(response)
     return with_body(exchange, without_pieces(body, api, response, counts)) if read else exchange
 
@@ -260,9 +259,9 @@ def _decode(
 
 
 def decode_as(exchange: Exchange, profile: str) -> Exchange:
-    """The exchange as if this profile had answered: its bytes are decoded again if the profile has words of its own. A
-    transcript has no bytes of a provider, so its responses stay as they are and are only judged again. Raises
-    `CallerError` if there is no such profile."""
+    """The exchange under another profile; its bytes are decoded again if the profile's stop words differ. A transcript
+    has no bytes of a provider, so its responses stay unchanged and are only judged again. Raises `CallerError` if there
+    is no such profile."""
     request = exchange.request
     chosen = profile_named(profile, request.model if request else None)
     if chosen.profile == exchange.profile:
@@ -274,13 +273,13 @@ def decode_as(exchange: Exchange, profile: str) -> Exchange:
 
 
 def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
-    # Before the path: a browser sends an OPTIONS request to the same path as the one that asks (CORS).
+    # Before the path: for CORS, a browser first sends an OPTIONS request to the path of the actual request.
     if raw.method in _NO_ANSWER:
         return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.path_of(url)}")
     found = raw.api or (traffic.by_path(url) if url else None)
     if raw.api is None and url and traffic.EMBEDDINGS.match(raw.body):
         return UnbuiltExchange(f"embeddings{NOT_READ}")
-    # Other servers also use this path (Cohere's), so the content decides if it can.
+    # Several APIs use this path (Cohere's), so the content decides if it can.
     if found is not None and raw.api is None and FORMATS[found].common_path:
         found = traffic.by_content(raw.body) or found
     if found is None and url and (name := traffic.unread(url)) is not None:
@@ -291,7 +290,7 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
         return UnbuiltExchange(f"{found}, where --api {options.api} was given", found)
     if found is not None:
         return found
-    # `--api` names the API of a server with its own paths, but not of every other request in a HAR file.
+    # `--api` names the API of a server with paths of its own, but does not apply to every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
     if url:
@@ -313,7 +312,7 @@ def _asks(raw: RawExchange) -> bool:
 
 
 def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None) -> tuple[Any, Request | None]:
-    """The request's JSON as `Exchange.stored_request` holds it, and the request."""
+    """The request's JSON in the form of `Exchange.stored_request`, and the decoded request."""
     text = raw.request_text
     if text is None:
         return None, None
@@ -324,7 +323,7 @@ def _request(raw: RawExchange, api: str, url: str, counts: redact.Counts | None)
     except ValueError:
         return None, None
     if not raw.clean:
-        # The text alone is not enough: a value under a credential's name need not look random.
+        # Masking the text is not enough: under a credential's name any value is masked, also one that is not random.
         value = redact.request(value, text, counts)
     request = wire(api).read_request(value, url) if isinstance(value, dict) else None
     return (text.encode() if value is read and len(text) <= MOST_BYTES_KEPT and text.isascii() else value), request
@@ -345,18 +344,17 @@ def _profile(
 
 
 _ADDRESSES = frozenset({"profile.host", "profile.url", "profile.port"})
-"""The rules that know a server by its address."""
+"""The rules that recognise a server by its address."""
 
 
 def _asks_a_model(raw: RawExchange, api: str, chosen: ProfileChoice, request: Request | None) -> bool:
-    """Whether the request asks a model for an answer: it names a model, has messages, and its address is certainly the
-    format's."""
+    """Whether the request certainly asks a model: it names one, has messages, and its address is the format's own."""
     return _is_own_address(raw, api, chosen) and request is not None and bool(request.model) and bool(request.messages)
 
 
 def _is_own_address(raw: RawExchange, api: str, chosen: ProfileChoice) -> bool:
-    """Whether the address is certainly the format's. A path without a numbered version (`/api/chat`) is used by many
-    applications with answers of other forms, so that only the address of a known server tells."""
+    """Whether the address is the format's own. Many applications use a path without a numbered version (`/api/chat`)
+    with answers of other forms, so such a path counts only at the address of a known server."""
     own_path = wire(api).home.version.startswith("/v") and not FORMATS[api].common_path
     return raw.api is not None or own_path or any(seen.rule in _ADDRESSES for seen in chosen.evidence)
 
@@ -364,16 +362,17 @@ def _is_own_address(raw: RawExchange, api: str, chosen: ProfileChoice) -> bool:
 def _is_uncertain(
     raw: RawExchange, api: str, chosen: ProfileChoice, response: ChatResponse, options: Options
 ) -> bool:
-    """Whether the API is uncertain: known only by the path, or by `--api` for a lone whole JSON body."""
+    """Whether the API is known only by the path, or only by `--api` for a body that is not streamed."""
     if raw.url:
-        # Where the connection failed, its end explains why the answer says nothing of the API.
+        # A failed connection explains why the answer has nothing of the API.
         return raw.api is None and options.api is None and not (raw.problem and _is_own_address(raw, api, chosen))
     alone = options.api is not None and raw.request_text is None and not response.streaming
     return alone and not any(finding.rule == "body.cut" for finding in response.findings)
 
 
 def _says_nothing(response: ChatResponse, request: Request | None) -> bool:
-    """Whether neither side holds anything of the API that the path suggested (a chat application's own path)."""
+    """Whether neither request nor response has anything of the API that the path suggested, as in a chat application
+    with the same path."""
     if response.parts or response.stop_reason.raw or response.error or response.usage or response.id:
         return False
     return request is None or not request.messages

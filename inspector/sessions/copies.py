@@ -1,8 +1,8 @@
 """Leaves out files and turns that the given files contain twice.
 
-A file may be named twice, or have a copy with the very same bytes, or one with shortened texts. The file of a resumed
-or forked session of Claude Code begins with the rows of the session before it, as that of a branched session of Qwen
-Code does, and that of a continued trajectory in ATIF may.
+A file may be named twice, or have a copy with equal bytes or with shortened texts. The file of a resumed or forked
+session of Claude Code and of a branched session of Qwen Code begins with the rows of the earlier session; that of a
+continued trajectory in ATIF may.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ COPYING = frozenset({"claude-code", "atif", "qwen"})
 
 
 def is_spread(source: Input) -> bool:
-    """Whether a logger wrote one pair per file, so that a conversation extends over the files of its folder."""
+    """Whether the file is one of a logger that writes one pair per file, so that a conversation is spread over the
+    files of its folder."""
     return source.format == "pairs" and source.responses == 1
 
 
 def session_key(source: Input) -> tuple[bool, str]:
-    """A key that the files of one session share: those of a folder over which a logger spread it, else each its own."""
+    """A key that the files of one session share. All files of a folder share one if a logger spread a session over
+    them; any other file has its own."""
     spread = is_spread(source)
     return spread, os.path.dirname(source.path) if spread else source.path
 
 
 def files_by_session(sources: Sequence[Input]) -> dict[str, tuple[str, ...]]:
-    """Path of a file -> the paths that are opened for its session: all files over which a logger spread it; for a
-    subagent's file the one that it is read with."""
+    """Path of a file -> the paths that are opened for its session: all files over which a logger spread it; for the
+    file of a subagent, the main file that it is read with."""
     mains = {folder: source.path for source in sources if (folder := _folder_beside(source))}
     sessions: dict[tuple[bool, str], list[str]] = {}
     for source in sources:
@@ -50,22 +52,22 @@ def files_by_session(sources: Sequence[Input]) -> dict[str, tuple[str, ...]]:
 
 
 def _folder_beside(source: Input) -> str:
-    """The folder of the files that are read with a file; empty if its format has none."""
+    """The folder of the further files that belong to a file; empty if its format has none."""
     folder = IMPORTERS[source.format].beside.rpartition("/")[0] if source.format in IMPORTERS else ""
     stem = os.path.dirname(source.path) if folder.startswith("../") else os.path.splitext(source.path)[0]
     return folder and os.path.join(stem, folder.removeprefix("../"))
 
 
 WHOLE_FILES: Mapping[str, str] = {"transcript.jsonl": "transcript_full.jsonl", "context.jsonl": "wire.jsonl"}
-"""Name of a file with less of a session -> the name of the file beside it with the same steps and more of each:
-Antigravity shortens long texts, and Kimi CLI keeps the messages without their times, counts and ends."""
+"""Name of a file with less of a session -> name of the file beside it with the same steps in full. In the former,
+Antigravity shortens long texts, and Kimi CLI leaves out times, token counts and ends."""
 PIECE = 1 << 20
 """The number of bytes of a file that are read at a time to compare it with others."""
 
 
 def equal_files(paths: Iterable[str]) -> dict[str, str]:
-    """Path of a file with the very same bytes as one before it -> the path of the first such file; and path of a
-    shortened file -> the path of the whole one. Only files of which another has the same size are read."""
+    """Path of a file with the same bytes as an earlier one -> path of the first such file; and path of a shortened file
+    -> path of the whole one. Only files of equal size are read."""
     given = dict.fromkeys(paths)
     wholes = {path: whole for path in given if (whole := _whole_file(path)) in given}
     sizes: dict[int, list[str]] = {}
@@ -77,7 +79,7 @@ def equal_files(paths: Iterable[str]) -> dict[str, str]:
     for same in (group for size, group in sizes.items() if size and len(group) > 1):
         firsts: dict[bytes, str] = {}
         for path in same:
-            with suppress(OSError):  # a file that cannot be read is reported where it is opened
+            with suppress(OSError):  # an unreadable file is reported when it is opened
                 first = firsts.setdefault(_digest(path), path)
                 found |= {path: first} if first != path else {}
     return found | {path: found.get(whole, whole) for path, whole in wholes.items()}
@@ -90,12 +92,12 @@ def _whole_file(path: str) -> str:
 
 
 def is_shortened(path: str, first: str) -> bool:
-    """Whether a file that is left out has the steps of the other one with shortened texts."""
+    """Whether the file `path` has the steps of the file `first` with less of each."""
     return WHOLE_FILES.get(os.path.basename(path)) == os.path.basename(first)
 
 
 def relation(path: str, first: str) -> str:
-    """What a file is that is left out, for the notice that names the file which counts."""
+    """The words between the name of a file that is left out and the name of the file that is counted."""
     return "a shortened copy of" if is_shortened(path, first) else "byte for byte the same as"
 
 
@@ -110,23 +112,23 @@ def _digest(path: str) -> bytes:
 
 
 def equal_input(path: str, first: str, format_name: str = "unknown") -> Input:
-    """The result for a file that is left out, since it has the very same bytes as another file, or its steps."""
+    """The result for a file that is left out, because it has the same bytes or steps as the file `first`."""
     notice = Notice(f"{relation(path, first)} {first}, whose turns are counted; they are not counted twice")
     return Input(path, format_name, 0, statements=(notice,), same_as=first)
 
 
 _LAST = "~"
-"""A text after the time of any answer."""
+"""A text that sorts after the time of any answer."""
 
 
 def stored_keys(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
-    """The keys of answers: equal for an answer and its copies, in every process, and in the order of their times. Empty
-    for an answer without a time, since answers that were not timed may be equal by chance."""
+    """The keys of answers. An answer and its copies have equal keys, in every process, and keys sort by time. The key
+    of an answer without a time is empty, because such answers may be equal by chance."""
     return tuple("" if exchange.started is None else _key(exchange, exchange.started) for exchange in exchanges)
 
 
 def _key(exchange: Exchange, started: str) -> str:
-    import hashlib  # the import takes 4 ms, which a command over one file saves
+    import hashlib  # takes 4 ms, and a command over one file does not need it
 
     response = exchange.response
     content = response.id, started, response.text, tuple((call.id, call.arguments) for call in response.tool_calls)
@@ -139,19 +141,19 @@ Turns = Sequence[Sequence[str]]
 
 
 class Copies(NamedTuple):
-    """What files have in common with older files."""
+    """The turns and files that are copies of older ones."""
 
     turns: dict[str, dict[int, str]]
     """Path of a file that begins with copies -> index of each copied turn -> path of the original."""
     whole_files: dict[str, tuple[str, ...]]
-    """Path of a file without an answer of its own, such as a copy of a whole file -> the paths of the files that have
-    its answers too. Nothing is left out of it, so that its turns count twice."""
+    """Path of a file without an answer of its own, such as a copy of a whole file -> paths of the files that have its
+    answers too. Nothing is left out of it, so its turns count twice."""
 
 
 def copies_in(files: Mapping[str, Turns]) -> Copies:
-    """The copies in files, which are given by path. A turn is a copy if each of its answers is in an older file too,
-    and if it ended before the first turn of its file that is none. A file without a turn of its own stays whole, since
-    the rows after the copied ones may still differ."""
+    """The copies in files, which are given by path. A turn is a copy if each of its answers is also in an older file,
+    and if it ended before the first own turn of its file. A file without an own turn stays whole, because the rows
+    after the copied ones may differ."""
     files = _files_in_common(files)
     answers = {path: list(chain.from_iterable(turns)) for path, turns in files.items()}
     holders = _holders(answers)
@@ -167,7 +169,7 @@ def _holders(answers: Mapping[str, Sequence[str]]) -> dict[str, str]:
     shared = _shared_keys(answers.values())
 
     def age(path: str) -> tuple[bool, str, int, str]:
-        """The oldest file is the one that goes on first after what several have, or that ends there."""
+        """A sort key: the oldest file ends after the shared answers, or has the earliest answer of its own."""
         own = min((key for key in answers[path] if key and key not in shared), default="")
         return own != "", own, len(answers[path]), path
 
@@ -179,8 +181,8 @@ def _holders(answers: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def _files_in_common(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
-    """The files that have the first answer of another file, or whose first answer another file has: of many files few
-    or none, so that the others need not be compared."""
+    """The files that have the first answer of another file, or whose first answer another file has. They are few, so
+    most files need not be compared."""
     firsts = {turns[0][0] for turns in files.values() if turns and turns[0]} - {""}
     found = {path: firsts.intersection(chain.from_iterable(turns)) for path, turns in files.items()}
     common = {key for key, count in Counter(chain.from_iterable(found.values())).items() if count > 1}
@@ -189,7 +191,7 @@ def _files_in_common(files: Mapping[str, Turns]) -> Mapping[str, Turns]:
 
 def _copies_of(path: str, turns: Turns, holders: Mapping[str, str]) -> dict[int, str]:
     own = {number for number, keys in enumerate(turns) if any(holders.get(key, path) == path for key in keys)}
-    # What follows a turn tells how its calls ended: between turns that stay, none is left out.
+    # The turn after a turn shows how its calls ended, so none is left out between turns that stay.
     first = min(((_time(key), number) for number in own for key in turns[number] if key), default=(_LAST, 0))
     end = min((number for number in own if "" in turns[number]), default=len(turns)) if own else 0
     return {number: holders[keys[-1]] for number, keys in enumerate(turns[:end])
@@ -208,9 +210,9 @@ def _shared_keys(files: Iterable[Iterable[str]]) -> set[str]:
 def each_once(
     files: Iterable[OpenedFile], turns_of: Callable[[OpenedFile], Sequence[TurnRecord]]
 ) -> list[OpenedFile]:
-    """The files without those that were named twice (alone and in a folder, by a link, beside their session), without
-    the exchanges of those that have the very same bytes as another, and without copied turns. `turns_of` finds the
-    turns of one file."""
+    """The files without those named twice (alone and in a folder, by a link, beside their session), without the
+    exchanges of those with the same bytes as another, and without copied turns. `turns_of` finds the turns of a
+    file."""
     once: dict[str, OpenedFile] = {}
     for one in files:
         path = one[0].path
@@ -230,7 +232,7 @@ def each_once(
 
 
 def _without_equal(opened: list[OpenedFile]) -> list[OpenedFile]:
-    # A logger's pairs stay: two equal ones are two requests, such as one that was sent again after the same error.
+    # Equal pairs of a logger stay: they are two requests, such as one that was sent again after the same error.
     equal = equal_files(one[0].path for one in opened if one[1] and not is_spread(one[0]))
     return [(equal_input(source.path, equal[source.path], source.format), []) if source.path in equal else
             (source, found) for source, found in opened]
@@ -243,12 +245,12 @@ def _with_notice(one: OpenedFile, origins: Sequence[str]) -> OpenedFile:
 
 
 def may_copy(source: Input) -> bool:
-    """Whether a file may begin with copies; a subagent's file never copies the answers of a session."""
+    """Whether a file may begin with copies; a subagent's file never does."""
     return source.format in COPYING and (source.about is None or not source.about.parent)
 
 
 def _without_copies(one: OpenedFile, turns: Sequence[Sequence[int]], copies: Mapping[int, str]) -> OpenedFile:
-    """The file without the turns at these indices; a turn is given by the indices of its exchanges."""
+    """The file without the turns at the indices in `copies`; each of `turns` has the indices of its exchanges."""
     source, found = one
     gone = {place for number in copies for place in turns[number]}
     entries = {found[place].entry for place in gone}

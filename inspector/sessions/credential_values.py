@@ -1,4 +1,4 @@
-"""Decides whether a value in the place of a credential is one, and not a placeholder or code."""
+"""Decides whether a value where a credential is expected is one, and not a placeholder or code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 from inspector.sessions.credentials import FORMS, PASSWORDS
 
 REDACTED = "REDACTED"
-"""The mask of a whole value with a name: of a header, a parameter or a JSON member."""
+"""The mask of the whole value of a header, a parameter or a JSON member."""
 
 
 def any_of(names: Iterable[str]) -> str:
@@ -35,14 +35,14 @@ _WORDS = frozenset({
 _MARKS = ".,:;!?*`'\""
 """Characters around a word in prose and Markdown, which are removed before a value is compared with `_WORDS`."""
 
-# `re` compiles the patterns that few files need when they are first used, which saves 1 ms of every start.
+# Few files need these patterns, so `re` compiles them at their first use, which saves 1 ms of every start.
 _IDENTIFIER = r"[$@%&*!]?[A-Za-z_][\w]*(?:(?:\.|->|::)[A-Za-z_]\w*)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
 _UUID = r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 
 def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
-    # The value is a mask, a variable or a placeholder.
+    # a mask, a variable or a placeholder
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
     if len(value) < 12 or written or re.fullmatch(_IDENTIFIER, value):
         return False
@@ -76,13 +76,14 @@ def _case_changes(word: str) -> int:
 
 
 _STRUCTURE = r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*"
-"""Matches the structure after a string that ends in `password=`; a mask there would break the JSON."""
+"""Matches JSON structure after a string that ends in `password=`; a mask there would break the JSON."""
 
 NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def is_password(value: str, quoted: bool, after: int) -> bool:
-    """Whether the value of a password field is a password, and not code or structure."""
+    """Whether the value of a password field is a password, and not code or structure. `after` is the code of the
+    character after it."""
     # Nines are the mask of a numeric password.
     if re.fullmatch(_STRUCTURE, value) or set(value) == {"9"}:
         return False
@@ -116,7 +117,7 @@ def _parameter_value(name: str, value: str) -> bool:
 _PROSE_AFTER_FLAGS = frozenset({
     "flag", "option", "argument", "parameter", "file", "stdin", "prompt", "with", "in", "of", "as",
 })
-"""Words that may follow the name of a flag in prose, and are not its value."""
+"""Words that follow the name of a flag in prose and are not its value."""
 
 _PASSWORD = rf"(?i)(?:{any_of((*PASSWORDS, 'pass'))})$"
 

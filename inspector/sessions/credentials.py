@@ -1,8 +1,8 @@
-"""Known credentials: a table of their forms, and the names whose values are credentials. Data only.
+"""A table of the forms of known credentials, and the names whose values are credentials. Data only.
 
 A form is written as a template: literal characters, and in braces an alphabet with the number of its characters.
-`{a20}` means 20 letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. Both the search pattern of a form and
-the examples in tests are made from its template, so the two cannot differ.
+`{a20}` means 20 letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The search pattern of a form and the
+examples in tests are both made from its template.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ALPHABETS: Mapping[str, str] = {
     "p": "A-Za-z0-9%/+=_-",
     "U": "A-Z0-9",
 }
-"""Letter of a template -> the characters that it stands for, as in a class of a regular expression."""
+"""Letter in a template -> its characters, as a class of a regular expression."""
 
 
 class Secret(NamedTuple):
     """One kind of credential."""
 
     name: str
-    """The name of the credential, which its mask shows."""
+    """The credential's name, which is shown in the mask."""
     template: str
     source: str
     """The product or document that defines the form."""
@@ -370,7 +370,7 @@ FORMS: tuple[Secret, ...] = (
     Secret("PASETO public token", "v4.public.{b60+}", "PASETO", "protocol"),
     Secret("PASETO v2", "v2.local.{b60+}", "PASETO, earlier", "protocol"),
 )
-"""The forms; the first that matches names the mask. `detection` has forms that need more than a template."""
+"""The forms; the name of the first that matches is in the mask. `detection` has forms that no template describes."""
 
 NAMES: tuple[str, ...] = (
     "access_key", "access_token", "account_key", "admin_token", "api_auth_token", "api_key", "api_secret",

@@ -19,11 +19,11 @@ SHORT = b"[masked]"
 """The mask of a credential that is too short for a mask with a name."""
 
 NUMBER = "a number as a password"
-"""The name of a numeric password, which is masked with nines, since asterisks would make the JSON around it invalid."""
+"""The name of a numeric password, which is masked with nines, because asterisks would make the JSON invalid."""
 
 
 class CredentialSpan(NamedTuple):
-    """A credential: bytes `start` to `end` of a text, and the name of the credential's form."""
+    """A credential at the bytes from `start` to `end` of a text, and the name of its form."""
 
     start: int
     end: int
@@ -70,7 +70,7 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
 )
-"""Name and pattern of forms that need more than a template. Line ends may be escaped repeatedly."""
+"""Name and pattern of forms that no template describes. Line ends may be escaped several times."""
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
@@ -127,12 +127,13 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("parameter", r"(?i)[?&;]([\w.-]*(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt))"
                   r"()=([^&\s\"'\\#<>;]+)"),
 )
-"""Credentials that the text before them reveals: a kind of `TESTS`, a pattern of name, quote and value."""
+"""Credentials that are recognised by the text before them: a kind of `TESTS`, and a pattern whose three groups are
+name, quote and value."""
 
 
 def _compile(pattern: str, captures: bool = True, megabytes: int = 256) -> Any:
     options = re2.Options()
-    options.max_mem = megabytes << 20  # with the default of 8 MB RE2 would use its slow automaton for these repetitions
+    options.max_mem = megabytes << 20  # with the default of 8 MB, RE2 would use its slow automaton for the repetitions
     options.never_capture = not captures
     return re2.compile(pattern.encode(), options)
 
@@ -144,7 +145,7 @@ because its states are large, and nearly every character of a credential needs a
 
 @cache
 def _form_patterns() -> tuple[tuple[Any, ...], tuple[tuple[str, bool], ...]]:
-    """The patterns; and for each of their groups the name of its form, and whether the form's length is fixed."""
+    """The patterns, and for each of their groups the name of its form and whether the form's length is fixed."""
     rows = [(form.name, pattern_of(form.template), _has_exact_length(form.template)) for form in FORMS]
     rows += [(name, pattern, False) for name, pattern in OWN_SHAPES]
     joined = ["|".join(f"({pattern})" for _, pattern, _ in rows[first : first + FORMS_AT_ONCE])
@@ -175,7 +176,8 @@ def _rest_of(row: int) -> Any:
 
 @cache
 def _hint_pattern() -> Any:
-    """The pattern of the hints. Most texts contain none, and then the full patterns are never compiled."""
+    """A cheap pattern for the beginnings of all forms and contexts. Most texts have no match, and then the full
+    patterns are never compiled."""
     tails: dict[str, list[str]] = {}  # forms with the same continuation share it, which saves 4 ms
     for form in FORMS:
         if _PIECE.match(form.template) is None:
@@ -199,12 +201,12 @@ def _hint_pattern() -> Any:
 _INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
-"""Patterns of literal parts within forms that do not begin with a literal."""
+"""Patterns of the literal parts of forms that do not begin with a literal."""
 
 
 def _hint(template: str) -> tuple[str, str]:
-    """The beginning of a form with about 10 characters of its alphabets, since 9 also occur in harmless texts. The last
-    run of these characters is returned separately."""
+    """The beginning of a form up to about 10 characters of its alphabets, because 9 also occur in harmless texts. The
+    last run of these characters is returned separately."""
     head, tail, at, drawn = "", "", 0, 0
     for piece in _PIECE.finditer(template):
         letters, least, more, most = piece.groups()
@@ -217,7 +219,7 @@ def _hint(template: str) -> tuple[str, str]:
 
 
 def suspicious(data: str | bytes) -> bool:
-    """Whether a text may contain credentials; if not, `redact.body` may be left out."""
+    """Whether a text may contain credentials; if not, `redact.body` can be skipped."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return _hint_pattern().search(raw) is not None or ESCAPES.search(raw) is not None or any(_of_this_machine(raw))
 
@@ -233,7 +235,7 @@ def spans(data: bytes) -> list[CredentialSpan]:
     if len(found) < 2:
         return found
     merged: list[CredentialSpan] = []
-    # Of spans with the same beginning the longest comes first, so that its name labels the mask.
+    # Among spans with the same start the longest comes first, so that the mask has its name.
     for span in sorted(found, key=lambda each: (each.start, -each.end)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
@@ -258,14 +260,13 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
                  for number, match in enumerate(matches) if match is not None]
         if not found:
             return
-        # The choice that a single pattern would make: the match that begins first, then the one with the shorter text
-        # before it, and only then the order of the table. The last letter of an escape could also be the first letter
-        # of another form.
+        # The choice of a single pattern: the match that begins first, then the one with the shorter text before it, and
+        # only then the order of the table. The last letter of an escape could also be the first letter of another form.
         number = min(found)[-1]
         match = matches[number]
         group = match.lastindex
         (start, end), (name, fixed) = match.span(group), rows[number * FORMS_AT_ONCE + group - 1]
-        # A longer word does not have this form, but another form may begin inside the word.
+        # A longer word does not have this form, but another form may begin inside it.
         if fixed and end < len(data) and data[end] in _WORD:
             at = start + 1
             continue
@@ -286,12 +287,12 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
             end = rest.match(data, start).end()
         groups = (match.group(last - 2) or b"", match.group(last - 1) or b"", data[start:end])
         name, quote, value = (group.decode("utf-8", "replace") for group in groups)
-        # Punctuation after a value belongs to the sentence.
+        # Punctuation at the end belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
         after = data[end] if end < len(data) else 32  # a blank stands for the end of the text
         if label == "password" and random_looking(name):
-            # The user name in an address may be a key too.
+            # The user name in an address may be a key as well.
             yield CredentialSpan(match.start(last - 2), match.end(last - 2), "user")
         if stripped and not within and test(name, quote, stripped, after):
             bare = not quote and data[match.end(last - 2)] in b"\"\\" and NUMERAL.fullmatch(stripped)
@@ -325,6 +326,6 @@ def _environment() -> tuple[str, ...]:
 def _variables(values: tuple[str, ...]) -> Any | None:
     if not values:
         return None
-    # The value as it is, and as a JSON encoder would write it, with or without escaped slashes.
+    # The plain value, and its spellings in JSON: escaped, or with escaped slashes.
     forms = {form for value in values for form in (value, json.dumps(value)[1:-1], value.replace("/", "\\/"))}
     return re2.compile("|".join(re2.escape(form) for form in sorted(forms, key=len, reverse=True)).encode())

@@ -1,7 +1,7 @@
-"""Finds the places of evidence in the bytes, including evidence of rules that judge values.
+"""Finds the byte ranges of evidence in a response, including evidence of the judge's rules.
 
-The judge sees values, not bytes. If one of its rules uses a value of the response (a router's word, a token count), the
-body is decoded a second time with places (`inspector.sessions.provenance`), only for the responses concerned.
+The judge has values, not bytes. If one of its rules uses a value of the response (a router's word, a token count), the
+body is decoded a second time with offsets (`inspector.sessions.provenance`), only for the responses concerned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NATIVE = "native.*"
 """The fact name for a router's own words (`Profile.native_fields`)."""
 IMPOSSIBLE = "usage.impossible"
-"""The rule about a token count that is larger than the answer can have."""
+"""The rule about a token count that is too large for the answer."""
 FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.native_word": (NATIVE,),
     "judge.usage_at_cap": ("usage.output_tokens",),
@@ -33,36 +33,36 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "judge.context_full": ("native.truncated", "usage.input_tokens"),
     "usage.reasoning": ("usage.reasoning_tokens",),
 }
-"""Rule of the judge -> the facts that it uses, by their names in provenance. Formats list their own."""
+"""Rule of the judge -> names, in provenance, of the facts that it uses. Wire formats list those of their own rules."""
 
 
 @lru_cache(maxsize=8)  # several successive rules may concern one response
 def _readings(exchange: Exchange) -> Provenance | None:
-    from inspector.sessions.provenance import readings  # imported here, because most evidence has its place already
+    from inspector.sessions.provenance import readings  # rarely needed: most evidence already has its place
 
     return readings(exchange)
 
 
 def evidence(exchange: Exchange, evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The same evidence, each rule with its own bytes, if they are known."""
+    """The same evidence, with the byte range of each rule's value if it is known."""
     return tuple([each._replace(at=_own_place(exchange, each)) for each in evidence])
 
 
 def finding(exchange: Exchange, finding: Finding) -> Finding:
-    """The same finding with its own bytes, if they are known."""
+    """The same finding, with the byte range of its value if it is known."""
     return finding._replace(at=_own_place(exchange, finding))
 
 
 def _own_place(exchange: Exchange, each: Evidence | Finding) -> At | None:
     if each.rule == ABSENT:
-        return each.at  # most rows of Claude Code have no word: to find each `null` takes a quarter of 100 MB's time
+        return each.at  # most rows of Claude Code have no word: finding each `null` takes a quarter of the reading time
     return _place(exchange, each.rule, each.quote) if each.at is None else value_place(exchange, each.at)
 
 
 @lru_cache(maxsize=8)  # two rules of a transcript read one word
 def value_place(exchange: Exchange, at: At) -> At:
-    """The place of the value that the pointer names; the same place if its frame has no such value or is too large, and
-    if it is several frames, such as all those of a call: the pointer names a value in the first one."""
+    """The place of the value that the pointer names within its frame. The place stays unchanged if its frame has no
+    such value or is too large, or if it is several frames, such as all those of a call."""
     if not (at.part is ExchangePart.BODY and at.pointer and at.start is not None and at.end is not None
             and at.end - at.start <= _SEARCHED_FRAME and exchange.recorded):
         return at
@@ -83,7 +83,7 @@ def value_place(exchange: Exchange, at: At) -> At:
 _OBJECT = re.compile(rb'\{\s*["}]')
 """Matches the beginning of a JSON object. A brace alone may be a byte of a binary frame's length or checksum."""
 _SEARCHED_FRAME = 1 << 16
-"""The most bytes of a frame in which a value is looked up: all of them are parsed, which would delay a key."""
+"""The largest number of bytes of a frame in which a value is looked up: all are parsed while the user waits."""
 
 
 def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
@@ -103,14 +103,14 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
 def _word(exchange: Exchange) -> At | None:
     """The place of a router's own word: the last member with that name and value. The member is searched as text,
     because every answer of a router has such a word, and a second decoding would double the cost. Inside a JSON string
-    quotes are escaped, so text of an answer cannot be mistaken for the member."""
+    quotes are escaped, so an answer's text cannot match."""
     for name in exchange.profile.native_fields:
         native_word = exchange.response.native.get(name)
-        # The last occurrence: a stream repeats the member in each event, null until the end.
+        # The last one, because a stream repeats the member in each event, null until the end.
         found = [match for match in _member(name).finditer(exchange.body)
                  if native_word and _value(match[1]) == native_word]
         if found:
-            # Routers put their own word into the object of the stop word, or into one inside it (LiteLLM).
+            # Routers put their own word beside the stop word, or into an object beside it (LiteLLM).
             places = (rule.at for rule in exchange.response.stop_reason.evidence if rule.at is not None)
             word = next((at.pointer for at in places), None)
             start = found[-1].start()
@@ -155,7 +155,7 @@ _CHARACTER = r"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|."
 
 
 def spots(literal: str) -> list[int]:
-    """The byte offsets of each character of a JSON string within its literal, and the end of the last."""
+    """The byte offset of each character of a JSON string in its literal, and that of the end of the last."""
     inner = literal[1:-1]
     found, at = [1], 1
     for character in re.findall(_CHARACTER, inner):

@@ -1,4 +1,4 @@
-"""One readable file format: how its files are recognised, what they store, and where its agent writes them."""
+"""The description of a readable file format: how its files are recognised, what they store, and where they are."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -8,23 +8,23 @@ from inspector.sessions.recording import FileReading, Options
 HEAD = 1 << 16
 """The number of bytes at the beginning of a file by which its format is recognised."""
 LONG_HEAD = 1 << 22
-"""The number of those bytes if the first do not show a format: the first request of a log may hold a long prompt."""
+"""The number of bytes if those do not show a format, since the first request of a log may have a long prompt."""
 
 
 class AgentFolder(NamedTuple):
-    """The default folder of an agent's files: from an environment variable, or below the home folder."""
+    """The default folder of an agent's files: the value of an environment variable, else below the home folder."""
 
     agent: str
     variable: str
     folder: str
     parts: tuple[str, ...]
-    """The folder names on the way to the files: `*` stands for any one folder, `**` for any number of levels."""
+    """The folder names between it and the files: `*` stands for any one folder, `**` for any number of levels."""
     names: tuple[str, ...] = ("*.jsonl",)
     """The patterns of the files' names."""
 
 
 class Words(StrEnum):
-    """The owner of the stop words that a format stores: the provider, the recorder, or nobody."""
+    """The author of the stop words that a format stores: the provider, the recorder, or nobody."""
 
     PROVIDER = "the provider's"
     RECORDER = "the recorder's"
@@ -46,7 +46,7 @@ class Keeps(NamedTuple):
 CERTAIN = 100
 """The score of `sniff` after which no further importer is tried."""
 KNOWN_BODY = 50
-"""The score of a body of a known wire format; with less, such a file is only JSON."""
+"""The score of a body of a known wire format; below it, a file may be any JSON."""
 
 
 class FileFormat(NamedTuple):
@@ -54,24 +54,25 @@ class FileFormat(NamedTuple):
 
     module: str
     title: str
-    """The name of the format's files, for people."""
+    """The name of the format's files in reports."""
     expects: str
     """How a file of the format begins, in words, for the message about a file that no importer accepts."""
     keeps: Keeps
     marks: tuple[bytes, ...] = ()
-    """Texts of which every file of the format has one in its head or its name. For a file without any of them the
+    """Texts of which every file of the format has at least one in its head or its name. For a file without any, the
     format's module is not loaded, which saves 6 ms of the start of `explain`. Empty: the format has no marks."""
     folders: tuple[AgentFolder, ...] = ()
     beside: str = ""
     """The pattern of the further files that belong to a file: below a folder with the file's name without its suffix,
     or, if the pattern begins with `../`, beside the file."""
     grows: bool = False
-    """Whether a file of the format grows line by line. Then the beginning of a file is a session of its own, new rows
-    are read without the earlier ones, and the format's module has a `reader`."""
+    """Whether a file of the format grows line by line. Then the beginning of a file can be read alone, new rows are
+    read without the earlier ones, and the format's module has a `reader`."""
     begins: bool = False
-    """Whether the format's module finds a session of its own in the first bytes of a file (`beginning`)."""
+    """Whether the format's module can cut the first bytes of a file to a readable file (`beginning`)."""
     members: tuple[frozenset[str], ...] = ()
-    """Sets of member names, for common marks: one of the first objects has all members of one set."""
+    """Sets of member names, for formats whose marks are common words: one of a file's first objects has all members of
+    one set."""
     most: int = CERTAIN
     """The highest score of the format's `sniff`. A file that another format recognises with this score is not tried."""
 
@@ -87,8 +88,8 @@ class Importer(Protocol):
         damaged from the start."""
 
     def beginning(self, data: bytes) -> bytes:
-        """For a format that `begins`: what is whole in the first bytes of a file, as a file; empty if nothing is."""
+        """For a format that `begins`: the complete part of a file's first bytes, as a file; may be empty."""
 
     def reader(self, path: str, options: Options, head: bytes) -> Any:
-        """For a format that grows, in place of `read`: the `TranscriptReader` of a file that begins with `head`; raises
-        as `read` does."""
+        """For a format that `grows`, instead of `read`: the `TranscriptReader` of a file that begins with `head`;
+        raises as `read` does."""

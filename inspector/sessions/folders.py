@@ -1,6 +1,6 @@
 """Finds files: those that a path names, the newest transcripts of agents, and the sample sessions.
 
-The module uses names, times and the beginnings of files; it reads no whole session and writes no file.
+The module reads names, times and the beginnings of files, but no whole session, and writes no file.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "__pycache__", "node_module
 
 
 def files_of(paths: Sequence[str]) -> tuple[list[tuple[str, bool]], list[str]]:
-    """The files of paths and folders, each once and with whether a folder has it; and the errors of folders."""
+    """The files at paths and in folders, each once, with whether it was found in a folder; and the errors of
+    folders."""
     shut: list[Skipped] = []
     found: dict[str, tuple[str, bool]] = {}
     for path in paths:
         below = () if path == STDIN or not os.path.isdir(path) else files_below(path, shut)
-        # an empty folder is reported when it is opened
+        # without files below it, the path itself is used: an empty folder is reported when it is opened
         for name, listed in [(name, True) for name in below] or [(path, False)]:
             found.setdefault(name if name == STDIN else os.path.realpath(name), (name, listed))
     return list(found.values()), [folder.why for folder in shut]
@@ -55,13 +56,13 @@ def is_session(path: str) -> bool:
 
 
 def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
-    """Every file below a folder, except version control, packages and what only this program reads; `skips` gets what
-    cannot be opened."""
+    """Every file below a folder, except in folders of version control, of packages and of this program's own files;
+    `skips` receives the folders that cannot be opened."""
     def add_skip(why: OSError) -> None:
         skips.append(Skipped(len(skips), f"{why.filename}: cannot be read: {why.strerror}"))
 
     own = files.own_folders(os.environ)
-    own_names = {os.path.basename(each) for each in own}  # so that few folders have their links followed
+    own_names = {os.path.basename(each) for each in own}  # so that links of few folders are resolved
     for folder, folders, names in os.walk(path, onerror=add_skip):
         within = files.bounds_of(os.environ)
         folders[:] = sorted(name for name in folders
@@ -72,7 +73,7 @@ def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
 
 
 def is_beside(path: str, sessions: Container[str]) -> bool:
-    """Whether a file is in the folder of one of these sessions, and is therefore read together with that session."""
+    """Whether a file is in the folder of one of these sessions, and is therefore read with that session."""
     folder = os.path.dirname(path)
     stems = [folder.removesuffix(f"{os.sep}{name}") for name in FOLDERS_BESIDE if folder.endswith(f"{os.sep}{name}")]
     return any(f"{stem}{suffix}" in sessions for stem in stems for suffix in (".jsonl", ".json"))
@@ -108,7 +109,7 @@ def transcripts(environment: Mapping[str, str]) -> list[Transcript]:
     within = files.bounds_of(environment)
     # two rows may name one folder, so the key is the path
     found = {each.path: each for each in _all_transcripts(environment) if within.holds(each.path)}
-    # Codex CLI packs old sessions with zstd and may leave the plain file beside the packed one; the plain one wins.
+    # Codex CLI packs old sessions with zstd, and may leave the plain file beside the packed one; the plain one counts.
     plain = (each for path, each in found.items() if path.removesuffix(".zst") == path or path[:-4] not in found)
     return nlargest(NEWEST, plain)
 
@@ -163,9 +164,8 @@ def _files(
 
 
 # -- The sample sessions that come with the program ------------------------------------------------------------------
-# Their folder and their titles. They are in `sample_sessions/` at the root of a checkout, and inside the package in an
-# installed wheel. Titles come from a session file's own header, or from the table in the folder's README for files of
-# other formats.
+# They are in `sample_sessions/` at the root of a checkout, and inside the package in an installed wheel. Their titles
+# come from the header of a session file, or for other formats from the table in the folder's README.
 
 _ROW = re.compile(r"^\|\s*`(?P<name>[^`]+)`\s*\|(?P<cells>.*)\|\s*$", re.MULTILINE)
 _HERE = Path(__file__).resolve().parents
@@ -210,8 +210,8 @@ PREFIX = "sample:"
 
 
 def locate(path: str) -> str:
-    """The path of a sample session for `sample:NAME`, which may be abbreviated; any other path unchanged. Raises
-    `CallerError` if no sample session has a name that begins so."""
+    """The path of a sample session for `sample:NAME`, where NAME may be a beginning; any other path unchanged. Raises
+    `CallerError` if no name of a sample session begins so."""
     if not path.startswith(PREFIX):
         return path
     wanted = path.removeprefix(PREFIX)
@@ -222,7 +222,7 @@ def locate(path: str) -> str:
 
 
 def short(path: Path) -> str:
-    """A path relative to the working directory, if it lies below it; else the whole path."""
+    """A path, relative to the working directory if it is below it."""
     try:
         return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
     except OSError:  # the working directory was removed
@@ -242,7 +242,8 @@ def _header(path: Path) -> SessionAbout | None:
 
 
 def _rows(text: str) -> dict[str, SessionAbout]:
-    """The rows of the README's table: file, title, story, provenance, end state; a title may be left out."""
+    """The rows of the README's table: file, title, story, provenance, end state; without a title, the story is the
+    title."""
     rows: dict[str, SessionAbout] = {}
     for match in _ROW.finditer(text):
         cells = [cell.strip() for cell in match["cells"].split("|")]

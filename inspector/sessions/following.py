@@ -1,9 +1,9 @@
 """Follows growing files: detects changes, and reads only what was added.
 
-Of a transcript that grows line by line only new rows are read. A file that shrank, was replaced, or whose earlier bytes
-changed is read again. The result equals that of reading the whole file; in a large file a change far from both ends is
-noticed only after some polls. Of a database, or a document with a list, all records are looked up, but only new ones
-are read. Exchanges with the provider's bytes are decoded again only if they changed.
+In a transcript that grows line by line only new rows are read. A file that shrank, was replaced, or whose earlier bytes
+changed is read again. The result equals that of reading the whole file, but in a large file a change far from both ends
+is noticed only after some polls. In a database, or a document with a list, all records are looked up, but only new and
+changed ones are read. Exchanges with the provider's bytes are decoded again only if they changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 
 _BLOCK = 4 << 20
-"""The bytes of a block with its own digest. Comparing one takes 5 ms, comparing all of 100 MB 100 ms."""
+"""The number of bytes of a block with its own digest. Comparing a block takes 5 ms, and all blocks of 100 MB 100 ms."""
 
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
@@ -51,12 +51,12 @@ FileState = tuple[int, int, int]
 
 
 def states_of(paths: Sequence[str]) -> dict[str, FileState]:
-    """The state of each file, and of the log beside it."""
+    """The state of each file, and of the database log beside it."""
     return {name: _state(name) for path in paths for name in (path, f"{path}-wal")}
 
 
 def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
-    """The files to watch: the named ones, and those that were read with them."""
+    """The files to watch: the given ones, and those that were read with them."""
     return [*dict.fromkeys((*paths, *(input_file.path for input_file in inputs)))]
 
 
@@ -69,7 +69,7 @@ def _state(path: str) -> FileState:
 
 
 class FollowedFile:
-    """One file, with the state needed to read only what is added to it."""
+    """One file, with the state that is needed to read only added content."""
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self._options = path, options
@@ -88,7 +88,7 @@ class FollowedFile:
         self._options = self._options._replace(room=room, growth=self._records.read)
         try:
             found = None
-            if os.path.isfile(self.path):  # `open` would wait for a writer of a FIFO without end
+            if os.path.isfile(self.path):  # for a FIFO, `open` would wait for a writer forever
                 with open(self.path, "rb") as file:
                     found = self._read_added(file) or self._read_whole(file)
             return found or opening.read_file(self.path, self._options, build_one=self._build)
@@ -167,7 +167,8 @@ class FollowedFile:
 
 
 class FollowedSession:
-    """The sessions of growing files. If there is only one transcript, its turns are extended instead of found again."""
+    """The sessions in growing files. The turns of a lone transcript are extended; otherwise all turns are found
+    again."""
 
     def __init__(self, paths: Sequence[str], *, api: str | None, profile: str | None) -> None:
         self._paths = tuple(paths)
@@ -179,7 +180,7 @@ class FollowedSession:
         self._turns: list[tuple[TurnRecord, redact.Counts]] = []
         """The turns, each with the counts of masks at its seams."""
         self._same = 0
-        """The number of exchanges at the beginning that are the same as in the reading before."""
+        """The number of first exchanges that are the same as in the previous reading."""
 
     def read(self) -> Recording:
         """The content of the files, as `open_paths` reads it."""
@@ -202,7 +203,7 @@ class FollowedSession:
         return self._files[path].read(self._options.room)
 
     def _thread_exchanges(self, before: Sequence[Exchange], exchanges: list[Exchange]) -> tuple[TurnRecord, ...]:
-        """Finds the turns. An answer whose inferred end is unchanged keeps its earlier object."""
+        """Finds the turns. An answer whose inferred end is unchanged stays the same object."""
         settled = self._settled if before else ()
         for number, (old, new, earlier, now) in enumerate(zip(before, self._read, settled, exchanges, strict=False)):
             if now is not new and old is new and earlier.response.stop_reason == now.response.stop_reason:
@@ -214,7 +215,7 @@ class FollowedSession:
     def _mask_new_seams(
         self, exchanges: list[Exchange], turns: Sequence[TurnRecord], counts: Mapping[str, redact.Counts]
     ) -> list[Exchange]:
-        """Counts the credentials across the seams of new turns; rows of an agent stay as they are."""
+        """Counts the credentials across the seams of new turns; the rows of a transcript are not changed."""
         same = common_beginning(self._turns, turns, lambda old, new: old[0] == new and new.links[-1].index < self._same)
         del self._turns[same:]
         path = exchanges[0].path
@@ -227,18 +228,18 @@ class FollowedSession:
 
 
 # -- A growing transcript: only new rows are read --------------------------------------------------------------------
-# A new row may change answers near the end, so the last answers are built again each time, and those before are closed.
-# If the row also changes the meaning of the last rows, those are read again. If a row concerns a closed answer, or a
-# fact that all answers depend on, the whole file is read again.
+# A new row may change answers near the end, so the last answers are built again each time; earlier ones are closed. The
+# last rows, whose meaning may change too, are read again. If a row concerns a closed answer, or a fact on which all
+# answers depend, the whole file is read again.
 
 OPEN = 24
-"""The number of open answers at the end, more than a batch of calls has. Building them again takes 2 ms."""
+"""The number of open answers at the end, larger than a batch of calls. Building them again takes 2 ms."""
 REACH = 1 << 18
 """The largest number of bytes of rows that are read again, which takes 3 ms."""
 LAST = 64
 """The number of records at the end of a database or list that may still be rewritten. Reading them again takes 2 ms."""
 LOOKS = 4
-"""The number of last polls whose changed records are read again, as a session may grow among others."""
+"""The number of last polls whose changed records are read again, because a session may grow between others."""
 _SLOTS = tuple(field.name for field in fields(TranscriptAnswer))
 _ROWS = attrgetter("lines", "parts", "after", "next")
 """Gets the fields of an answer that grow with every row about the answer."""
@@ -257,9 +258,9 @@ class TranscriptGrowth:
         self._whole = False
         """Whether new rows changed the meaning of rows that are not read again."""
         self._closed = FileReading()
-        """The results of the closed answers, which are the first ones of the reader."""
+        """The results of the closed answers, which are the first of the reader's answers."""
         self._marks: list[tuple[int, ...]] = []
-        """For each closed answer the lengths of its `_ROWS`, which a row about the answer would change."""
+        """For each closed answer the lengths of its `_ROWS`, which change with a new row about the answer."""
         self._common: object = None
 
     def take(self, added: bytes) -> None:
@@ -276,7 +277,8 @@ class TranscriptGrowth:
             self.number += data.count(b"\n", 0, end)
 
     def records(self, pieces: Sequence[RecordPiece], settled: int) -> FileReading | None:
-        """Reads the records that were added, as `reading` gives them; only the `settled` ones are not read again."""
+        """Reads the added records, with a result as that of `reading`. The last `LAST` records, and any after the first
+        `settled`, will be read again."""
         end = max(self.number, min(settled, len(pieces) - LAST))
         self._lines.go_on(pieces[self.number : end], self.number)
         self.reader.take_rows(self._lines)
@@ -284,7 +286,7 @@ class TranscriptGrowth:
         return self.reading()
 
     def reading(self) -> FileReading | None:
-        """The result so far, equal to that of reading the whole file; None if the whole file has to be read again."""
+        """The result so far, equal to that of reading the whole file; None if the whole file must be read again."""
         if self._whole:
             return None
         reader, lines, closed = self.reader, self._lines, len(self._marks)
@@ -308,7 +310,7 @@ class TranscriptGrowth:
         reader.answers = [*every[:closed], *reader.answers]
         reader.report(lines)
         reading.masked = lines.masked.copy()
-        # This undoes what ending the file early has changed in the reader and its answers.
+        # Undoes the changes that the early end of the file has made to the reader and its answers.
         vars(reader).update(before[0])
         vars(lines).update(before[1])
         for answer, values in open_answers:
@@ -336,18 +338,19 @@ class TranscriptGrowth:
 
 
 class RecordGrowth:
-    """A growing file of records, such as a database. All are looked up each time, changed ones read again."""
+    """A growing file of records, such as a database. All records are looked up each time, and changed ones read
+    again."""
 
     def __init__(self) -> None:
         self._growth: TranscriptGrowth | None = None
         self._initial_state: object = None
-        """The state of the reader before its first record, which depends on the file's content outside the records."""
+        """The state of the reader before its first record, which depends on the file's other content."""
         self._hashes: list[int] = []
         self._same: deque[int] = deque(maxlen=LOOKS)
-        """For each of the last polls the number of records at the beginning that had not changed."""
+        """For each of the last polls the number of first records that had not changed."""
 
     def read(self, reader: TranscriptReader, rows: TranscriptRows) -> FileReading:
-        """Reads every answer in records that are not lines, for `TranscriptReader.read_records`."""
+        """The result of reading a file of records, for `TranscriptReader.read_records`."""
         pieces = rows.pieces()
         begun, hashes = _initial_state(reader), [*map(hash, pieces)]
         growth, self._growth = self._growth, None  # as in `FollowedFile._take`: a failure leaves no state
@@ -369,7 +372,7 @@ def _initial_state(reader: TranscriptReader) -> dict[str, Any]:
 
 
 def _end_of_lines(data: bytes, but: int) -> int:
-    """The end of the complete lines without the last `but` ones (at most `REACH` bytes), which are read again."""
+    """The end of the complete lines, without the last `but` lines (at most `REACH` bytes), which are read again."""
     end = data.rfind(b"\n") + 1
     least = end - REACH
     for _ in range(but if end else 0):

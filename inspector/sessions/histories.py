@@ -1,8 +1,8 @@
-"""Request histories as comparable items: harmless differences are removed, and each distinct item gets a small number.
+"""Makes request histories comparable: removes harmless differences, and gives each distinct item a small number.
 
 Ignored differences are: white space, text as a string or as parts, cache marks, reasoning, the grouping of several
 assistant messages or results, and the order of keys in arguments. A history is a path in a tree (`HistoryTree`). Two
-histories share a prefix exactly if their paths do. No digest is used, so nothing can collide.
+histories share a prefix exactly if their paths do. Nothing can collide, because no digest is used.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class HistoryItem(NamedTuple):
 
 
 class History(NamedTuple):
-    """A request's history: the items after the leading system messages, and the nodes around each item."""
+    """A request's history: the items after the leading system messages, the nodes before and after each item, and the
+    number of the leading system messages' text."""
 
     items: tuple[HistoryItem, ...]
     nodes: tuple[int, ...]
@@ -81,13 +82,13 @@ class History(NamedTuple):
 
 
 def size_of(request: Request) -> tuple[int, int]:
-    """The size of a history that grows with each exchange: its items, and the length of a prefilled text."""
+    """A size that grows with each exchange of a conversation: the number of items, and the characters of a prefill."""
     runs = [*_runs(request.messages[_leading(request.messages) :])]
     kind, last = runs[-1] if runs else (None, ())
     return len(runs), sum(len(message.text) for message in last) if kind is ItemKind.ASSISTANT else 0
 
 
-# The marks that clients move to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
+# Clients move these marks to the last messages of each request (Anthropic's cache_control, Bedrock's cachePoint).
 _CACHE_MARK = re.compile(r'(?:,\s*)?"cache_?(?:control|point)"\s*:\s*\{[^{}]*\}', re.IGNORECASE)
 
 
@@ -98,12 +99,13 @@ class HistoryTree:
 
     def __init__(self, exact: bool) -> None:
         self._exact = exact
-        """Whether texts and arguments are compared unchanged: an agent's own rows never differ, and folded copies of
-        all texts would take much memory."""
+        """Whether texts and arguments are compared unchanged: an agent's own rows never differ, and normalized copies
+        of all texts would take much memory."""
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[int, int] = {}
-        """Node and, in the lower 32 bits, number of an item -> the next node. A pair takes twice the memory."""
+        """Node in the upper bits and number of an item in the lower 32 -> the next node. Pairs take twice the
+        memory."""
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
@@ -126,12 +128,12 @@ class HistoryTree:
         return self._keys.setdefault(value, len(self._keys))
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The number of an assistant's text and calls, equal to that of the item in a later history."""
+        """The number of an answer's text and calls, equal to that of its item in a later history."""
         call_keys = tuple([(call.id, call.name, self.arguments(call)) for call in calls])
         return self.key((ItemKind.ASSISTANT, self._squeeze(text), call_keys))
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
-        """The number of an assistant's text and calls without call ids, which some clients drop or rename."""
+        """The number of an answer's text and calls without call ids, which some clients drop or rename."""
         return self.key(("loose", squeeze(text), tuple((call.name, self.arguments(call)) for call in calls)))
 
     def arguments(self, call: ToolCall) -> str:
@@ -141,7 +143,7 @@ class HistoryTree:
             return raw
         if raw not in self._parsed:
             try:
-                # Clients parse arguments and write them again, with other white space and order of keys.
+                # Clients parse arguments and write them again, with different white space and order of keys.
                 self._parsed[raw] = json.dumps(from_json(raw.encode()), sort_keys=True) if raw.strip() else "{}"
             except (ValueError, TypeError):  # a lone surrogate is not text to the parser
                 self._parsed[raw] = raw.strip()
@@ -173,7 +175,7 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
     for kind, run in groupby(messages, key=_kind):
-        # Clients split an answer, or join results, as they like; two messages of a user are never one.
+        # Clients may split an answer or join results; each message of a user is an item.
         if kind in (ItemKind.ASSISTANT, ItemKind.RESULTS):
             yield kind, tuple(run)
         else:
@@ -190,13 +192,14 @@ def _kind(message: Message) -> ItemKind:
 
 
 _CHANCE = 8
-"""A cut answer of fewer characters may be what another prompt goes on with by chance: `Write` + `a`, `Write about`."""
+"""The smallest number of characters of a cut answer that is searched in other prompts. A shorter one may match by
+chance: `Write` + `a`, `Write about`."""
 
 
 def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:
-    """Exchange -> its request with the answers of other exchanges as messages of their own, in the formats in which a
-    history is one text: where a prompt begins with another prompt and its answer, it continues that one. Of a request
-    with several prompts none continues anything."""
+    """Exchange -> its request, in which earlier answers are messages of their own, for the formats in which a history
+    is one text. A prompt that begins with another prompt and its answer continues that one. A request with several
+    prompts continues none."""
     requests = {index: request for index in group if (request := exchanges[index].request) is not None
                 and request.messages and wire(exchanges[index].api).history == "prompt"
                 and [message.text for message in request.messages if message.role is Role.USER and message.text]
@@ -206,7 +209,7 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
                and (len(squeeze(text)) >= _CHANCE or exchanges[index].response.stop_reason.normalized in _FINISHED)}
     known = [(prompts[index] + squeeze(text), False, index) for index, text in answers.items()]
     split: dict[int, Request] = {}
-    begun: list[tuple[str, int]] = []  # prompts with their answers: each begins with the one below it
+    begun: list[tuple[str, int]] = []  # a stack of prompts with their answers: each begins with the one before it
     for text, is_prompt, index in sorted([*known, *((prompt, True, index) for index, prompt in prompts.items())]):
         while begun and not text.startswith(begun[-1][0]):
             begun.pop()
@@ -223,12 +226,12 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
 
 
 def _beside(request: Request) -> list[MessagePart]:
-    """What stands beside the text of a prompt, such as images."""
+    """The parts of a prompt other than its text, such as images."""
     return [part for part in request.messages[-1].parts if type(part) is not TextPart]
 
 
 def _end_of(text: str, size: int) -> str:
-    """The end of a text that has so many characters beside white space."""
+    """The end of a text, with `size` characters that are not white space."""
     places = [match.start() for match in re.finditer(r"\S", text)]
     return text[places[-size] :] if size else ""
 
@@ -240,7 +243,7 @@ def squeeze(text: str) -> str:
 
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
 
-# A filter and a pause are intended ends: no part of such an answer is requested again.
+# A block by a filter and a pause are complete ends: no part of such an answer is requested again.
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
 _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
@@ -248,8 +251,7 @@ _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 @dataclass(slots=True, eq=False, repr=False)
 class SeatedExchange:
     """An exchange while it is assigned to a turn. Its history is not stored, because the histories of a long
-    conversation take much memory.
-    """
+    conversation take much memory."""
 
     index: int
     exchange: Exchange
@@ -260,7 +262,7 @@ class SeatedExchange:
     text: str
     calls: tuple[ToolCall, ...]
     cut: bool
-    """Whether the answer did not end cleanly, a call in it is not complete JSON, or its budget was spent."""
+    """Whether the answer did not end cleanly, a call in it is not complete JSON, or its output cap was reached."""
     failed: bool
     chain_text: str = ""
     """The joined text of the chain of continuations that ends with this answer."""
@@ -270,7 +272,7 @@ class SeatedExchange:
     next_index: int | None = None
     """The exchange that continues this one in the same turn."""
     identity: tuple[object, ...] = ()
-    """Wire format, host, model and system text, which must be equal in a repeated request, as its history must."""
+    """Wire format, host, model and system text, which are equal, like the history, in a repeated request."""
 
     @property
     def is_paused(self) -> bool:
@@ -294,12 +296,13 @@ class SeatedExchange:
 
     @property
     def cut_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of a cut batch: all of them, since a cut batch is unfinished as a whole."""
+        """All calls of a cut answer, because a cut batch is unfinished as a whole; empty for an answer that is not
+        cut."""
         return self.calls if self.cut else ()
 
 
 def seat(index: int, exchange: Exchange, history: History, when: float) -> SeatedExchange:
-    """An exchange with the facts that assigning it to a turn needs."""
+    """An exchange with the facts that are needed to assign it to a turn."""
     response, request = exchange.response, exchange.request
     calls, text = response.tool_calls, response.text or ""
     word = response.stop_reason.normalized
@@ -322,11 +325,12 @@ def _is_unparseable(call: ToolCall) -> bool:
 
 
 def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
-    """The start of each exchange (without times its place in the file), and whether that is reliable."""
+    """The start time of each exchange, and whether the times are reliable. Empty without recorded times, when the order
+    in the file counts."""
     stated = {exchanges[index].started for index in group}
     if stated == {None}:
         return {}, True
-    if len(stated) == 1:  # a converter's default value is no time
+    if len(stated) == 1:  # the default value of a converter
         return dict.fromkeys(group, 0.0), False
     moments = {index: moment(exchanges[index].started) for index in group}
     reliable = None not in moments.values()  # an exchange without a time may be anywhere

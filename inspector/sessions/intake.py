@@ -1,10 +1,8 @@
-"""Bounds the reading of inputs: files, streams and unpacked bodies are read up to a maximum size; devices are not read.
+"""Reads and unpacks files, streams and bodies, up to a maximum size; devices are not read.
 
-The bound is global to the process and set by `--max-bytes`, so commands and screens need not pass it on.
-
-A regular file that an importer reads in pieces may be larger, unless the bound was set (`streams`).
-
-Compressed bytes are unpacked in pieces, up to the same bound; `heavy` estimates how much there is to read.
+The maximum is global to the process and set by `--max-bytes`, so commands and screens need not pass it on. A regular
+file that an importer reads in pieces may be larger, unless the maximum was set (`streams`). Compressed bytes are
+unpacked in pieces up to the same maximum.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from loop_core.errors import CallerError
 
 STDIN = "-"
 MOST = 256 << 20
-"""The default maximum size in bytes, a thousand times the size of an agent's long session."""
+"""The default maximum size in bytes, a thousand times that of a long session of an agent."""
 PIECE = 1 << 20
 WAIT = 3.0
 """The number of seconds to wait for a writer of a FIFO."""
 
-# Reading `/dev/zero` never ends, and reading `/dev/tty` takes the user's keys away from the program.
+# Reading `/dev/zero` never ends, and reading `/dev/tty` takes key presses away from the program.
 _REFUSED_KINDS = ((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"))
 _most = MOST
 
@@ -46,12 +44,12 @@ def set_maximum(number: int) -> None:
 
 
 def streams(size: int) -> bool:
-    """Whether a file that is read in pieces may have this size: any size, unless the maximum was set explicitly."""
+    """Whether a file that is read in pieces may have this size: any size, unless another maximum was set."""
     return _most == MOST or size <= _most
 
 
 def input_name(path: str) -> str:
-    """The name of an input in messages; one that could not be seen, such as that of an empty variable, is quoted."""
+    """The name of an input in messages; an invisible one, such as the value of an empty variable, is quoted."""
     return "standard input" if path == STDIN else path if path.strip() else repr(path)
 
 
@@ -59,7 +57,7 @@ _file, _read = "", 0
 
 
 class StoppedError(Exception):
-    """The reading was stopped by the code that asked for it."""
+    """The caller stopped the reading."""
 
 
 _stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
@@ -76,14 +74,13 @@ def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def stop_if_asked() -> None:
-    """Does nothing while the reading is wanted; called in the loops that take seconds on a large file. Raises
-    `StoppedError` if reading was stopped."""
+    """Raises `StoppedError` if reading was stopped. Loops that take seconds on a large file call this function."""
     if _stopped.get()():
         raise StoppedError
 
 
 def begin_file(path: str) -> None:
-    """Notes which file is read from now on. Raises `StoppedError` if reading was stopped."""
+    """Stores which file is being read. Raises `StoppedError` if reading was stopped."""
     global _file, _read
     stop_if_asked()
     _file, _read = path, 0
@@ -95,7 +92,7 @@ def file_being_read() -> str:
 
 
 def note_read(place: int) -> None:
-    """Notes how many bytes of the current file were read, for a progress display. Raises `StoppedError` if reading was
+    """Stores how many bytes of the current file were read, for a progress display. Raises `StoppedError` if reading was
     stopped."""
     global _read
     stop_if_asked()
@@ -112,7 +109,7 @@ class BoundError(Exception):
 
 
 class Room:
-    """The number of bytes that may still be unpacked; bodies that were too large and dropped count too."""
+    """The number of bytes that may still be unpacked. A body that was too large uses up all of it."""
 
     __slots__ = ("left",)
 
@@ -121,7 +118,7 @@ class Room:
 
     def take(self, size: int) -> bool:
         """Reserves this many bytes; returns whether there was room."""
-        self.left = max(-1, self.left - size)  # once the room is used up, it stays used up
+        self.left = max(-1, self.left - size)  # -1: used up, also for smaller sizes
         return self.left >= 0
 
 
@@ -131,8 +128,9 @@ def too_large() -> str:
 
 
 def file_bytes(path: str, start: bytes = b"") -> bytes:
-    """The bytes of a file or a FIFO; `start` are the bytes of a regular file that were read before. Raises `OSError` if
-    it cannot be read, and `BoundError` if it is a device, larger than the bound, or a FIFO that nobody writes to."""
+    """The bytes of a file or a FIFO; `start` has the first bytes of a regular file if they were read before. Raises
+    `OSError` if it cannot be read, and `BoundError` if it is a device, larger than the maximum, or a FIFO without a
+    writer."""
     found = os.stat(path)
     for of_kind, what in _REFUSED_KINDS:
         if of_kind(found.st_mode):
@@ -184,7 +182,7 @@ def _drain(file: IO[bytes], start: bytes) -> bytes:
 
 
 def _fifo(path: str) -> bytes:
-    """Reads a FIFO, opened non-blocking, since `open` waits for a writer without end."""
+    """Reads a FIFO, which is opened non-blocking, because `open` would wait for a writer forever."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(number, "rb", buffering=0) as file:
         start, ends = b"", time.monotonic() + WAIT
@@ -202,31 +200,31 @@ def _fifo(path: str) -> bytes:
 
 
 # -- Compressed bytes -> plain bytes, in pieces and bounded ----------------------------------------------------------
-# For recorded bodies in their content encoding, and for packed files.
+# For recorded bodies with a content encoding, and for packed files.
 
 _FEED_BYTES = 1 << 16
 """The number of compressed bytes for each call of the decompressor, which copies the bytes that it does not consume."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
-"""The first bytes of gzip and zstd data, which are unpacked whatever the file's name is."""
+"""The first bytes of gzip and zstd data, which are unpacked whatever the file's name or the header is."""
 _PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream. Brotli writes `[`
-too, so that the next bytes must be text as well."""
+"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream. Brotli data may
+also begin with `[`, so the next bytes must be text as well."""
 _HEAD = 256
-"""The number of first bytes that must be text."""
+"""The number of bytes at the beginning that must be text."""
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\r\n")
-# RFC 8878, section 3.1.1.1.2, recommends a decoder to support at least 8 MB, and lets it refuse more.
+# RFC 8878, section 3.1.1.1.2: a decoder should support at least 8 MB, and may refuse more.
 _WINDOW = 1 << 27
 """The largest window in bytes that a zstd stream may need: the default of `zstd --long`."""
 
 
 DAMAGED = "its body is compressed and damaged"
-"""The reason why bytes within the bound cannot be unpacked."""
+"""The reason why bytes within the maximum cannot be unpacked."""
 
 
 def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | None = None) -> bytes | str:
-    """The unpacked bytes, or why they cannot be unpacked. The codings that `headers` name, of which the last one was
-    applied last (RFC 9110, 8.4), count only if the bytes agree with them. `room` bounds what is unpacked of all bodies
+    """The unpacked bytes, or the reason why they cannot be unpacked. A coding that `headers` name counts only if the
+    bytes agree with it; the last one was applied last (RFC 9110, 8.4). `room` bounds the unpacked bytes of all bodies
     together; a body that does not fit is dropped."""
     room = room or Room()
     codings = ",".join(str(value) for name, value in headers if str(name).lower() == "content-encoding").split(",")
@@ -247,21 +245,21 @@ def unpack(data: bytes, headers: Iterable[tuple[str, str]] = (), room: Room | No
 
 
 def _pieces(data: bytes, coding: str) -> Iterator[bytes] | None:
-    """The pieces of the bytes without their coding; None if they do not have it."""
-    # The bytes come first: recorders may keep a header of a body that they have unpacked.
+    """The unpacked bytes in pieces; None if the bytes do not have the coding."""
+    # The bytes count more than the header, which recorders may keep although they have unpacked the body.
     if data.startswith(PACKED):
         return _unpack(data)
     if data[:1] in _PLAIN and _is_text(data[:_HEAD]):
         return None
     if coding == "deflate":
-        # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78: zlib's
-        # header with a window of 32 kB (RFC 1950)
+        # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78 begins
+        # zlib's header for a window of 32 kB (RFC 1950).
         return _inflate(data, 15 if data[:1] == b"\x78" else -15)
     return _brotli(data) if coding == "br" else None
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether the first bytes of a body are text; the last of them may be the beginning of a character."""
+    """Whether the first bytes of a body are text; they may end within a character."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
@@ -270,7 +268,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def unpacked_head(data: bytes, size: int) -> bytes | None:
-    """The first unpacked bytes of gzip or zstd data; None for other data, or if it is damaged."""
+    """The first `size` unpacked bytes of gzip or zstd data; None for other data, or if none can be unpacked."""
     plain = b""
     with suppress(ValueError):
         for piece in _unpack(data) if data.startswith(PACKED) else ():
@@ -280,7 +278,7 @@ def unpacked_head(data: bytes, size: int) -> bytes | None:
     return plain[:size] or None
 
 
-# The pieces of a compressed stream; a cut stream ends early. A damaged or empty one raises ValueError.
+# Functions that unpack a stream in pieces. A cut stream ends early; a damaged or empty one raises ValueError.
 
 
 def _unpack(data: bytes) -> Iterator[bytes]:
@@ -297,12 +295,12 @@ def _inflate(data: bytes, wbits: int) -> Iterator[bytes]:
             waiting = data[start : start + _FEED_BYTES]
             while waiting:
                 if stream.eof:
-                    # Gzip data may consist of several members (RFC 1952, 2.2), whose first bytes two portions may
-                    # split.
+                    # Gzip data may consist of several members (RFC 1952, 2.2); the first bytes of one may be split
+                    # between two portions.
                     if wbits != 31 or not b"\x1f\x8b".startswith(waiting[:2]):
                         return
                     stream = zlib.decompressobj(wbits)
-                # Bounded, since a few bytes may unpack to gigabytes.
+                # In bounded pieces, because a few bytes may unpack to gigabytes.
                 piece = stream.decompress(waiting, PIECE)
                 waiting = stream.unused_data if stream.eof else stream.unconsumed_tail
                 any_piece = any_piece or bool(piece)
@@ -353,12 +351,12 @@ HEAVY = 4_000_000
 
 
 def heavy(paths: Sequence[str]) -> bool:
-    """Whether reading these paths takes noticeably long."""
+    """Whether reading these paths may take noticeable time: a large file, or any folder."""
     return any(os.path.isdir(path) or size_of(path) > HEAVY for path in paths)
 
 
 def size_of(path: str) -> int:
-    """The size of a file in bytes; 0 if the system does not tell it."""
+    """The size of a file in bytes; 0 if it cannot be found out."""
     try:
         return os.path.getsize(path)
     except OSError:

@@ -1,6 +1,6 @@
-"""The native session file: append-only JSON Lines of inputs, from which everything else is computed.
+"""Reads and writes the native session file: append-only JSON Lines of inputs, from which all else is computed.
 
-Reading uses cheap checks of its own. The pydantic models (`native_models`) are imported only for writing, for the
+The reader has cheap checks of its own. The pydantic models (`native_models`) are imported only for writing, for the
 schema, and to explain a bad record. A file cut at any byte keeps all records before it (docs/session-format.md).
 """
 
@@ -45,9 +45,9 @@ MARK = "loop_inspector_session"
 _HEADER = re.compile(rf'"{MARK}"\s*:'.encode())
 PRODUCER = "loop-inspector"
 BY_US = f"live by {PRODUCER}"
-"""The words in a recording's provenance that mark it as one of this program's live runs."""
+"""The words in a recording's provenance that identify a live run of this program."""
 NOT_RECORDED = "not_recorded"
-"""The word in the `end` record of a response whose body was not recorded."""
+"""The value of `end` in the `end` record of a response whose body was not recorded."""
 
 FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "about": {},
@@ -61,16 +61,16 @@ FIELDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "note": {"text": (str,)},
     "cancel": {},
 }
-"""Type of a record -> the members that a reader needs, with their types. The pydantic models define all members."""
+"""Type of a record -> the members that the reader needs, with their types. The pydantic models define all members."""
 _OF_EXCHANGES = frozenset({"request", "response", "bytes", "end"})
-"""The records that become exchanges, in which `build` masks credentials."""
+"""The types of records that become exchanges, in which `build` masks credentials."""
 _ABOUT = ("title", "story", "provenance", "end_state")
 
 _RECORDED_PLACES = {place.value: place for place in (
     TurnPlace.CONTINUATION, TurnPlace.REPAIR, TurnPlace.RESUME, TurnPlace.NUDGE)}
-"""Recorded word -> the place of a live run's request. The places of all other requests are found by their histories."""
+"""Recorded `place` -> the place of a live run's request. The places of other requests are found by their histories."""
 AGAIN = "sent again after"
-"""The beginning of the note about an exchange whose request was sent again."""
+"""The beginning of the note about a request that was sent again."""
 STRICT = "strict"
 """The policy under which a recording is shown by default."""
 
@@ -85,7 +85,7 @@ class SessionWriter:
             if self._file.tell() == 0:
                 self.append({MARK: VERSION, **about})
             elif not _ends_with_newline(path):
-                self._file.write(b"\n")  # a cut record stays in the file, and the next record begins a new line
+                self._file.write(b"\n")  # a cut record stays, and the next record begins a new line
         except OSError:
             with suppress(OSError):  # else Python 3.13 reports the unwritten buffer when the file is collected
                 self._file.close()
@@ -119,7 +119,7 @@ class SessionWriter:
 
 
 def write_session(path: str | Path, records: Iterable[BaseModel | Mapping[str, Any]], **about: str) -> None:
-    """Writes a whole session; a header is added unless the first record is one."""
+    """Writes a whole session to a file; a header is added unless the first record is one."""
     from pathlib import Path
 
     replace_all({Path(path): session_bytes(records, **about)})
@@ -142,8 +142,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the exchanges and the operator's acts in a session file. Raises `UnreadableError` if it does not begin with
-    the header of a version that this program reads."""
+    """Reads the exchanges and the operator's acts in a session file. Raises `UnreadableError` if the file does not
+    begin with the header of a version that this program can read."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     header = _parse(lines[0])
     version = header.get(MARK) if isinstance(header, dict) else None
@@ -157,7 +157,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def beginning(data: bytes) -> bytes:
-    """The lines among the first bytes of a file up to the last of them at which every request has ended."""
+    """The lines in the first bytes of a file, up to the last `end` record after which no request is open."""
     going: set[Any] = set()
     end = at = 0
     for line in data[: data.rfind(b"\n") + 1].split(b"\n"):
@@ -198,10 +198,10 @@ class _Reader:
         self.times: dict[str, list[Chunk]] = {}
         self.ended: set[str] = set()
         self.lost: set[str] = set()
-        """The ids of requests whose answers lost a piece. The bytes after the gap are not joined to those before it."""
+        """The ids of requests whose answers lost a piece; the bytes after the gap are dropped."""
         self.unknown: Counter[str] = Counter()
         self.given_up: set[int | None] = set()
-        """The entries of the exchanges that an operator gave up: the recording did not cut their answers."""
+        """The entries of the exchanges that the operator cancelled: the recording did not cut their answers."""
         self.cut = False
         self.live = header.get("producer") == PRODUCER and BY_US in self.about.get("provenance", "")
         """Whether the file is a recording of this program's live run, whose last record states the end of the turn."""
@@ -237,7 +237,7 @@ class _Reader:
             self.unknown[kind[:40] if kind.isprintable() else "?"] += 1
             return
         if self.suspicious and kind not in _OF_EXCHANGES:
-            # The id of its request is only compared, with ids as they stand in the file.
+            # The id of its request is only compared with other ids in the file, so it is not masked.
             record = redact.texts(record) | {name: record[name] for name in ("request",) if name in record}
         if all(isinstance(record.get(name), types) for name, types in needed.items()):
             try:
@@ -253,7 +253,7 @@ class _Reader:
         self.notices.append(Notice(words, at=at))
 
     def _lose(self, key: str | None) -> None:
-        """Notes that a piece of an answer is lost; a piece that names no request may belong to any open answer."""
+        """Marks a piece of an answer as lost; a piece that names no request may belong to any open answer."""
         if key is not None:
             self.lost |= ({key} if key else set(self.raws)) - self.ended
 
@@ -363,7 +363,7 @@ class _Reader:
     def _finish(self, key: str, raw: RawExchange) -> None:
         raw.body = b"".join(self.bodies.get(key, ()))
         chunks = self.times.get(key, [])
-        # Times are used only if all pieces have one, since one without would count as part of the piece before.
+        # Times are used only if all pieces have one; a piece without would count as a part of another one.
         if len(chunks) == len(self.bodies.get(key, ())):
             raw.chunks = tuple(chunks)
         if raw.duration_ms is None and chunks:
@@ -382,18 +382,18 @@ class _Reader:
 def _recorded_place(record: Mapping[str, Any]) -> TurnPlace | None:
     place, ordinal = optional_text(record, "place") or "", record.get("ordinal")
     if place == "request" and isinstance(ordinal, int) and ordinal > 0:
-        return TurnPlace.TOOL_RESULT  # ids of calls may have been made unique, which matches no history
+        return TurnPlace.TOOL_RESULT  # not by the history: ids of calls may have been made unique
     return _RECORDED_PLACES.get(place)
 
 
 def place_members(place: TurnPlace | None) -> dict[str, Any]:
-    """The members of a request's record that state its place."""
+    """The members of a `request` record that state its place."""
     if place is TurnPlace.TOOL_RESULT:
         return {"place": "request", "ordinal": 1}
     return {} if place is None else {"place": place.value}
 
 
 def sent_again(entry: int, status: int | None, problem: str, text: str) -> Notice:
-    """The notice about a repeated request: the result of its first attempt, and the wait."""
+    """The notice about a repeated request: the failure of its first attempt, and the text of the note."""
     why = failure_words(status, problem)
     return Notice(f": {why}; {text}" if why else f": {text}", at=f"response {response_number(entry)}")

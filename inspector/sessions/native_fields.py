@@ -1,4 +1,4 @@
-"""Reads the fields of a session file's records without pydantic, and what can be recognised of a damaged line."""
+"""Reads and writes single fields of a session file's records without pydantic, also of a damaged line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from inspector.sessions import redact, traffic
 _KIND = re.compile(rb'"type"\s*:\s*"(\w+)"')
 _OF = re.compile(rb'"request"\s*:\s*("(?:[^"\\]|\\.)*")')
 _HEAD = 200
-"""The bytes at the beginning of a line that are searched for its type and request, before any text."""
+"""The number of bytes at the beginning of a line, before any text, that are searched for its type and request."""
 
 
 def lost_piece(line: bytes) -> str | None:
     """The id of the request whose answer lost a piece with this damaged line: empty if the line does not name it; None
-    if the line was another kind of record."""
+    if the line was another type of record."""
     kind, named = _KIND.search(line, 0, _HEAD), _OF.search(line, 0, _HEAD)
     if kind is not None and kind[1] != b"bytes":
         return None
@@ -38,7 +38,7 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 def time_of(record: Mapping[str, Any]) -> float | None:
     """Milliseconds since the request was sent; None if the record has no time. Raises `ValueError` if it is not a
-    number of 0 or more; the other fields of the record are used."""
+    number of 0 or more."""
     ms = record.get("ms")
     found = traffic.number(ms)
     if ms is not None and (found is None or found < 0):
@@ -47,8 +47,8 @@ def time_of(record: Mapping[str, Any]) -> float | None:
 
 
 def packed(data: bytes) -> tuple[str, str]:
-    """The member of a record that holds these bytes, without credentials: its name, `text` if they are UTF-8 and else
-    `base64`, and its value."""
+    """Name and value of the member of a record for these bytes, with credentials masked: `text` if they are UTF-8, else
+    `base64`."""
     try:
         return "text", redact.text(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -61,18 +61,19 @@ def base64_of(data: bytes) -> str:
 
 
 def written_id(key: str) -> str:
-    """The id of a request as it is written: a masked one has a digest behind it, so that different ids stay so."""
+    """The id of a request as it is written. A masked one is followed by a digest, so that different ids stay
+    different."""
     masked = redact.text(key)
     if masked == key:
         return key
-    from hashlib import sha256  # no id of this program's own needs it
+    from hashlib import sha256  # not needed for the ids that this program makes
 
     return f"{masked}-{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def bytes_of(record: Mapping[str, Any]) -> bytes:
-    """The bytes that a record holds as text or as base64; empty if it holds neither. Raises `ValueError` if it holds
-    both, or something else."""
+    """The bytes of a record's `text` or `base64`; empty if it has neither. Raises `ValueError` if it has both, or a
+    value of another type."""
     text, packed = record.get("text"), record.get("base64")
     if isinstance(text, str) and packed is None:
         return text.encode("utf-8", "replace")

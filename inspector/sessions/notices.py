@@ -1,4 +1,4 @@
-"""What a reader says about a file beside its exchanges: values, which every report words and folds alike."""
+"""The notices of a reader about a file, as values that all reports word and sum up in the same way."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
@@ -10,24 +10,24 @@ from inspector.sessions import redact
 from loop_core.values import EMPTY
 
 _MOST_KINDS = 12
-"""The most kinds of a count over several files that are named; one file's are all named."""
+"""The largest number of kinds that a notice of several files names; a notice of one file names all."""
 
 
 class Notice(NamedTuple):
-    """One statement about a file. A plain text is one about the whole file that counts nothing."""
+    """One statement about a file. A plain text is also a notice: about the whole file, without counts."""
 
     words: str
     counts: Mapping[str, int] = EMPTY
-    """Kind of what is counted -> its number; the kind is empty if they are of no kinds."""
+    """Kind of the counted things -> their number; the kind is empty if there is only one."""
     of: int | None = None
-    """The number of all things, if the statement is about some of them."""
+    """The number of all such things, if the counts are a part of them."""
     at: str = ""
-    """The beginning of a notice that is of its file alone, mostly a place such as `line 7`; the words go on after it.
-    Such a notice is never folded. Empty for any other."""
+    """The beginning of a notice about a part of the file, mostly a place such as `line 7`; the words follow it. Such a
+    notice is never summed up with those of other files. Empty for any other."""
 
     @property
     def kind(self) -> tuple[str, bool]:
-        """What equal notices of several files have in common; `4 of 6` and a bare count are not added up."""
+        """The key under which notices of several files are summed up; `4 of 6` and a bare count are kept apart."""
         return self.words, self.of is None
 
     @property
@@ -47,14 +47,14 @@ def notice_of(notice: Notice | str) -> Notice:
 
 
 def mask_notice(notice: Notice | str) -> Notice:
-    """The notice with credentials masked; where there are any, it is words alone, and counts nothing."""
+    """The notice with credentials masked; if there are any, it becomes a plain text without counts."""
     whole = notice_of(notice)
     text = redact.text(whole.text)
     return whole if text == whole.text else Notice(text)
 
 
 def is_own(notice: Notice, shared: Container[tuple[str, bool]]) -> bool:
-    """Whether a report lists the notice with its file, and not once for all files (`shared_notices`)."""
+    """Whether a report lists the notice with its file, instead of once for all files (`shared_notices`)."""
     return bool(notice.at) or notice.kind not in shared
 
 
@@ -71,7 +71,7 @@ class SharedNotice(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The notice in words; of many kinds the most frequent are named."""
+        """The notice in words, with the most frequent kinds."""
         counts = Counter(self.notice.counts)
         most = dict(counts.most_common(_MOST_KINDS))
         rest = f" and {len(counts) - len(most):,} more kinds" if len(counts) > len(most) else ""
@@ -79,7 +79,7 @@ class SharedNotice(NamedTuple):
 
 
 def shared_notices(files: Iterable[Iterable[Notice]]) -> dict[tuple[str, bool], SharedNotice]:
-    """The notices about the whole file that several files have, by their kind. One about a place is its file's own."""
+    """The notices about whole files that several files have, by their kind."""
     found: dict[tuple[str, bool], dict[int, list[Notice]]] = {}
     for number, statements in enumerate(files):
         for notice in statements:

@@ -1,6 +1,6 @@
-"""Opens paths and reads all sessions in them; this is the only entry point to recorded sessions.
+"""Opens paths and reads all sessions in them. All recorded sessions are read through this module.
 
-A bad input never hides the others. The registry of importers chooses the importer of a file.
+A bad input never hides the others. The importer of a file is chosen by the registry of importers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
 _LONGEST_NAME = 24
-"""The largest length of a file name that is shown whole; of longer ones, mostly ids, the beginning is."""
+"""The largest length of a file name that is shown whole; longer ones, mostly ids, are shortened."""
 
 
 class FileGroup(NamedTuple):
@@ -58,15 +58,15 @@ def open_paths(
     paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
     signed: bool = True,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are given. `signed` as in `Options`. Raises
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. `signed` is that of `Options`. Raises
     `CallerError` if there is no such API or profile."""
     options = options_of(api, profile)._replace(signed=signed)
     return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 
 def open_beginning(path: str, size: int, *, api: str | None = None, profile: str | None = None) -> Recording | None:
-    """The content that is whole within the first `size` bytes of a file; None if that is not a session of its own.
-    Raises `CallerError` if there is no such API or profile."""
+    """The recording in the first `size` bytes of a file; None if they cannot be read alone, or have no exchange. Raises
+    `CallerError` if there is no such API or profile."""
     try:
         files.check_bounds(path)
         with open(path, "rb") as file:
@@ -85,9 +85,9 @@ def open_beginning(path: str, size: int, *, api: str | None = None, profile: str
 def open_each(
     paths: Sequence[str], *, api: str | None, profile: str | None, compare: bool = True
 ) -> Iterator[FileGroup]:
-    """Reads files and folders one after another, so that only one session is in memory at a time. The exchanges that a
-    logger spread over the files of a folder come last, a folder at a time. With `compare`, a file with the very same
-    bytes as one before it is left out. Raises `CallerError` if there is no such API or profile."""
+    """Reads files and folders one after another, so that only one session is in memory at a time. Sessions that a
+    logger spread over the files of a folder come last, one folder at a time. With `compare`, a file with the same bytes
+    as an earlier one is left out. Raises `CallerError` if there is no such API or profile."""
     from inspector.sessions.folders import files_of  # this import costs 2 ms of the start
 
     options = options_of(api, profile)
@@ -125,7 +125,7 @@ def open_each(
 
 
 def options_of(api: str | None, profile: str | None) -> Options:
-    """The caller's options for the inputs. Raises `CallerError` if there is no such API or profile."""
+    """The options for reading. Raises `CallerError` if there is no such API or profile."""
     if api is not None:
         wire(api)
     if profile is not None:
@@ -155,7 +155,7 @@ def _open(path: str, options: Options, stdin: bytes | None) -> Iterator[OpenedFi
 def files_beside(
     source: Input, options: Options, read: Callable[[str], OpenedFile] | None = None
 ) -> Iterator[OpenedFile]:
-    """The further files of a session: subagents' transcripts are in a folder with its name."""
+    """Reads the further files of a session, such as its subagents' transcripts in the folder with its name."""
     pattern = IMPORTERS[source.format].beside if source.format in IMPORTERS else ""
     if not pattern:
         return
@@ -175,7 +175,7 @@ def files_beside(
 
 
 def _name(source: Input) -> str:
-    """The name of a session within the name of its child: its title, else the beginning of its file name."""
+    """The name of a session within the name of its child: its title, else its file name, shortened if it is long."""
     title = source.about.title if source.about is not None else ""
     stem = os.path.basename(source.path).split(".")[0]
     return title or (stem[:8] if len(stem) > _LONGEST_NAME else stem)
@@ -185,8 +185,8 @@ Build = Callable[[RawExchange, str, Options, redact.Counts | None], Exchange | U
 
 
 def read_file(path: str, options: Options, head: bytes = b"", build_one: Build | None = None) -> OpenedFile:
-    """Reads one file. A large one that grows line by line is read in pieces, every other whole. Raises `OSError` if it
-    cannot be read, and `BoundError` if it is a device, or larger than the bound."""
+    """Reads one file. A large file that grows line by line is read in pieces, any other as a whole. Raises `OSError` if
+    it cannot be read, and `BoundError` if it is a device, or larger than the maximum."""
     found = os.stat(path)
     intake.begin_file(path)
     if stat.S_ISREG(found.st_mode) and found.st_size > intake.HEAVY and intake.streams(found.st_size):
@@ -199,7 +199,7 @@ def read_file(path: str, options: Options, head: bytes = b"", build_one: Build |
 
 
 def _bytes_of(path: str, head: bytes = b"") -> bytes:
-    """The bytes of a file; of a database only its head, since its importer reads it by path together with its log."""
+    """The bytes of a file, but only the head of a database, whose importer reads it by path together with its log."""
     if not head and os.path.isfile(path):
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -220,7 +220,7 @@ def _failed_input(path: str, why: str, format_name: str = "unknown", skips: tupl
 
 
 def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
-    """One input for each session in the folder, and one for the folder itself, which counts the other files."""
+    """An input for the folder itself, which counts the files without a session, then one for each session in it."""
     from inspector.sessions.folders import files_below
 
     skipped: list[Skipped] = []
@@ -244,7 +244,7 @@ def _folder(path: str, options: Options) -> Iterator[OpenedFile]:
 
 
 def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, list[OpenedFile]]:
-    """Why a file of a folder is not a session; or its exchanges, with those of the files that belong to it."""
+    """Why a file of a folder is no session, or empty; its exchanges, and those of its further files unless `alone`."""
     from inspector.sessions.folders import plain_head
 
     try:
@@ -303,7 +303,7 @@ def decode_reading(
     size, count = intake.size_of(path), len(reading.raws)
     while reading.raws:
         intake.note_read(size - size * len(reading.raws) // count)
-        raw = reading.raws.pop()  # freed once it is decoded, since it takes as much memory as the result
+        raw = reading.raws.pop()  # freed once it is decoded, because it takes as much memory as the result
         try:
             built = (build_one or build)(raw, path, options, reading.masked)
         except ODD as why:
@@ -320,7 +320,7 @@ def decode_reading(
         error, notice = _why_empty(format_name, refused, skipped, options)
         notices.extend(notice)
     if format_name == "pairs" and not exchanges and error is None and not skipped and reading.notices:
-        error = notice_of(notices.pop(0)).text  # the only content is damaged
+        error = notice_of(notices.pop(0)).text  # all content is damaged
     source = Input(
         path, format_name, len(exchanges), tuple(skipped),
         # Importers quote the file, so credentials are masked in notices and descriptions too.
@@ -335,7 +335,7 @@ def decode_reading(
 def _why_empty(
     format_name: str, refused: list[tuple[RawExchange, UnbuiltExchange]], skips: list[Skipped], options: Options
 ) -> tuple[str | None, list[str]]:
-    """The error of a file without exchanges, or a notice if the file is readable and has none."""
+    """The error of a file without exchanges; or None and a notice if the file is readable."""
     for raw, why in refused:
         if why.other is not None:
             at = entry_name(format_name, raw.entry)
@@ -356,7 +356,7 @@ def join_files(
     mask_seams: Callable[
         [list[Exchange], Sequence[TurnRecord], Mapping[str, redact.Counts]], list[Exchange]] = mask_seams,
 ) -> Recording:
-    """The readings, with turns found: within each file, and across files that share a conversation."""
+    """The recording of all files, with the turns within each session (`session_key`)."""
     inputs: list[Input] = []
     exchanges: list[Exchange] = []
     groups: dict[tuple[bool, str], list[int]] = {}
@@ -383,14 +383,14 @@ def turns_of(one: OpenedFile) -> tuple[TurnRecord, ...]:
 
 def _settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
     if any(exchange.recorder is not None for exchange in exchanges):
-        # Only for transcripts: this import loads a wire format and costs 2.4 ms of the start.
+        # Only for transcripts, because this import loads a wire format and costs 2.4 ms of the start.
         from inspector.sessions.transcripts.ending_rules import settle
 
         settle(exchanges, inputs)
 
 
 def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
-    """Gives a polled response the request that it answers, whose tools and cap hold for it too."""
+    """Gives a polled response the request that it answers, because that request's tools and cap apply to it."""
     for link in (link for turn in turns for link in turn.links):
         one = exchanges[link.index]
         if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:

@@ -1,8 +1,9 @@
-"""Finds which recorded exchange another one follows, and its place in the turn.
+"""Finds the recorded exchange that another one follows (its parent), and its place in the turn.
 
 A later history is searched for an earlier request followed by its answer. Evidence is tried from the strongest to the
 weakest: the answer word for word, without the ids of calls, its calls alone, its text alone, the same text continued.
-This module does not choose between several matches. The place is derived from what the history adds after the answer.
+This module does not choose between equally good matches. The place follows from the items that the history adds after
+the answer.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from loop_core.values import ReasoningPart, ToolCall
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _TURN = re.compile(r"[a-z][A-Z]")
-_IDENTIFYING = 16  # the number of characters without white space that identify an answer
+_IDENTIFYING = 16  # the number of characters, without white space, that identify an answer
 _END = 128
-"""The number of characters without white space that are compared at each end of a text whose middle was left out."""
+"""The number of characters, without white space, that are compared at each end of a text with an omitted middle."""
 
 
 Key = TypeVar("Key")
@@ -31,7 +32,8 @@ Value = TypeVar("Value")
 
 
 class ParentMatch(NamedTuple):
-    """The exchanges that may be the parent, the item of the later history that matches, and the kind of match."""
+    """The exchanges that may be the parent, the index of the matching item of the later history, and the kind of
+    match."""
 
     candidates: Sequence[SeatedExchange]
     item: int
@@ -39,7 +41,7 @@ class ParentMatch(NamedTuple):
 
 
 def _tokens(parts: Iterable[object]) -> set[str]:
-    """Values that a provider gives to one answer only: signatures, encrypted reasoning, ids of items."""
+    """Values that are unique to one answer: signatures, encrypted reasoning, ids of items."""
     found: set[str] = set()
     for part in parts:
         if type(part) is ToolCall or type(part) is ReasoningPart:
@@ -50,7 +52,7 @@ def _tokens(parts: Iterable[object]) -> set[str]:
 
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
-"""The number of characters that identify a signature. A recorder may have left out further ones."""
+"""The number of characters that identify a signature. A recorder may have left out the rest."""
 
 
 def _mark(token: str) -> str:
@@ -60,7 +62,7 @@ def _mark(token: str) -> str:
 
 
 class Index:
-    """The exchanges so far, by their requests and by their answers."""
+    """An index of the exchanges so far, by their requests and by their answers."""
 
     def __init__(self, tree: HistoryTree, by_id: bool = True) -> None:
         self.tree, self.by_id = tree, by_id
@@ -156,7 +158,7 @@ class Index:
     def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None if it contains none."""
         last = True
-        # From the end, since the nearest exchange is the parent and its ancestors are contained in the history too.
+        # From the end, because the history contains the parent's ancestors too, and the parent is the nearest.
         for number in range(len(history.items) - 1, -1, -1):
             item = history.items[number]
             if item.kind is not ItemKind.ASSISTANT:
@@ -178,7 +180,7 @@ class Index:
         calls, text = item.calls, item.text
         found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
         why = "the history repeats its request and its calls"
-        if len(found) > 1 and calls:  # a client that shortened the text may have left the ids unchanged
+        if len(found) > 1 and calls:  # ids may be unchanged where the client shortened the text
             calls_key = self.tree.loose_answer_key("", calls)
             named = [one for one in answers.get(self._named_key(calls), ())
                      if all(call.id for call in calls) and self.tree.loose_answer_key("", one.calls) == calls_key]
@@ -205,19 +207,20 @@ class Index:
         return (found, why) if found else None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
-        """Exchanges with the same request whose answer the history has continued or shortened, if any."""
+        """The exchanges with the same request whose answer the history has continued or shortened, or whose answer was
+        not recorded; None if there are none."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
         item_text = squeeze(item.text)
         if len(item_text) < _IDENTIFYING or node not in self._answers:
             return None
-        for one in reversed(self._chains.get(node, [])):  # the client may have joined it without overlaps
+        for one in reversed(self._chains.get(node, [])):  # the client may have removed overlaps when it joined them
             joined, last = squeeze(one.chain_text), squeeze(one.text)
             if item_text.startswith(joined[:_IDENTIFYING]) and item_text.endswith(last[-_IDENTIFYING:]):
                 return [one], "the history repeats its request, and the answers up to its own as one text"
         for one in self._beginnings.get((node, item_text[:_IDENTIFYING]), ()):
             text = squeeze(one.text)
-            # A client appends to an answer that was cut, and may shorten one that was whole.
+            # A client appends to a cut answer, and may shorten a whole one.
             if item_text.startswith(text) if one.cut else text.startswith(item_text):
                 return [one], "the history repeats its request and part of its answer"
             same_ends = item_text[:_END] == text[:_END] and item_text[-_END:] == text[-_END:]
@@ -231,7 +234,7 @@ class Index:
 
 
 def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
-    """Adds a value to those of a key. Most keys have one value, so lists are built without spare room."""
+    """Adds a value to those of a key. Most keys have one value, so lists begin without spare capacity."""
     found = table.get(key)
     if found is None:
         table[key] = [value]
@@ -240,7 +243,8 @@ def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
 
 
 def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bool:
-    """Whether the ids of equal calls are compatible: a client may drop or wrap ids, but distinctive ones must agree."""
+    """Whether the ids of equal calls are compatible: if both are distinctive, one must contain the other, because
+    clients wrap ids; ids that are missing or not distinctive are compatible with any."""
     return all(
         not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id)
@@ -260,13 +264,12 @@ def _is_distinctive(name: str) -> bool:
 
 
 def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:
-    """The best candidates: by the session, signatures, the same server, model and system text, and a time before the
-    child."""
+    """The candidates that match best: the same session, signatures, server, model, system text, and an earlier time."""
     left = list(match.candidates)
     if len(left) == 1:
         return left
     repeated = _tokens(part for message in history.items[match.item].messages for part in message.parts)
-    # `identity` is the wire format, the host, the model and the system text, as `seat` puts them.
+    # `identity` is wire format, host, model and system text, in the order of `seat`.
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: one.exchange.session == child.exchange.session,
         lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
@@ -277,12 +280,12 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     if ordered:
         tests.append(lambda one: one.when < child.when)
     for test in tests:
-        # A test that no candidate passes is ignored, since not every client sends such data back.
+        # A test that no candidate passes is ignored, because not every client sends such data back.
         left = [one for one in left if test(one)] or left
     return left
 
 
-# -- The place in the turn: what the history adds after the answer that it follows -------------------------------------
+# -- The place in the turn: by the items that the history adds after the parent's answer -------------------------------
 
 
 class PlaceEvidence(NamedTuple):
@@ -310,7 +313,7 @@ def new_message(history: History) -> int:
 
 def opening(history: History) -> int:
     """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
-    that comes right after tool results (steering) opens a turn."""
+    right after tool results (steering) begins a turn."""
     items = history.items
     for number in range(len(items) - 1, -1, -1):
         if items[number].kind is not ItemKind.USER:
@@ -353,7 +356,7 @@ def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
-    """The place of an answer directly after another one of a transcript, judged by the first."""
+    """The place of an answer directly after another one in a transcript, by the end of the first."""
     if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
     if parent.failed:

@@ -1,7 +1,7 @@
-"""Makes stop reasons for answers whose bytes give none: those of transcripts, and missing or unreadable bodies.
+"""Makes stop reasons for answers that no wire format decodes: those of transcripts, and missing or unreadable bodies.
 
-In a transcript a stop reason is the provider's own word, a word of the recorder, or our inference from other rows; its
-evidence begins with the rule that says which. An end that no row shows stays `unknown`, with the detail `not_recorded`.
+In a transcript a stop reason is the provider's own word, a word of the recorder, or an inference from other rows; the
+first rule of its evidence states which. An end that no row shows is `unknown`, with the detail `not_recorded`.
 """
 
 from __future__ import annotations
@@ -42,15 +42,16 @@ RECORDER = "transcript.recorder"
 ABSENT = "transcript.absent"
 """The rule for a row without a stop word."""
 NO_ROW = "transcript.no_row"
-"""The rule for a row with a word for calls, if the row of the call is missing from the file."""
+"""The rule for a stop word whose answer is not whole in the file, such as a word for calls without the call's row."""
 INFERRED = "transcript.inferred."
 """The prefix of the rules that infer an end from other rows."""
 STOPPED = "transcript.stopped"
 """The rule of the finding that, according to the transcript, the user or the agent ended the turn."""
 UNREAD_CALL = "transcript.unread_call"
-"""The rule of the finding that the recorder could not read a call, at the place of that call."""
+"""The rule of the finding, at the place of a call, that the recorder could not read the call."""
 GUESSED_API = "openai_chat"
-"""The wire format as which an answer is read that names none: its id, since its package would slow down each start."""
+"""The id of the wire format of an answer that names none. It is written out, because importing the format would slow
+down each start."""
 API_ASSUMED = "transcript.api_assumed"
 """The rule for an answer whose wire format no row names."""
 NOT_RECORDED = "not_recorded"
@@ -96,7 +97,7 @@ def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderEr
 
 
 def error_reason(error: ProviderError, at: At, word: str) -> StopReason:
-    """The stop reason of a request that failed: the recorder's word for it, and what the error says."""
+    """The stop reason of a failed request: the recorder's word, and the class of the error."""
     stop, detail, rule = classify(error)
     return recorder_reason(stop, detail, at, word, rule)
 
@@ -128,12 +129,12 @@ def missing_content_reason(stop: StopReason) -> StopReason:
 
 
 def unclear_word_reason(stop: StopReason) -> StopReason:
-    """The stop reason of an answer whose recorder has one word for a missing reason and for several others."""
+    """The stop reason of an answer whose recorder writes one word for a missing reason and for several others."""
     return _without(stop, "recorders also write this word if the provider gave no reason, or another one")
 
 
 def shortened_call_reason(stop: StopReason) -> StopReason:
-    """The stop reason of an answer whose calls the recorder shortened: what they asked for is not recorded."""
+    """The stop reason of an answer whose calls the recorder shortened, so that their arguments are not recorded."""
     return _without(stop, "only parts of the arguments are in the file: the recorder left out the rest")
 
 
@@ -143,30 +144,30 @@ def _without(stop: StopReason, note: str) -> StopReason:
 
 
 def is_unrecorded(stop: StopReason) -> bool:
-    """Whether the file holds the answer, or a part of it, but not how it ended."""
+    """Whether the file has the answer, or a part of it, but not its end."""
     if stop.normalized is not Stop.UNKNOWN or not stop.evidence:
         return False
     return stop.evidence[0].rule == ABSENT or stop.evidence[-1].rule == NO_ROW
 
 
 def is_recorders(stop: StopReason | None) -> bool:
-    """Whether a stop word of the recorder gives the end of the answer."""
+    """Whether the stop reason comes from a word of the recorder."""
     return stop is not None and bool(stop.evidence) and stop.evidence[0].rule == RECORDER
 
 
 def inference_of(stop: StopReason) -> Evidence | None:
-    """The rule that inferred a reason; None if a stop word gives it, or nothing does."""
+    """The evidence of the rule that inferred a reason; None if a stop word gives it, or nothing does."""
     return next((evidence for evidence in stop.evidence if evidence.rule.startswith(INFERRED)), None)
 
 
 def recorder_word(stop: StopReason) -> str | None:
-    """The recorder's own word, if the provider's was not recorded; None if it wrote none."""
+    """The recorder's own word, if the provider's was not recorded; None if there is none."""
     first = stop.evidence[0] if stop.evidence and stop.raw is None else None
     return first.note if first is not None and first.rule == RECORDER and 0 < len(first.note) <= _WORD else None
 
 
 def reason_text(stop: StopReason) -> str:
-    """A stop reason without a provider's word, in words for a sentence."""
+    """A stop reason without a provider's word, as a part of a sentence."""
     first = stop.evidence[0] if stop.evidence else None
     if first is not None and first.rule == RECORDER:
         return f'"{first.note}" as the recorder says' if len(first.note) <= _WORD else "an error row of the recorder"
@@ -177,8 +178,8 @@ def reason_text(stop: StopReason) -> str:
 
 
 def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
-    """The finding about a stop reason that no word in the file gives; None if one does. `remark` is a note in the file
-    after the answer about the turn's end, such as an interruption by the user."""
+    """The finding about a stop reason that neither the provider's word nor an error message gives; None if one does.
+    `remark` is a note in the file after the answer about the turn's end, such as an interruption by the user."""
     first = stop.evidence[0]
     if stop.evidence[-1].rule == NO_ROW:
         word = stop.raw or first.note
@@ -210,7 +211,7 @@ def named_api(exchange: Exchange) -> str | None:
 def missing_response(
     raw: RawExchange, api: str, headers: tuple[tuple[str, str], ...], request: Request | None
 ) -> ChatResponse:
-    """The response for an exchange whose body was not recorded, or before which the recording stopped."""
+    """The response of an exchange whose body was not recorded, cannot be unpacked, or comes after a cut."""
     detail, rule, note = NOT_RECORDED, NOT_RECORDED, "the recording holds no body of this response"
     if raw.unreadable:
         rule, note = DAMAGED_RULE, raw.unreadable
@@ -251,4 +252,4 @@ def unreadable_response(raw: RawExchange, api: str, body: bytes, why: str) -> Ch
 
 
 FIRST_BYTES = 64
-"""The number of bytes that the error message quotes from a body that is not of its format, such as a page or a text."""
+"""The number of bytes that the error message quotes from a body that is not of its format, such as a page."""

@@ -1,4 +1,4 @@
-"""The content of recordings: exchanges, their conversations and turns, and the parts that could not be read."""
+"""Types for the content of recordings: exchanges, conversations, turns, and the parts that could not be read."""
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
@@ -32,15 +32,15 @@ class TurnPlace(StrEnum):
     TOOL_RESULT = "tool_result"
     """The request sends back the results of tool calls."""
     RESUME = "resume"
-    """The request resumes a paused response: by sending it back, by polling it, or by its token."""
+    """The request resumes a paused response: it sends the response back, polls it, or has its token."""
     NUDGE = "nudge"
-    """The request repeats the one before, whose answer had no content, and adds a message that says so."""
+    """The request repeats the previous one, whose answer had no content, and adds a message about this."""
     RETRY = "retry"
-    """The request repeats the one before, which ended in an error or an interruption."""
+    """The request repeats the previous one, whose answer failed or was interrupted."""
 
 
 class Chunk(NamedTuple):
-    """A piece of a response as it arrived: `ms` milliseconds after the request the body reached up to byte `end`."""
+    """The arrival of a piece of a response: `ms` milliseconds after the request, the body had `end` bytes."""
 
     end: int
     ms: float
@@ -60,10 +60,10 @@ class Exchange:
     request: Request | None
     """The decoded request; None if no request was recorded, or if it is not JSON."""
     stored_request: Any | None
-    """The request's JSON, or its bytes if they are few: they take a quarter of the memory (`request_json`)."""
+    """The request's JSON, parsed; or as bytes if it is short, which takes a quarter of the memory (`request_json`)."""
     response: ChatResponse
     content: "bytes | StoredBody"
-    """The bytes of `body`, or their place in a large file, from which they are read."""
+    """The bytes of `body`, or their places in a large file, from which they are read on access."""
     headers: tuple[tuple[str, str], ...] = ()
     request_headers: tuple[tuple[str, str], ...] = ()
     recorded: bool = True
@@ -73,21 +73,21 @@ class Exchange:
     chunks: tuple[Chunk, ...] = ()
     """The pieces of the body with their arrival times; empty if those were not recorded."""
     first_byte_ms: float | None = None
-    """Milliseconds until the first byte of the body, if the recorder states only that, not the time of each piece."""
+    """Milliseconds until the first byte of the body, if only that was recorded, not the time of each piece."""
     recorder: str | None = None
     """The agent whose rows `body` consists of; None if `body` is the provider's bytes."""
     lines: tuple[int, ...] = ()
     """The line numbers of the rows in `body`, from 1; empty if the rows are not lines."""
     again: bool = False
-    """Whether, by the recorder, this exchange repeats the failed request before it; the loop saw one request."""
+    """Whether, by the recorder, this exchange repeats the failed request before it; for the loop, the two are one."""
     messages: tuple[int, ...] = ()
     """The indices of the WebSocket messages in `body`; empty for HTTP."""
     cut_after: bool = False
-    """Whether the recording is cut right after this exchange, so that the agent's next act is unknown."""
+    """Whether the recording is cut right after this exchange, so that the agent's next action is unknown."""
     recorded_place: TurnPlace | None = None
     """The place in the turn that the recorder states for the request; None if the recorder states none."""
     simulated: bool = False
-    """Whether no provider was asked, because this program made the answer from its table of dialects."""
+    """Whether this program made the answer from its table of dialects, without any provider."""
     refusals: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Id of a call that, according to the recorder, did not run -> the reason."""
     session: str = ""
@@ -101,12 +101,12 @@ class Exchange:
     @property
     def body(self) -> bytes:
         """The decoded response body, with credentials masked byte for byte. Raises `FileChangedError` if the body is
-        read from its file, which has changed."""
+        stored in its file and the file has changed."""
         return self.content if isinstance(self.content, bytes) else self.content.read()
 
     @property
     def named_profile(self) -> str | None:
-        """The profile that somebody named; None if the exchange itself shows it."""
+        """The name of the profile, if the caller or the recording named it; None if it was recognised."""
         return self.profile.name if any(each.rule == "profile.named" for each in self.profile_evidence) else None
 
     @property
@@ -126,7 +126,7 @@ class Exchange:
 
 
 NOT_READ = ": not read yet"
-"""The end of `Skipped.why` for an exchange in a known format that this program cannot read."""
+"""The end of `Skipped.why` for an exchange in a known but unsupported format."""
 
 
 class Skipped(NamedTuple):
@@ -137,7 +137,7 @@ class Skipped(NamedTuple):
 
     @property
     def unread_format(self) -> str:
-        """The name of the unsupported format of a model's answer; empty for any other entry."""
+        """The name of the unsupported format; empty if the entry was skipped for another reason."""
         return self.why.removesuffix(NOT_READ) if self.why.endswith(NOT_READ) else ""
 
 
@@ -169,7 +169,7 @@ class SessionAbout(NamedTuple):
 
 
 class Act(NamedTuple):
-    """An act of the operator while the session was recorded: limits, a policy, a note, a cancel."""
+    """An act of the operator while the session was recorded: limits, a policy, a note, or a cancellation."""
 
     kind: str
     value: Any
@@ -195,9 +195,9 @@ class Input:
     responses: int
     skipped: tuple[Skipped, ...] = ()
     statements: tuple[Notice, ...] = ()
-    """What the reader says about the file beside its exchanges; `notices` has it in words."""
+    """The reader's notices about the file; `notices` has them as text."""
     error: str | None = None
-    """One line about an unreadable or damaged input, else None. What was read before the damage is kept."""
+    """One line about an unreadable or damaged input, else None. The content before the damage is kept."""
     about: SessionAbout | None = None
     acts: tuple[Act, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
@@ -206,12 +206,12 @@ class Input:
     copies: Mapping[int, str] = field(default_factory=dict)
     """Number of a turn that is left out as a copy, from 1 -> the path of the file that has it."""
     same_as: str = ""
-    """The path of a file with the very same bytes, or with the same steps in whole, whose turns are counted instead;
-    empty if there is none."""
+    """The path of a file with the same bytes, or with the same steps in full, whose turns are counted instead; empty if
+    there is none."""
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The notices in words, each behind the name of the file."""
+        """The notices as text, each after the name of the file."""
         name = input_name(self.path)
         return tuple(f"{name}: {notice.text}" for notice in self.statements)
 
@@ -227,7 +227,7 @@ class Link:
     """The number of the link among the turn's links with the same place, from 1."""
     why: str
     ambiguous: tuple[int, ...] = ()
-    """The indices of the exchanges that could each be the parent: then none is chosen, and this one opens a turn."""
+    """The indices of the exchanges that could each be the parent, if there are several; then this one opens a turn."""
     parent: int | None = None
     """The index of the exchange that this one follows; None if it follows none that was recorded."""
     gap: bool = False
@@ -235,7 +235,7 @@ class Link:
 
 
 class TurnRecord(NamedTuple):
-    """The recorded agent's actions for one user message."""
+    """The exchanges for one user message."""
 
     id: str
     conversation: str
@@ -275,21 +275,21 @@ class Recording(NamedTuple):
 
 
 def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:
-    """The number of elements at the beginning of two sequences that are the same, by default the same objects."""
+    """The number of first elements that two sequences share; by default they must be the same objects."""
     changed = (number for number, pair in enumerate(zip(before, after, strict=False)) if not same(*pair))
     return next(changed, min(len(before), len(after)))
 
 
 # -- The result of an importer ---------------------------------------------------------------------------------------
-# An importer knows one file format and no wire format. What it cannot read is a `Skipped`, a notice, or the `error`.
+# An importer knows one file format and no wire format. It reports unreadable parts as `Skipped`, notice or `error`.
 
 Headers = list[tuple[str, str]]
 ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
-"""The errors that a value of an unexpected type can raise; caught around each row or entry, so that only it is lost."""
+"""The errors that a value of an unexpected type can raise, which are caught around each row or entry."""
 
 
 def unusable(why: Exception) -> str:
-    """The notice about a row that raised one of the `ODD` errors."""
+    """The end of a notice about a row or entry that raised one of the `ODD` errors."""
     return f"holds a value of an unexpected type ({type(why).__name__})"
 
 
@@ -299,11 +299,11 @@ class Options(NamedTuple):
     api: str | None = None
     profile: str | None = None
     room: Room | None = None
-    """The number of bytes that may still be unpacked; None: as many as the bound allows for one body."""
+    """The number of bytes that may still be unpacked; None: the maximum for each body."""
     signed: bool = True
     """Whether to store signatures that must be sent back with reasoning; only a further request needs them."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
-    """Reads the records of a followed transcript in place of its reader (`following.RecordGrowth.read`)."""
+    """Reads the records of a followed transcript instead of its reader (`following.RecordGrowth.read`)."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -329,9 +329,9 @@ class RawExchange:
     profile: str | None = None
     end: TransportEnd = TransportEnd.EOF
     problem: str = ""
-    """The problem of the connection, in the recorder's words; empty if there was none."""
+    """The recorder's description of a connection problem; empty if there was none."""
     unreadable: str = ""
-    """Why the recorded body cannot be unpacked; empty if it can be, or if there is no body."""
+    """The reason why the recorded body cannot be unpacked; empty if it can be, or if there is no body."""
     chunks: tuple[Chunk, ...] = ()
     again: bool = False
     recorded_place: TurnPlace | None = None
@@ -340,7 +340,7 @@ class RawExchange:
     cut_after: bool = False
     session: str = ""
     clean: bool = False
-    """Whether the importer has checked that the texts contain nothing that `redact` would mask."""
+    """Whether the importer has checked that the texts contain no credential."""
 
     def without_body(self, why: str) -> Self:
         """Removes the body, which cannot be unpacked, and returns the exchange."""
@@ -348,7 +348,7 @@ class RawExchange:
         return self
 
     def after_failed_unpack(self, why: str) -> Self | str:
-        """This exchange without its body if the body is damaged; or the reason to skip it: the body is too large."""
+        """The exchange without its body if `why` is that the body is damaged; else `why`, to skip it."""
         return self.without_body(why) if why == DAMAGED else why
 
 
@@ -358,11 +358,11 @@ class FileReading:
 
     raws: list[RawExchange] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
-    """The exchanges of a transcript, whose rows no wire format can decode."""
+    """The exchanges of a transcript, whose rows are in no wire format."""
     skipped: list[Skipped] = field(default_factory=list)
     notices: list[Notice | str] = field(default_factory=list)
     error: str | None = None
-    """The error with its place and what was expected, without the file's name; None if there is no error."""
+    """The error, with its place and the expected content, but without the file's name; None if there is none."""
     about: SessionAbout | None = None
     acts: list[Act] = field(default_factory=list)
     answers: list[ToolAnswer] = field(default_factory=list)
@@ -383,7 +383,7 @@ class FileReading:
 
     @contextmanager
     def skipping(self, entry: int, what: str) -> Iterator[None]:
-        """A block that reads one entry, which is skipped if it holds a value of an unexpected type."""
+        """A context manager for reading one entry, which is skipped if it has a value of an unexpected type."""
         try:
             yield
         except ODD as why:

@@ -1,11 +1,11 @@
-"""Masks credentials before any other code sees them: which values are credentials, where they are, and the mask.
+"""Masks credentials in bodies, texts, headers, URLs and JSON, before any other code sees them.
 
-    bytes ─▶ spans of credentials ─▶ the same bytes, as many, with a mark such as [masked: GitHub token] in their place
+    bytes ─▶ spans of credentials ─▶ as many bytes, with a mask such as [masked: GitHub token] at each span
 
 `inspector.sessions.detection` finds the spans. Credentials are masked when exchanges are built and when sessions are
 written, so that no view and no file can show one. All text that leaves the program (files, downloads, standard output
-and error, the clipboard, stored sessions) passes `text` once more. A mask is as long as what it hides, so that offsets
-in a body stay valid. Searches take time linear in the input, because RE2 does not backtrack.
+and error, the clipboard, stored sessions) passes through `text` again. In a body or text a mask is as long as the
+credential, so that offsets stay valid. Searches take time linear in the input, because RE2 does not backtrack.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def mask(size: int, name: str) -> bytes:
 
 
 def count(counts: Counts | None, name: str) -> None:
-    """Counts one mask, if a counter is active."""
+    """Counts one mask of the credential `name`, if there is a counter."""
     if counts is not None:
         counts[name] = counts.get(name, 0) + 1
 
@@ -59,8 +59,8 @@ def mask_spans(data: bytes, spans: Sequence[CredentialSpan], counts: Counts | No
 
 
 def body(data: bytes, counts: Counts | None = None) -> bytes:
-    """The bytes with credentials masked, of the same length, even if JSON escapes spell them."""
-    # PHP, for one, writes `\/` for every slash, so a key in base64 may be spelled with escapes.
+    """The bytes, of the same length, with credentials masked, including those spelled with JSON escapes."""
+    # PHP, for example, writes `\/` for every slash, so a key in base64 may contain escapes.
     if ESCAPES.search(data):
         data = mask_spans(data, escaped_spans(data), counts)
     return mask_spans(data, spans(data), counts)
@@ -83,7 +83,7 @@ _SECRET = re.compile(
     r"(?:^|[-_.])(?:jwt|sig|sso|pat)(?:$|[-_.])"
 )
 _HARMLESS = re.compile(r"rate-?limit|tokens(?:$|[-_.])|token-count|idempotency|expose-headers|allow-headers")
-"""Matches names that `_SECRET` matches too but that carry no credential: token counts, and lists of header names."""
+"""Matches names that `_SECRET` also matches but that carry no credential: token counts, lists of header names."""
 
 QUERY: frozenset[str] = frozenset({"awsaccesskeyid", "code", "pwd"})
 """Parameters of a request's URL whose value is always a credential, in addition to those that `_SECRET` matches."""
@@ -99,17 +99,18 @@ def secret_name(name: str) -> bool:
 def headers(
     pairs: Iterable[tuple[str, str]], shapes: bool = True, counts: Counts | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """The headers with credentials masked; `shapes` is false where the values are known to hold none of any form."""
-    # The length is tested first, since that is enough for nearly every header.
+    """The headers with credentials masked. Without `shapes`, values of harmless names are not searched, because they
+    are known to contain no credential."""
+    # The length is tested first, because that is enough for nearly every header.
     masked_pairs = [(name, _named_mask(name, value, counts) if secret_name(name) else
                      url(value) if len(name) == 8 and name.lower() == "location" else value) for name, value in pairs]
     if not shapes or not spans("\n".join(chain.from_iterable(masked_pairs)).encode("utf-8", "surrogatepass")):
-        return tuple(map(shared, masked_pairs))  # most headers of a recording are those of the exchange before
+        return tuple(map(shared, masked_pairs))  # most headers are equal to those of the previous exchange
     return tuple([shared((text(name, counts), text(value, counts))) for name, value in masked_pairs])
 
 
 def _named_mask(name: str, value: str, counts: Counts | None) -> str:
-    """The mask of a whole value of a header or member, which does not show its length."""
+    """The mask of the whole value of a header or member, which hides the length too."""
     if value == REDACTED:
         return value
     count(counts, name.lower())
@@ -124,7 +125,7 @@ def url(address: str) -> str:
     if "?" in address or "#" in address:
         address = re.sub(r"([?&#;])([^?=&#;]+)=([^&#;]*)", _parameter, address)
     raw = address.encode("utf-8", "surrogatepass")
-    # From the end, since a mask in a URL may be shorter than what it hides and would shift the later places.
+    # From the end, because a mask in a URL may have another length and would shift later offsets.
     for start, end, _ in reversed(spans(raw)):
         raw = raw[:start] + REDACTED.encode() + raw[end:]
     return raw.decode("utf-8", "surrogatepass")
@@ -136,14 +137,14 @@ def _parameter(match: re.Match[str]) -> str:
     if name in QUERY or name.startswith(("x-amz-s", "x-amz-c")) or secret_name(name):
         return f"{match[1]}{match[2]}={REDACTED}"
     written = match[0][1:]
-    for _ in range(2):  # a URL within a URL is percent-encoded, and one within that twice
+    for _ in range(2):  # a URL within a URL is percent-encoded, a URL within that one twice
         if "%" in written and spans((written := unquote(written)).encode("utf-8", "surrogatepass")):
             return f"{match[1]}{match[2]}={REDACTED}"
     return match[0]
 
 
 _REQUEST_NAME = rf"(?:[\w-]*[_-])?(?:{any_of((*NAMES, *PASSWORDS))})"
-"""Matches names in a request's JSON whose text is always a credential; messages are not searched."""
+"""Matches member names in a request's JSON whose text is always a credential; messages are not searched for them."""
 
 
 @cache
@@ -151,12 +152,13 @@ def _request_names() -> Any:
     return re2.compile(rf"(?i)(?:{any_of((*NAMES, *PASSWORDS))})\"".encode())
 
 
-# The messages of a conversation are searched as text, since a member `password` in a tool's arguments is often code.
+# Messages are searched only as text, because a member `password` in a tool's arguments is often code.
 _HISTORY = frozenset({"messages", "contents", "input", "system", "instructions", "systemInstruction", "prompt"})
 
 
 def request(value: Any, source: str, counts: Counts | None = None) -> Any:
-    """A request's JSON with credentials masked; `source` is its text, already masked."""
+    """A request's JSON with credentials masked; `source` is its text, already masked. None if it is nested too
+    deeply."""
     raw = source.encode("utf-8", "surrogatepass")
     try:
         if ESCAPES.search(raw):
@@ -180,7 +182,8 @@ def _request_name(name: str) -> bool:
 
 
 def texts(value: Any, counts: Counts | None = None) -> Any:
-    """The JSON value with credentials in its texts masked; one under a credential's name, if it looks like one."""
+    """The JSON value with credentials in its texts masked; a text under a credential's name only if it looks like
+    one."""
     return _clean(value, _looks_secret, counts)
 
 
@@ -190,7 +193,7 @@ def _looks_secret(name: str, value: str) -> bool:
 
 
 def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | None) -> Any:
-    """The JSON value with credentials in its texts masked, and whole texts under credential names that are secret."""
+    """The JSON value with credentials in its texts masked, and texts under credential names replaced if `is_secret`."""
     if isinstance(value, dict):
         return {text(name): _named_mask(name, inner, counts)
                 if isinstance(inner, str) and _request_name(name) and is_secret(name, inner) else
@@ -200,7 +203,7 @@ def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | N
     return text(value, counts) if isinstance(value, str) else value
 
 
-# -- credentials that JSON escapes spell ------------------------------------------------------------------------------
+# -- credentials spelled with JSON escapes ----------------------------------------------------------------------------
 
 _STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
 """Matches a JSON string with an escape of a plain character. JSON has backslashes only in strings."""
@@ -230,13 +233,14 @@ def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
     except ValueError:
         unescaped_text = None  # not a complete string, so it is unescaped piece by piece below
     if unescaped_text is not None and not spans(unescaped_text):
-        return []  # the usual case, which avoids the far more costly search for the places of characters
+        return []  # the usual case, without the costly search for the places of characters
     plain, places = unescape(data[start:end])
     return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
 
 
 def unescape(inside: bytes) -> tuple[bytes, list[int]]:
-    """The bytes that the inside of a JSON string stands for, each with its offset in the escaped text."""
+    """The unescaped bytes of the inside of a JSON string, and the offset of each, and of the end, in the escaped
+    text."""
     if b"\\" not in inside:
         return inside, list(range(len(inside) + 1))
     out = bytearray()
@@ -262,13 +266,13 @@ def unescape(inside: bytes) -> tuple[bytes, list[int]]:
 # -- masks in the arguments of a call ---------------------------------------------------------------------------------
 
 _MASK = r"\[masked(?:: [^\[\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
-"""Matches masks that show by themselves that they are masks."""
-_STAND_IN = "\ue000"  # of the private use area, so no recorded text has it by chance
+"""Matches masks that are recognisable without their context."""
+_STAND_IN = "\ue000"  # of the private use area, so it is in no recorded text by chance
 
 
 def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
-    """The places in a call's JSON arguments of the texts that hold a mask; empty if the arguments are not JSON.
-    Asterisks alone are a mask where other characters would be masked: under the name of a password, say."""
+    """The paths of the texts with a mask in a call's JSON arguments; empty if the arguments are not JSON. Asterisks
+    alone are a mask where other characters would be masked, for example under the name of a password."""
     marked = re.sub(_MASK, _STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
     if "*" in marked:
         raw = marked.encode("utf-8", "surrogatepass")

@@ -1,10 +1,9 @@
-"""Keeps rows of a large transcript in their file: memory holds the facts of a session, and texts are read again when
-needed.
+"""Leaves long texts of a large transcript in their file, and reads them again when they are needed.
 
-    row ─▶ its place in the file, with a hash of its bytes ─▶ the same row, masked again, when it is shown
+    row ─▶ its place in the file, with a hash of its masked bytes ─▶ the same row, masked again, when it is shown
 
 Nine tenths of a file of 100 MB are tool results, and a verdict needs only their lengths. A row is checked against its
-hash, so a file that only grew is read as before, and a changed one raises `FileChangedError`.
+hash, so a file that only grew can be read, and a changed one raises `FileChangedError`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -19,25 +18,25 @@ from loop_core.json_parser import from_json
 from loop_core.values import ToolResultPart
 
 SHORT = 200
-"""The largest number of characters of a text that stays in memory, since a place in the file takes as much memory."""
+"""The largest number of characters of a text that stays in memory: its place in the file would take as much memory."""
 
 
 class FileChangedError(LoopError):
-    """The file has changed: a row is no longer at its place."""
+    """The file has changed: a row is not at its place."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} was changed or removed after it was read: open it again to see the rest")
 
 
 class UnbuiltRecord(NamedTuple):
-    """A row of a database whose JSON is made on demand, since most rows of a followed database are only compared."""
+    """A row of a database whose JSON is made on demand, because most rows of a followed database are only compared."""
 
     make: Callable[..., bytes]
     values: tuple[Any, ...]
 
 
 RecordPiece = tuple[int, bytes | UnbuiltRecord, bool]
-"""The number of a record, its JSON, and whether the record may be cut, as the last of a cut file."""
+"""The number of a record, its JSON, and whether the record may be cut, like the last one of a cut file."""
 
 
 class RowPlace(NamedTuple):
@@ -50,15 +49,15 @@ class RowPlace(NamedTuple):
     """The hash of the row's masked bytes."""
 
     def read(self) -> bytes:
-        """The row with credentials masked. Raises `FileChangedError` if the file has changed there."""
+        """The row with credentials masked. Raises `FileChangedError` if the row has changed in its file."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.start)
                 row = redact.body(file.read(self.size))
         except OSError:
             row = b""
-        # The hash is that of the masked bytes, so that no unmasked byte has to stay in memory for the comparison.
-        if len(row) != self.size or hash(row) != self.check:  # `hash` is enough: both were made in this process
+        # The hash is that of the masked bytes, so that no unmasked byte has to stay in memory.
+        if len(row) != self.size or hash(row) != self.check:  # `hash` suffices, because both are of this process
             raise FileChangedError(self.path)
         return row
 
@@ -74,7 +73,7 @@ def row_size(row: bytes | RowPlace) -> int:
 
 
 _ROW = Struct("<qqq")
-"""Start, size and check of a row."""
+"""Start, size and hash of a row."""
 
 
 class StoredBody(NamedTuple):
@@ -82,7 +81,7 @@ class StoredBody(NamedTuple):
 
     path: str
     rows: bytes
-    """The places of the rows, packed (`_ROW`), which takes a quarter of the memory of `RowPlace`s."""
+    """The places of the rows, packed as `_ROW`, which takes a quarter of the memory of `RowPlace`s."""
 
     @property
     def size(self) -> int:
@@ -140,7 +139,7 @@ def _read(place: RowPlace, number: int, pick: Callable[[Any, int], str]) -> str:
 
 
 class StoredResult(ToolResultPart):
-    """A result whose text stays in its file. It reports no refusal or interruption, since such texts stay in memory."""
+    """A result whose text is in its file. It is no refusal or interruption: such texts stay in memory."""
 
     __slots__ = ()
 

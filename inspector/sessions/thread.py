@@ -1,7 +1,7 @@
-"""Groups exchanges into conversations and turns by comparing histories only, so that interleaving changes nothing.
+"""Groups exchanges into conversations and turns by comparing histories, so that interleaving changes nothing.
 
-If several exchanges could be the parent, none is chosen: the link names them and the exchange opens a turn. The time is
-nearly linear in the size of the histories.
+If several exchanges could be the parent, none is chosen: the link names them, and the exchange opens a turn. The time
+is nearly linear in the size of the histories.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from loop_core.values import Request
 
 
 def response_number(index: int) -> str:
-    """The number of a response for people, who count everything from 1; a document for programs holds its index."""
+    """The number of a response in text, from 1; documents for programs have its index."""
     return f"{index + 1:,}"
 
 
 def entry_word(format_name: str, many: bool = False) -> str:
-    """The name for the parts of a file, used so that their numbers are not taken for those of turns."""
+    """The word for the parts of a file, so that their numbers are not taken for those of turns."""
     word = "HAR entr" if format_name == "har" else "entr"
     return f"{word}ies" if many else f"{word}y"
 
 
 def entry_name(format_name: str, index: int) -> str:
-    """The name of a part of a file, counted from 1 like responses: `HAR entry 3`."""
+    """The name of a part of a file, with its number from 1: `HAR entry 3`."""
     return f"{entry_word(format_name)} {index + 1:,}"
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
-    """The turns of each group of exchanges (the exchanges of one file); ids are unique across all groups."""
+    """The turns of each group of exchanges (those of one session); ids are unique across all groups."""
     turns: list[_Turn] = []
     for group in groups:
         turns.extend(_Threader(exchanges, group).run())
@@ -79,18 +79,18 @@ class _Turn:
 
 
 class _Step(NamedTuple):
-    """The decision about an exchange: its place, its parent, or the candidates for it."""
+    """The decision about an exchange: its place, and its parent or the candidates for it."""
 
     place: TurnPlace
     why: str
     parent: SeatedExchange | None = None
     direct: bool = True
-    """Whether no exchange between the parent and this one is missing from the recording."""
+    """Whether no exchange is missing from the recording between the parent and this one."""
     ambiguous: tuple[int, ...] = ()
 
 
 class _Threader:
-    """One group; exchanges are taken shortest history first, so that parents come before children."""
+    """Finds the turns of one group. It takes the shortest history first, so that parents come before children."""
 
     def __init__(self, exchanges: Sequence[Exchange], group: Sequence[int]) -> None:
         self.tree = HistoryTree(all(exchanges[index].recorder is not None for index in group))
@@ -103,18 +103,18 @@ class _Threader:
         self.seats: list[SeatedExchange] = []
         """The exchanges in the order in which they were assigned to turns."""
         self.unknown: set[str] = set()
-        """The ids of responses that requests refer to and that are not in the group."""
+        """The ids to which requests refer of responses that are not in the group."""
         self.alone = False
         """Whether an exchange has no request, or is part of a ring of references."""
         self.exchanges, self.group = exchanges, group
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
-        """Whether a recorder states places of its requests, each of which follows the exchange before it."""
+        """Whether a recorder states the places of its requests, each of which follows the previous exchange."""
         requests = [exchanges[index].request for index in group]
         self.index = Index(self.tree, any(each is None or each.previous_id is not None for each in requests))
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
-        """Assigns every exchange to a turn: one that names its parent after it, one without a request last."""
+        """Assigns every exchange to a turn: those that name their parent after it, those without a request last."""
         waiting: list[int] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
@@ -132,7 +132,7 @@ class _Threader:
             history = self.tree.history(request)
             one = seat(index, self.exchanges[index], history, when)
             self._seat(one, history, self._step(one, history))
-            self.index.add_answer(one, history)  # only exchanges of this loop are searched for by their answers
+            self.index.add_answer(one, history)  # only the exchanges of this loop are found by their answers
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
@@ -145,14 +145,14 @@ class _Threader:
     # -- a file that grows ---------------------------------------------------------------------------------------
 
     def go_on(self, exchanges: Sequence[Exchange], same: int) -> bool:
-        """Assigns the exchanges after the first `same` again, with the same result as `run` for all of them. False if
-        only `run` can do that: one does not name its parent, or earlier ones would come in another order."""
+        """Assigns the exchanges after the first `same` again, with the same result as `run` for all. False if only
+        `run` can do that: one of them does not name its parent, or the order of earlier ones would change."""
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered or not self.index.by_id:
             return False
         when: dict[int, float | None]
         when = {index: moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
-        if stated == {None}:  # a file without any times is taken to be in order
+        if stated == {None}:  # a file without times is assumed to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         earlier_ids = {exchange.response.id for exchange in exchanges[:same]}
         for exchange in exchanges[same:]:
@@ -189,7 +189,7 @@ class _Threader:
     # -- finding -------------------------------------------------------------------------------------------------
 
     def _named_parents(self, exchange: Exchange) -> Sequence[SeatedExchange]:
-        """The exchanges with the response that a request names as the one it continues."""
+        """The exchanges whose response the request names as the one that it continues."""
         return self.index.with_id(exchange.request.previous_id if exchange.request is not None else None)
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
@@ -211,7 +211,8 @@ class _Threader:
         return _Step(placed.place, f"{placed.why}; {found.why}{gap}", parent, direct)
 
     def _stated_place(self, one: SeatedExchange, parent: SeatedExchange | None = None) -> _Step | None:
-        """The place that a recorder states for its own request, whose history may look like that of another turn."""
+        """The step for a request whose place the recorder states, because its history may look like that of another
+        turn; None if it states none."""
         exchange = one.exchange
         before = parent or self.seated.get((exchange.path, exchange.entry - 1))
         if exchange.recorded_place is None or exchange.again or before is None:
@@ -230,20 +231,21 @@ class _Threader:
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = same[-1]
         if last.exchange.session != one.exchange.session:
-            return None  # sessions in one file may begin with the same request
+            return None  # several sessions in a file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
         before, now = last.exchange.cap, one.exchange.cap
         if last.cut and one.exchange.recorder is not None and (before is None or now is None):
             return _Step(again, "the same request again after a cut", last)  # most transcripts do not contain the cap
-        # Agents react to a cut with a larger cap; without times the request may be that of another agent.
+        # Agents react to a cut with a larger cap; without times the request may belong to another agent.
         if self.ordered and last.cut and before is not None and now is not None and now > before:
             return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)
         return None
 
     def _after_failure(self, one: SeatedExchange, history: History) -> _Step | None:
-        """The step for a history that adds a hint to the request of a cut answer, without the answer."""
+        """The step for a history that adds a hint to the request of a cut answer, but leaves out the answer; None for
+        any other."""
         items, nodes = history.items, history.nodes
         start = len(items)
         while start > 0 and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
@@ -270,7 +272,7 @@ class _Threader:
             turn = self._turn_beyond_gap(history, parent, new)
         elif new:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
-        # Two requests continue one answer: a message was edited, or the session was forked.
+        # A second request continues the same answer: a message was edited, or the session was forked.
         elif parent.next_index is not None and step.place is not TurnPlace.RETRY:
             turn = self._open(history, self.turns[parent.turn].conversation, new)
             why += "; a branch, because another exchange already continues from there"
@@ -311,7 +313,8 @@ class _Threader:
         return self._open(history, conversation, new) if known_turn is None or new else known_turn
 
     def _by_previous_id(self, waiting: list[int]) -> None:
-        """Assigns the requests that name the response they continue, each after the exchange with that response."""
+        """Assigns the requests that name the response that they continue, each after the exchange with that
+        response."""
         while waiting:
             later: list[int] = []
             for index in waiting:
@@ -376,8 +379,8 @@ def _indices(candidates: Sequence[SeatedExchange]) -> tuple[int, ...]:
 
 def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     """Whether `one` repeats the failed request `last`, and is not another request with the same history. After a fatal
-    refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known; else it may
-    be the same request of another agent."""
+    refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known; otherwise
+    it may be the same request of another agent."""
     if last.exchange.response.stop_reason.detail != "fatal":
         return True
     return ordered and last.exchange.request_json == one.exchange.request_json

@@ -1,8 +1,8 @@
 """Finds the API of an exchange: by its URL path, else by its content.
 
-The module has the table of LLM traffic that is not read, so that it is named instead of dropped silently. The formats
-themselves recognise their content. The module also parses JSON that is not UTF-8 or contains bare control characters,
-in a slower second attempt, and reads times in any of their forms.
+Each wire format recognises its own content. The module has a table of unsupported LLM traffic, which is named instead
+of dropped silently. It also parses JSON that is not UTF-8 or contains bare control characters, in a slower second
+attempt, and reads times in any of their forms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loop_core.wire.json_values import is_in_lines
 
 # -- JSON that is not UTF-8, or contains bare control characters -----------------------------------------------------
 # It is read in a slower second attempt. The fast parser refuses lone surrogates (`"\ud83d"`), which JavaScript writes
-# when it cuts a string. They become U+FFFD, so that nothing read here fails when it is written or shown.
+# when it cuts a string. They become U+FFFD, so that the text can be written and shown.
 
 _ESCAPE = (
     r"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
@@ -42,7 +42,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def reparse(text: str | bytes) -> Any:
-    """The value of a JSON text that the fast parser refused. Raises `ValueError` if it is none."""
+    """The value of a JSON text that the fast parser refused. Raises `ValueError` if it is not JSON."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     try:
@@ -52,21 +52,21 @@ def reparse(text: str | bytes) -> Any:
 
 
 def parse_beginning(text: str) -> Any:
-    """The readable beginning of a cut JSON value; a number at the cut is left out, since it may be incomplete. Raises
-    `ValueError` if it is not the beginning of a JSON value."""
+    """The value of the beginning of a cut JSON text, without a number at the cut, which may be incomplete. Raises
+    `ValueError` if it is not the beginning of a JSON text."""
     return from_json_prefix(re.sub(_NUMBER, "", text).encode("utf-8", "replace"))
 
 
 def mend(text: str) -> str:
-    """The JSON text with lone surrogates replaced, of the same length."""
-    if "\\ud" not in text and "\\uD" not in text:  # without a surrogate nothing is lone, and each escape costs a call
+    """The JSON text, of the same length, with lone surrogates replaced."""
+    if "\\ud" not in text and "\\uD" not in text:  # no surrogate; the replacement would cost a call for each escape
         return text
     return re.sub(_ESCAPE, lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def failure(value: Any) -> str:
-    """What an object with an `error` says of a request that has no answer; empty if it has none."""
-    of_vertex = isinstance(value, dict) and "processed_time" in value  # a row of its batches tells it in its status
+    """The error message in an object about a request without an answer; empty if there is none."""
+    of_vertex = isinstance(value, dict) and "processed_time" in value  # a row of its batches has the error in `status`
     said = (value.get("error") or (of_vertex and value.get("status"))) if isinstance(value, dict) else None
     while isinstance(said, dict):  # an error inside an error (vLLM)
         said = said.get("message") or said.get("errorMessage") or said.get("error") or str(said)
@@ -97,16 +97,17 @@ def says_enough(status: int | None) -> bool:
 
 
 def header(pairs: Iterable[tuple[str, str]], name: str) -> str:
-    """The value of the first header with this name, in small letters; empty if there is none."""
+    """The value, in lower case, of the first header with this name, which is in lower case; empty if there is none."""
     return next((str(value).strip().lower() for key, value in pairs if str(key).lower() == name), "")
 
 
 BROWSER_STREAMS = frozenset({"x-vercel-ai-ui-message-stream", "x-vercel-ai-data-stream"})
-"""The headers that Vercel's AI SDK gives to a stream for the browser."""
+"""The headers that Vercel's AI SDK adds to a stream for the browser."""
 
 
 def is_browser_stream(pairs: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of these headers belongs to a stream that is no provider's, and has an importer of its own."""
+    """Whether one of these headers marks a stream to the browser, which no provider sent and which has its own
+    importer."""
     return any(str(name).lower() in BROWSER_STREAMS for name, _ in pairs)
 
 
@@ -147,7 +148,7 @@ class Unread(NamedTuple):
 
     name: str
     path: str
-    """The pattern of the path, compiled only when no format knows a path."""
+    """The pattern of the path, which is compiled only when no format recognises a path."""
 
 
 UNREAD: tuple[Unread, ...] = (
@@ -179,19 +180,19 @@ UNREAD: tuple[Unread, ...] = (
     Unread("text recognition (OCR)", r"/v1/ocr$"),
     Unread("xAI gRPC", r"^grpc:.*xai|/xai_api\."),
 )
-"""The LLM traffic that cannot be read. Of a path that no format knows, the first row that matches counts."""
+"""Unsupported LLM traffic. For a path that no format recognises, the first row that matches counts."""
 
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
-"""Matches the beginning of a body of embeddings, where the URL names no model (a Bedrock profile)."""
+"""Matches the beginning of a body of embeddings, for a URL without the model's name (a Bedrock profile)."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)
-_MOST_FRAMES = 24  # frames at the beginning of a body; a format shows in one of the first
+_MOST_FRAMES = 24  # frames at the beginning of a body that are examined
 
 
 @lru_cache(maxsize=1024)
 def by_path(url: str) -> str | None:
     """The API of this URL's path; None if no format knows it."""
     path = path_of(url)
-    # Formats with a matching hint are asked first, so that reading a file does not import all formats.
+    # Formats with a matching hint are tried first, so that reading a file does not import all formats.
     hinted = [api for api, row in FORMATS.items() if any(hint in path for hint in row.path_pieces)]
     for api in (*hinted, *(api for api in FORMATS if api not in hinted)):
         if any(pattern.search(path) for pattern in wire(api).paths):
@@ -221,13 +222,13 @@ def path_of(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port if it names one; empty if there is none."""
+    """The host of a URL in lower case, with the port if there is one; empty if there is no host."""
     _, found, after = url.partition("://")
     return after.split("/", 1)[0].split("?", 1)[0].rsplit("@", 1)[-1].lower() if found else ""
 
 
 EVENT_TYPE = b":event-type"
-"""The header of a binary frame that holds the frame's type."""
+"""The name of the header in a binary frame for the frame's type."""
 
 
 def by_content(body: bytes) -> str | None:
@@ -236,13 +237,13 @@ def by_content(body: bytes) -> str | None:
         kinds = [(len(piece), api) for api, row in FORMATS.items() for piece in row.body_pieces
                  if piece == EVENT_TYPE or (EVENT_TYPE in piece and piece in body[:4096])]
         return max(kinds)[1]  # the longest match is the most specific
-    # A search for short texts spares parsing most bodies that are no LLM traffic, as pages and images in a HAR file.
+    # A search for short texts avoids parsing most bodies that are no LLM traffic, such as pages and images in a HAR.
     if not any(mark in body for mark in _CONTENT_MARKS):
         return None
     alone = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and not is_in_lines(body)
     for value, event in samples(body):
         if "role" in value and "type" not in value and not alone:
-            continue  # a row of a conversation; a message of Messages without its type comes alone
+            continue  # a row of a conversation; only a lone object may be a response of Messages without its type
         for api in FORMATS:
             if wire(api).recognises(value, event):
                 return api
@@ -261,7 +262,7 @@ def is_event_stream(body: bytes) -> bool:
 
 def samples(body: bytes) -> Iterator[tuple[dict[str, Any], str | None]]:
     """The first JSON objects of a body of any text framing, with their event names."""
-    # RFC 8259, section 8.1, lets a parser ignore a byte order mark.
+    # A parser may ignore a byte order mark (RFC 8259, section 8.1).
     text = body[3:] if body.startswith(b"\xef\xbb\xbf") else body
     text = text.lstrip()
     if text[:1] == b"{":
@@ -317,7 +318,7 @@ def moment(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        # Nearly every recorder writes a date, which is no number. A failed conversion takes as long as reading it.
+        # Nearly every recorder writes a date. Trying to convert one to a number takes as long as parsing it.
         number = None if text[4:5] == "-" and text[:4].isdecimal() else float(text)
     except ValueError:
         number = None
@@ -333,5 +334,5 @@ def moment(text: str | None) -> int | None:
 
 
 def _whole(number: int) -> int | None:
-    # Signed 64-bit nanoseconds reach the year 2262; a later time is an error of the recorder.
+    # 64-bit nanoseconds end in the year 2262; a later time is an error of the recorder.
     return number if 0 < number < 2**63 else None

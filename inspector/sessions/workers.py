@@ -12,7 +12,7 @@ def cores() -> int:
 
 
 def end_with_caller() -> None:
-    """Makes this worker process end when its caller is killed; otherwise it would wait for further tasks forever."""
+    """Makes this worker process end with its caller; if that is killed, it would otherwise wait for tasks forever."""
     threading.Thread(target=_wait_for_end, daemon=True).start()
 
 

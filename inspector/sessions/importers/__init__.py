@@ -1,7 +1,7 @@
-"""The readable file formats: one module and one row each, in the order in which they are tried.
+"""The table of readable file formats, each with a module and a row, in the order in which they are tried.
 
 A module has `sniff`, and `read` or `reader` (`Importer`). It is imported when its format is first tried, and only if
-the file contains one of its marks, so that a file does not load the modules of other formats.
+the file has one of the format's marks, so that a file does not load the modules of other formats.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
 SQLITE = b"SQLite format 3\0"
 """The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
-# Where two formats score alike the first one counts; `known`, `pairs` and `body` accept what is left.
+# If two formats have the same score, the first counts; `known`, `pairs` and `body` accept any remaining file.
 IMPORTERS: Mapping[str, FileFormat] = {
     "session": FileFormat(
         "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
@@ -342,6 +342,6 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
 }
 FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
-"""The folders beside a file, by their places, whose files may be read with it."""
+"""The folders, relative to a file, whose files may be read with it."""
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""

@@ -1,10 +1,10 @@
 """Sessions of Google's Agent Development Kit: its databases (`.adk/session.db`), and sessions or events as JSON.
 
-An event of a model holds Gemini's parts, whatever the model, and a word of Gemini's for its end. Of another provider
-that word is ADK's own: `STOP` stands there also for `pause_turn` and for no reason at all, so it shows nothing. An
-answer that LiteLLM streamed may take two events, the second without content. Calls whose arguments were no JSON are
-left out; an error message may name them. The tables of first releases lack the word.
-Source: google-adk 2.13 `events/event.py`, `sessions/`, `models/lite_llm.py`; 120 sessions that it wrote, of three APIs.
+An event of a model has Gemini's parts and a stop word of Gemini's, whatever the model. For another provider that word
+is ADK's own: it is `STOP` also for `pause_turn` and for a missing reason, so it is no evidence. An answer that LiteLLM
+streamed may take two events, the second without content. Calls whose arguments were no JSON are left out; an error
+message may name them. The tables of the first releases lack the word. Source: google-adk 2.13 `events/event.py`,
+`sessions/`, `models/lite_llm.py`; 120 sessions that it wrote, of three APIs.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ CLEAN = "STOP"
 """The word that ADK writes for every end that is neither a cut nor a refusal."""
 COLUMNS = ("app_name", "user_id", "session_id", "event_data", "id", "author", "branch", "timestamp",
            "content", "usage_metadata", "partial", "error_code", "error_message", "interrupted")
-"""The columns of an event that are read: the event itself, or in older databases its members."""
+"""The columns of an event that are read: the event itself, or its members in older databases."""
 JSON_COLUMNS = frozenset({"event_data", "content", "usage_metadata"})
 COUNTS = ("prompt_token_count", "candidates_token_count", "thoughts_token_count", "cached_content_token_count")
 FIELDS: Fields = {"": {"author": (str,), "content": (dict,), "event_data": (dict,)},
                   "event_data": {"author": (str,), "content": (dict,)}}
 UNPARSED = re.compile(r"were not a valid JSON object: (?P<names>.+)|could not be parsed as valid JSON")
-"""Matches the message about calls that ADK left out, since their arguments were cut or no JSON."""
+"""Matches the message about calls that ADK left out, because their arguments were cut or no JSON."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -79,13 +79,13 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
-    """The events of all sessions in the order of their times, as ADK reads them."""
+    """The events of all sessions, in the order of their times, like in ADK."""
     with snapshot(path) as database:
         yield from records_of(database.execute("SELECT * FROM events ORDER BY timestamp, rowid"), COLUMNS, JSON_COLUMNS)
 
 
 def _member(value: dict[str, Any], name: str) -> str:
-    """The name that a member has in an object: ADK writes both spellings."""
+    """The spelling of a member's name in an object: ADK writes two."""
     return name if name in value else re.sub(r"_(.)", lambda found: found[1].upper(), name)
 
 
@@ -102,15 +102,15 @@ class _Sessions(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.owner: dict[str, str] = {}
-        """The texts of the session around the events of a JSON file, masked."""
+        """The texts of the session around the events in a JSON file, masked."""
         self.authors: dict[str, str] = {}
-        """Session -> the agent that gave its last answer."""
+        """Session -> the agent of its last answer."""
         self.lanes: dict[str, list[str]] = {}
         """Session -> its branches since the last event outside of them."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of an event: its application, its user and its id. The branch of an agent that ran beside others
-        is a session below it, and begins where that one stands."""
+        """The session of an event: its application, its user and its id. The branch of an agent that ran in parallel is
+        a session below it, which begins at its current place."""
         ids = [known_text(_in(value, name)) or known_text(_in(self.owner, name)) or "" for name in (
             "app_name", "user_id", "session_id")]
         ids[2] = ids[2] or known_text(self.owner.get("id")) or ""
@@ -155,7 +155,7 @@ class _Sessions(DialogueReader):
     def _answer(self, line: TranscriptLine, event: dict[str, Any], path: tuple[str, ...]) -> None:
         parts = numbered_objects(object_of(event.get("content")).get("parts"))
         model, author, above = _in(event, "model_version"), str(event.get("author")), self.here.right_above
-        # What LiteLLM streamed may end in an event of its own.
+        # The end of an answer that LiteLLM streamed may be an event of its own.
         answer = above if above is not None and not parts and self.authors.get(self.session) == author else (
             self.answer_of(line, known_text(event.get("id")) or f"event:{line.number}", api_of(APIS, model), model,
                            event.get("timestamp")))
@@ -168,14 +168,14 @@ class _Sessions(DialogueReader):
 
 
 def _word_of(event: dict[str, Any]) -> tuple[str, str] | None:
-    """The word of an event, and the member that has it: older tables have only the code, which repeats the word."""
+    """The stop word of an event, and its member: older tables have only the code, which repeats the word."""
     found = ((name, known_text(_in(event, name))) for name in ("finish_reason", "error_code"))
     return next(((name, word) for name, word in found if word is not None and (
         name == "finish_reason" or word in wire(GEMINI).stop_reasons)), None)
 
 
 def _take_end(answer: TranscriptAnswer, event: dict[str, Any], here: Callable[..., At], number: int) -> None:
-    """Reads the word of an event, the error in place of one, and the calls that ADK left out."""
+    """Reads the stop word of an event, the error instead of one, and the calls that ADK left out."""
     code, message = known_text(_in(event, "error_code")), known_text(_in(event, "error_message")) or ""
     name, word = _word_of(event) or ("error_code", None)
     at = here(_member(event, name))
@@ -204,8 +204,8 @@ def _event(value: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def _is_geminis(event: dict[str, Any]) -> bool:
-    """Whether Gemini itself sent the word. LiteLLM counts 0 cached tokens where Gemini counts none, and the words of
-    Gemini Interactions are others."""
+    """Whether Gemini itself sent the word. LiteLLM writes 0 cached tokens if Gemini has no such count, and Gemini
+    Interactions has other words."""
     counts = object_of(_in(event, "usage_metadata"))
     return (str(_in(event, "model_version")).startswith("gemini") and _in(counts, COUNTS[3]) != 0
             and _in(event, "interaction_id") is None)
@@ -226,7 +226,8 @@ def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptL
 
 
 def _result(value: dict[str, Any]) -> ToolResultPart:
-    """The result of a call: an object with the one member `result` or `error`, that of MCP, or what a tool returned."""
+    """The result of a call: an object with the only member `result` or `error`, that of MCP, or the tool's own
+    value."""
     response = object_of(value.get("response"))
     error = response.get("error")
     if len(response) == 1:
@@ -238,7 +239,7 @@ def _result(value: dict[str, Any]) -> ToolResultPart:
 
 
 def _usage_of(counts: dict[str, Any]) -> Usage | None:
-    """The counts of an event; thoughts are counted apart from the output if the total says so."""
+    """The counts of an event; thoughts are not part of the output if the total shows this."""
     sent, output, thought, cached, total = counts_of(counts, *(_member(counts, name) for name in (
         *COUNTS, "total_token_count")))
     if thought and (output is None or (sent or 0) + output + thought == total):

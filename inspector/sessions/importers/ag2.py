@@ -1,8 +1,8 @@
 """Logs of AG2 and of AutoGen 0.2 (`runtime_logging`, SQLite): each request with its answer as Chat Completions.
 
-The word is the provider's only where OpenAI's client asked. Other clients of AG2 write one of their own: that of
-Anthropic has `stop` for every end but a call, also for a cut and for a refusal, so this `stop` shows nothing, except
-that calls beside it are not whole. A request that failed has a text in place of the answer.
+The word is the provider's only for OpenAI's client. Other clients of AG2 write their own word: that of Anthropic writes
+`stop` for every end except a call, also for a cut and for a refusal, so it is evidence only that calls beside it are
+incomplete. A failed request has a text instead of the answer.
 Source: ag2 0.10.5 `logger/sqlite_logger.py`, `oai/anthropic.py`; a log of 65 requests that it wrote over two APIs.
 """
 
@@ -25,12 +25,12 @@ from loop_core.values import StopReason, ToolCall
 from loop_core.wire.openai_chat.table import API, STOP_REASONS
 
 CLIENTS = frozenset({"OpenAI", "AzureOpenAI"})
-"""The classes of clients whose answers AG2 keeps as they came."""
+"""The classes of clients whose answers AG2 stores unchanged."""
 ROWS = (
     "SELECT c.*, (SELECT json_group_array(DISTINCT o.class) FROM oai_clients o WHERE o.wrapper_id = c.wrapper_id "
     "AND o.session_id = c.session_id) AS classes FROM chat_completions c ORDER BY c.id"
 )
-"""The query for the requests, each with the classes of the clients that its agent has."""
+"""The query for the requests, each with the classes of its agent's clients."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -65,7 +65,7 @@ class _Requests(PayloadReader):
     unit, row_word = "row", ("a row", "rows")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one request and its answer, and whose word it has."""
+        """Reads one request and its answer, with the source of its stop word."""
         after = super().take(line, lines, place)
         answer, classes = self.after[line.number].answer, line.value.get("classes")
         if answer is None or answer.word is None or answer.error is not None:
@@ -81,5 +81,5 @@ class _Requests(PayloadReader):
         return after
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """How an answer ended whose word shows nothing, also by the cap of its request."""
+        """The stop reason of an answer whose word is no evidence, also by the cap of its request."""
         return infer(answer, frozenset({answer.cap} if answer.cap else ()))

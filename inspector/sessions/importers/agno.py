@@ -1,9 +1,9 @@
 """Databases of Agno (`SqliteDb`): runs with their messages, in a table of runs or, before 3, in that of sessions.
 
-No stop word is kept, and the `COMPLETED` of a run is none. The cap is with the agent, so the counts may show a cut.
-Claude's arguments come parsed, so that cut ones look whole; where its word was not `tool_use` Agno keeps the block of a
-call and not the call. Before 3 a run that failed is not stored. Source: agno 3.1 and 2.3 `db/sqlite/schemas.py`,
-`models/anthropic/claude.py`; 88 runs that they wrote over three APIs.
+No stop word is stored, and the `COMPLETED` of a run is none. The agent's data has the cap, so the counts may show a
+cut. Claude's arguments are parsed, so that cut ones look complete; if its word was not `tool_use`, Agno stores the
+block of a call instead of the call. Before 3, failed runs are not stored. Source: agno 3.1 and 2.3
+`db/sqlite/schemas.py`, `models/anthropic/claude.py`; 88 runs that they wrote over three APIs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from loop_core.values import StopReason, ToolCall, ToolResultPart
 FIELDS: Fields = {"": {"session": (str,), "message": (dict,), "status": (str,)},
                   "message": {"role": (str,), "tool_calls": (list,), "provider_data": (dict,), "metrics": (dict,)}}
 SESSIONS = frozenset({"session_id", "session_type", "agent_data"})
-"""Columns of the table of sessions. The names of tables are the maker's choice."""
+"""Columns of the table of sessions. The program that uses Agno chooses the names of tables."""
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -50,7 +50,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[bytes]:
-    """The messages of each run, and how the run ended; sessions first, whose agents have the caps."""
+    """The messages and the end of each run; sessions come first, because their agents have the caps."""
     caps, tables = dict[Any, int | None](), schema(path)
     with snapshot(path) as database:
         for name in sorted(tables, key=lambda name: "run_data" in tables[name]):
@@ -67,7 +67,7 @@ def _records(row: dict[str, Any], caps: dict[Any, int | None]) -> Iterator[bytes
         about = {"session": session, "run": run.get("run_id"), "parent": run.get("parent_run_id"),
                  "model": run.get("model"), "cap": caps[session]}
         for message in objects_of(run.get("messages")):
-            if message.get("from_history") is not True:  # else an earlier run has it
+            if message.get("from_history") is not True:  # else it is in an earlier run too
                 yield json.dumps({**about, "message": message}).encode()
         end = {name: run.get(name) for name in ("status", "content")}
         errors = [event for event in objects_of(run.get("events")) if event.get("event") == "RunError"]
@@ -88,7 +88,7 @@ class _Runs(DialogueReader):
     key = ""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a record; a run that another one began is one below it."""
+        """The session of a record; a run that another one started is a session below it."""
         session, run = known_text(value.get("session")) or "", known_text(value.get("run"))
         if known_text(value.get("parent")) is not None:
             self.parents[f"{session}/{run}"], session = session, f"{session}/{run}"
@@ -96,7 +96,7 @@ class _Runs(DialogueReader):
         return session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a message, or how a run ended."""
+        """Reads a message, or the end of a run."""
         message = object_of(line.value.get("message"))
         role, text = message.get("role"), any_text(message.get("content"))
         if "status" in line.value:
@@ -134,7 +134,7 @@ class _Runs(DialogueReader):
 
     def _ended(self, line: TranscriptLine) -> None:
         status, text = line.value.get("status"), line.value.get("content")
-        errors = objects_of(line.value.get("errors"))  # of a stream, whose text is the content
+        errors = objects_of(line.value.get("errors"))  # of a streamed run, whose content is the text so far
         text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
         if status == "CANCELLED":
             self.say(line.number, "", mark="interrupted")
@@ -146,7 +146,7 @@ class _Runs(DialogueReader):
             self.say(line.number, f"the run ended with an error: {why[:200]}", mark="stopped")
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """How an answer ended, also by the cap of its agent."""
+        """The stop reason of an answer, also by the cap of its agent."""
         return infer(answer, frozenset({answer.cap} if answer.cap else ()))
 
     def summarise(self) -> None:

@@ -1,7 +1,7 @@
 """Calls that the DevTools of Vercel's AI SDK recorded: `.devtools/generations.json`, an object with `runs` and `steps`.
 
 A step is one request to a model. It has the body of the request (`raw_request`) and the provider's own answer: the
-object (`raw_response`) or, of a stream, its events (`raw_chunks`); its `raw_response` holds the SDK's own events. Each
+object (`raw_response`) or, for a stream, its events (`raw_chunks`); then `raw_response` has the SDK's own events. Each
 is JSON in a string. Source: vercel/ai `packages/devtools/src/db.ts`, `middleware.ts`; files that 1.0.22 wrote.
 """
 
@@ -17,13 +17,13 @@ from inspector.sessions.transcripts.member_values import known_text, object_of, 
 from loop_core.values import TransportEnd
 
 STEP = frozenset({"run_id", "step_number", "model_id"})
-"""Members with which every step begins."""
+"""The first members of every step."""
 RUN = frozenset({"id", "started_at"})
 """Members of every run."""
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the first step; where the runs fill the head, the first run."""
+    """Recognises the first step or, if the runs fill the head, the first run."""
     first = object_of(first_look(head).first)
     steps, runs = objects_of(first.get("steps")), objects_of(first.get("runs"))
     if steps:
@@ -36,7 +36,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     steps = [(object_in(piece), piece) for piece in elements(data, "steps")]
     if not steps:
         raise UnreadableError("no step in it: expected the list `steps`")
-    # Of a step that is cut or no object the reader of pairs says what is wrong.
+    # The reader of pairs reports what is wrong with a step that is cut or no object.
     lines = [_pair(step) if step else piece.replace(b"\n", b" ") for step, piece in steps]
     reading = pairs.read(b"\n".join(lines) + b"\n", path, options)
     for raw in reading.raws:
@@ -48,7 +48,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _pair(step: dict[str, Any]) -> bytes:
-    """A step as one line of a log of pairs, with the texts of the provider as they are."""
+    """A step as one line of a log of pairs, with the provider's texts unchanged."""
     about: dict[str, Any] = {"timestamp": step.get("started_at"), "duration_ms": step.get("duration_ms")}
     answer = _json_in(step, "raw_chunks" if step.get("type") == "stream" else "raw_response")
     if answer is None:

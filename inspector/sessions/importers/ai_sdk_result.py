@@ -28,14 +28,14 @@ from inspector.sessions.transcripts.member_values import (
 from loop_core.values import At, CallKind, Evidence, OpaquePart, Stop, StopReason, ToolResultPart
 
 FAILED: Mapping[str, bool] = {"tool-result": False, "tool-error": True}
-"""Type of a part that says what became of a call -> whether the call failed."""
+"""Type of a part with the result of a call -> whether the call failed."""
 FIELDS: Fields = {"": {
     "content": (list,), "text": (str,), "toolCalls": (list,), "toolResults": (list,), "finishReason": (str,),
     "rawFinishReason": (str,), "usage": (dict,), "response": (dict,), "request": (dict,)}}
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the first step, which has a reason, counts, and what the model said."""
+    """Recognises the first step, which has a reason, counts, and the model's output."""
     first = object_of(first_look(head).first)
     steps = first.get("steps", [first])
     step = object_of(steps[0]) if isinstance(steps, list) and steps else {}
@@ -94,7 +94,7 @@ def _take_part(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """What became of a call."""
+    """The result of a call."""
     failed = FAILED[block["type"]]
     value = next((block[name] for name in ("error", "output", "result") if name in block), None)
     key, name = known_text(block.get("toolCallId")), known_text(block.get("toolName"))
@@ -102,7 +102,7 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
 
 
 def _take_reason(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """The reason of a step: the provider's word, if it is known and says no better of the answer than the SDK's."""
+    """Reads the stop reason of a step: the provider's word, if it is known and not more favourable than the SDK's."""
     word, raw = known_text(value.get("finishReason")), known_text(value.get("rawFinishReason"))
     answer.word_at = at
     if word is None:

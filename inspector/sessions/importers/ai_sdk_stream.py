@@ -2,8 +2,8 @@
 server-sent events, and the data stream of AI SDK 4, whose lines begin with a code (`0:"text"`).
 
 A stream is one message of the assistant; each of its steps is an answer of the model, with the calls that the server
-ran and their results. The reason for the end is the SDK's own word. AI SDK 5 and later give one for the last step
-alone, and 5.0.0 none at all; so a stream that only says `finish` does not show why its last step ended.
+ran and their results. The stop word is the SDK's own. AI SDK 5 and later write one only for the last step, and 5.0.0
+none at all; so a stream with only `finish` does not show why its last step ended.
 Source: vercel/ai `packages/ai/src/ui-message-stream/ui-message-chunks.ts` and, of AI SDK 4,
 `packages/ui-utils/src/data-stream-parts.ts`; streams that ai 4.3.19, 5.0.0, 5.0.277 and 6.0.326 wrote.
 """
@@ -42,25 +42,25 @@ CODES: Mapping[str, tuple[str, type]] = {
     "g": ("reasoning-delta", str), "h": ("source", dict), "i": ("redacted-reasoning", dict),
     "j": ("reasoning-signature", dict), "k": ("file", dict),
 }
-"""Code before a line of the data stream -> the event of the UI message stream that says the same, and the JSON type of
-its value."""
+"""Code before a line of the data stream -> the equivalent event of the UI message stream, and the JSON type of its
+value."""
 VALUE = "value"
-"""The member that holds the value of a line of the data stream, in the record that is made of it."""
+"""The member with the value of a line of the data stream, in the record for the line."""
 SURE: Mapping[str, frozenset[str]] = {
     "start-step": frozenset(), "finish-step": frozenset(), "text-delta": frozenset({"id", "delta"}),
     "tool-input-start": frozenset({"toolCallId", "toolName"}),
     "tool-input-available": frozenset({"toolCallId", "toolName", "input"}),
     "error": frozenset({"errorText"}),
 }
-"""Type of an event by which a UI message stream is recognised -> the members that it has there, and not elsewhere."""
+"""Type of an event by which a UI message stream is recognised -> its members in such a stream, but not elsewhere."""
 MEMBERS = frozenset({"toolCallId", "finishReason", "messageId", "data", "signature", "url"})
-"""Members of the objects in lines of the data stream, of which each has one."""
+"""Members of the objects in lines of the data stream; each object has one of them."""
 PASSED = frozenset({
     "start", "text-start", "text-end", "reasoning-start", "reasoning-end", "message-metadata", "data", "source",
     "source-url", "source-document", "tool-approval-request", "tool-approval-response",
     "redacted-reasoning", "reasoning-signature",
 })
-"""The types of events that add nothing to an answer."""
+"""The types of events without a part of an answer."""
 FIELDS: Fields = {"": {"type": (str,), "toolCallId": (str,), "toolName": (str,), "errorText": (str,)}}
 _LINE = re.compile(rb"\s*([0-9a-k]):(?=[\"\[{])")
 
@@ -80,7 +80,8 @@ def _is_event(value: Any) -> bool:
 
 
 def _fits(line: bytes) -> bool:
-    """Whether a line is one of the data stream. Other formats begin lines with a number too, such as Next.js."""
+    """Whether a line is one of the data stream. Other formats, such as that of Next.js, also begin lines with a
+    number."""
     match = _LINE.match(line)
     value: Any = traffic.parse_prefix(line[match.end() :]) if match else None
     kind = CODES[match[1].decode()][1] if match else None
@@ -93,7 +94,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def take_streams(reading: FileReading, path: str, options: Options) -> None:
-    """Reads those of a file's HTTP exchanges that are such streams, by a header of `BROWSER_STREAMS`."""
+    """Reads the HTTP exchanges of a file that are such streams, which have a header of `BROWSER_STREAMS`."""
     kept = []
     for raw in reading.raws:
         if not raw.body or not traffic.is_browser_stream(raw.headers):
@@ -144,7 +145,7 @@ class _Stream(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.label = "event"
-        """The beginning of the names of its answers, which differ in a file of several streams."""
+        """The beginning of the ids of its answers, which must differ in a file of several streams."""
         self.step: TranscriptAnswer | None = None
         """The answer of the current step; None before its first event."""
         self.calls: dict[str | None, int] = {}
@@ -199,7 +200,7 @@ class _Stream(ChatReader):
         return place
 
     def _call(self, line: TranscriptLine, value: dict[str, Any], place: TreePlace, kind: str) -> TreePlace:
-        """The beginning of a call, more of its arguments as the model wrote them, or the call as the SDK parsed it."""
+        """Reads the beginning of a call, a piece of its arguments as the model wrote them, or the parsed call."""
         answer, place = self._answer(line, place)
         key = known_text(value.get("toolCallId"))
         found = self.calls.get(key)
@@ -234,8 +235,8 @@ class _Stream(ChatReader):
         return place.after(InterimRow(line.number, "", (part,), denied=kind == "tool-output-denied", unit=self.unit))
 
     def _finish(self, line: TranscriptLine, value: dict[str, Any], place: TreePlace, step: bool) -> TreePlace:
-        """The end of a step or of the message: its word, if it has one, and the counts of the step. A step without any
-        event before its end is an answer without content, and not the end of the step before it."""
+        """Reads the end of a step or of the message: its stop word, if any, and the counts of the step. A step without
+        any event before its end is an answer without content, not the end of the previous step."""
         word = known_text(value.get("finishReason"))
         if word is not None and self.step is None:
             _, place = self._answer(line, place)
@@ -252,7 +253,7 @@ class _Stream(ChatReader):
         return place
 
     def _break(self, line: TranscriptLine, place: TreePlace, kind: str) -> TreePlace:
-        """An error, or the end of a stream that the client or the server stopped."""
+        """Reads an error, or the end of a stream that the client or the server stopped."""
         answer, place = self._answer(line, place)
         at = pointer_at(answer.word_at, "type")
         if kind == "abort":

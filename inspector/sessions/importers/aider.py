@@ -1,9 +1,9 @@
 """Chats of aider: `.aider.chat.history.md` of a project, and the log of its option `--llm-history-file`.
 
-Neither has a stop word. In a chat aider marks the lines of the user (`####`) and its own (`>`), and ends both with two
-spaces; the rest is the text of the model. Where aider asks for the rest of a cut text, the chat shows all pieces as one
-text; in the log each is an answer, and the request for the rest ends with what came. Source: aider 0.86.2 `io.py`,
-`utils.py`, `reasoning_tags.py`, `coders/base_coder.py`; chats and logs that it wrote.
+Neither has a stop word. In a chat, aider marks the lines of the user (`####`) and its own (`>`), and ends both with two
+spaces; the rest is the text of the model. If aider asks for the rest of a cut text, the chat has all pieces as one
+text; in the log each is an answer, and the request for the rest ends with the text so far. Source: aider 0.86.2
+`io.py`, `utils.py`, `reasoning_tags.py`, `coders/base_coder.py`; chats and logs that it wrote.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from loop_core.values import Stop
 
 LIMIT = "has hit a token limit!"
 LIMITS: Mapping[bool, Stop] = {True: Stop.MAX_TOKENS, False: Stop.INTERRUPTED}
-"""Whether a text came before aider reported a limit -> how the answer ended. Without one the limit may also be that of
-the context, or be spent on reasoning."""
+"""Whether there was a text before aider reported a limit -> the stop reason. Without a text, the limit may also be that
+of the context, or be spent on reasoning."""
 QUESTIONS = ("/ask ", "/code ", "/architect ", "/context ", "/help ")
-"""The commands whose text goes to the model; any other command is for aider alone."""
+"""The commands whose text is sent to the model; any other command is only for aider."""
 INTERRUPTED = "I see that you interrupted my previous reply."
-"""What aider writes in the model's name behind an answer that the user interrupted."""
+"""The text that aider writes in the role of the model after an answer that the user interrupted."""
 _CAME = re.compile(r"Empty response received from LLM\.|Tokens: .+ received\.")
-"""Matches a line of aider that shows that an answer came, even where it has no text."""
+"""Matches a line of aider that shows that an answer arrived, even one without text."""
 _STOPPED = "^C again to exit"
 _MODEL = re.compile(r"(?:Main m|M)odel: (?P<name>\S+) with ")
 _FAILED = re.compile(r"litellm\.(?P<kind>\w+): ")
 _OWN = re.compile(rf"^(?:{_CAME.pattern}|{_FAILED.pattern}|Model .+ {LIMIT}|Retrying in |Traceback \(|\^C "
                  r"|Applied edit to |.*\(Y\)es/\(N\)o)", re.MULTILINE)
-"""Matches a line with which aider's lines behind a text can be told from lines that the model quotes."""
+"""Matches a line that distinguishes aider's lines after a text from lines that the model quotes."""
 _THOUGHT = re.compile(r"<(?P<tag>thinking-content-\w+)>\n(?P<text>.*?)(?:\n</(?P=tag)>\n|\Z)", re.DOTALL)
 _LINE = re.compile(rb"(?P<session># aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*)"
                    rb"|(?P<user>####(?: .*)?  [\r\n]*)|(?P<note>>(?: .*)?  [\r\n]*)")
@@ -72,8 +72,8 @@ def _kind(line: bytes) -> str:
 
 
 def _chat_blocks(data: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Each line of aider, and the lines that follow one another of the user or of the model: the kind, the number of
-    the first line, the lines."""
+    """The kind, the number of the first line, and the text of each block: a line of aider, or consecutive lines of the
+    user or of the model."""
     lines = enumerate(data.splitlines(keepends=True), 1)
     runs = [(kind, [*run]) for kind, run in groupby(lines, lambda line: _kind(line[1]))]
     kinds = ["text" if _is_quote(runs, at) else kind for at, (kind, _) in enumerate(runs)]
@@ -125,8 +125,8 @@ class _Aider(ChatReader):
     several_apis = False
 
     def write(self, line: TranscriptLine, place: TreePlace, text: str) -> TranscriptAnswer:
-        """Adds an answer with this text. Aider marks no answer as whole, so a later message shows nothing of its end.
-        """
+        """Adds an answer with this text. Aider marks no answer as complete, so a later message is no evidence of its
+        end."""
         answer = self.answer(line, place)
         answer.word_at, answer.unended = answer.take(line), True
         thought = _THOUGHT.match(text)
@@ -137,7 +137,7 @@ class _Aider(ChatReader):
 
 class _Chat(_Aider):
     stopped = False
-    """Whether the last line says that the user pressed Ctrl-C: an answer that follows at once was interrupted by it."""
+    """Whether the last line reports that the user pressed Ctrl-C, which interrupted an answer directly after it."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         kind, text = line.value["kind"], line.value["text"]
@@ -157,7 +157,7 @@ class _Chat(_Aider):
         return TreePlace(answer)
 
     def _note(self, line: TranscriptLine, text: str, place: TreePlace) -> TreePlace:
-        """Reads a line of aider: the end of the answer right above it, or of one without any text."""
+        """Reads a line of aider about the end of the answer right above it, or of an answer without text."""
         model, failed = _MODEL.match(text), _FAILED.match(text)
         self.model = model["name"] if model else self.model
         above = place.right_above
@@ -207,7 +207,7 @@ class _LogBlocks(TranscriptRows):
 
 class _Log(_Aider):
     last_request: tuple[list[tuple[str, str]], str] = ([], "")
-    """Its messages, and its time."""
+    """The messages and the time of the last request."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         kind, messages, time = (line.value[name] for name in ("kind", "messages", "time"))
@@ -221,7 +221,7 @@ class _Log(_Aider):
             return place
         above = place.right_above
         if above is not None and messages == before:
-            return above.above  # sent again: nothing shows how the answer ended
+            return above.above  # sent again: the end of the answer is unknown
         at = next((at for at in range(len(messages), 0, -1) if messages[at - 1][0] == "ASSISTANT"), 0)
         said = messages[at - 1][1] if at else ""
         if above is not None and at == len(messages) and above.text.rstrip() and said.endswith(above.text.rstrip()):

@@ -1,9 +1,9 @@
-"""Threads of Amp: `~/.local/share/amp/threads/T-*.json`, and what `amp threads export` writes.
+"""Threads of Amp: `~/.local/share/amp/threads/T-*.json`, and the output of `amp threads export`.
 
 The state of a message has a stop word of Anthropic's vocabulary whichever model answered, so it counts as Amp's own
 word. A call that was still streaming has the text of its arguments so far (`inputPartialJSON`). The usage of an answer
-is in its message; `usageLedger` counts the same calls a second time and is not read.
-Source: exports in procrastivity/clast, `internal/source/amp`.
+is in its message; `usageLedger` repeats the counts and is not read. Source: exports in procrastivity/clast,
+`internal/source/amp`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ APIS: Mapping[str, str] = {
 }
 """Beginning of a model's name -> the wire format of the API of the model's provider."""
 INPUTS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-"""The names of the three counts that make up the input of an answer."""
+"""The names of the three counts whose sum is the input of an answer."""
 DENIED = "rejected-by-user"
 """The state of a tool run that the user refused."""
 FAILED = frozenset({DENIED, "cancelled", "error"})
@@ -133,7 +133,7 @@ def usage_of(usage: dict[str, Any], api: str) -> Usage:
     """The token counts of an answer."""
     fresh, read, written = counts_of(usage, *INPUTS)
     total, cache = number_of(usage.get("totalInputTokens")), (read or 0) + (written or 0)
-    if total is not None and total >= cache:  # some threads state the fresh input only as part of the total
+    if total is not None and total >= cache:  # some threads have the fresh input only as a part of the total
         fresh = total - cache
     return Usage(input_count(api, fresh, read, written), number_of(usage.get("outputTokens")), None, read, written)
 
@@ -161,7 +161,7 @@ def _call(block: dict[str, Any], at: At, find: partial[str | None]) -> ToolCall:
 
 
 def _result(block: dict[str, Any]) -> ToolResultPart:
-    """The result of a call; one that the user refused is an error. Some exports have Anthropic's own block instead."""
+    """The result of a call; a refusal by the user is an error. Some exports have Anthropic's own block instead."""
     key, run = block.get("toolUseID", block.get("tool_use_id")), object_of(block.get("run"))
     result = run.get("result", run.get("error", block.get("content")))
     output = object_of(result).get("message" if "result" not in run and "error" in run else "output")

@@ -1,9 +1,9 @@
 """Transcripts of Antigravity (Google): `brain/<conversation>/.system_generated/logs/transcript_full.jsonl`.
 
 A row is a step: a message of the user, an answer with its calls, the result of a call, or a message of the agent. Calls
-and results have no ids, and follow one another. No stop word, cap or token count is kept. `transcript.jsonl` beside it
-has the same steps, with long texts and arguments shortened. Sources: transcripts in public repositories; fixtures of
-jazzyalex/agent-sessions.
+and results have no ids; results have the order of the calls. No stop word, cap or token count is stored.
+`transcript.jsonl` beside it has the same steps, with long texts and arguments shortened. Sources: transcripts in public
+repositories; fixtures of jazzyalex/agent-sessions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loop_core.wire.gemini_generate.table import API
 
 ANSWER = "PLANNER_RESPONSE"
 REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*</USER_REQUEST>", re.DOTALL)
-"""Matches the text that the user typed, within a message to which Antigravity has added other text."""
+"""Matches the text that the user typed, in a message to which Antigravity has added other text."""
 MODEL = re.compile(r"`Model Selection` from .{0,80}? to (.{1,80}?)\.(?:\s|<|\Z)")
 """Matches the name of the model that the user chose before a message."""
 FIELDS: Fields = {"": {
@@ -49,7 +49,7 @@ class _Session(ChatReader):
         parts = PurePath(path).parts
         self.session_id = parts[-4] if parts[-3:-2] == (".system_generated",) and len(parts) > 3 else ""
         self.shortened: set[str] = set()
-        """The ids of the answers with calls of which the file has only a part."""
+        """The ids of the answers with calls whose arguments are shortened."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind, source = line.value, line.value.get("type"), line.value.get("source")
@@ -85,7 +85,8 @@ class _Session(ChatReader):
         return TreePlace(answer)
 
     def _mark_shortened(self, answer: TranscriptAnswer, members: Any, at: At) -> None:
-        """Reports what Antigravity shortened. A shortened call is not what the model asked for, so it is not ready."""
+        """Reports the members that Antigravity shortened. With shortened calls, the stop reason counts as not recorded
+        (`infer_end`)."""
         if isinstance(members, list) and members:
             message = "Antigravity left out parts of long texts of this answer; transcript_full.jsonl has them"
             answer.findings.append(Finding("transcript.shortened", Severity.WARNING, message, at))
@@ -96,12 +97,12 @@ class _Session(ChatReader):
         return shortened_call_reason(stop) if answer.id in self.shortened else stop
 
     def _result(self, line: TranscriptLine, place: TreePlace, text: str, failed: bool) -> TreePlace:
-        """Reads the result of the first call that has none; its name says whose it is."""
+        """Reads the result of the first call without one; it gets the call's name."""
         call = _next_call(place)
         return self.result(line, place, None, text, failed, call and call.name)
 
     def _failure(self, line: TranscriptLine, place: TreePlace, why: str) -> TreePlace:
-        """Reads an error: the result of the last call if it has none, else of a request that got no answer."""
+        """Reads an error: the result of the first call without one, else the failure of a request without an answer."""
         if _next_call(place) is not None:
             return self._result(line, place, why, True)
         failed = self.failed_request(line, place, why, after_results=True)
@@ -111,7 +112,7 @@ class _Session(ChatReader):
 
 
 def _next_call(place: TreePlace) -> ToolCall | None:
-    """The first call above a place that has no result yet, as results follow the calls in order."""
+    """The first call above a place without a result so far, because results have the order of the calls."""
     calls = place.answer.calls if place.answer is not None else []
     return next(iter(calls[sum(len(row.results) for row in place.rows()):]), None)
 

@@ -1,10 +1,9 @@
 """Trajectories in ATIF, the Agent Trajectory Interchange Format 1.0 to 1.7 (Harbor, NeMo Relay and others).
 
 A file is one JSON object with steps. A step is a message of the user, or an answer of the agent with its calls, their
-results and its token counts. There is no member for a stop word; some writers put one into `extra`. A step that was
-copied from an earlier trajectory is not a new turn, nor is one that is written a second time. A step that represents
-several model calls states their number.
-Source: Harbor, `docs/trajectory-format`, RFC 0001.
+results and its token counts. There is no member for a stop word; some programs write one into `extra`. A step that was
+copied from an earlier trajectory is not a new turn, nor is a repeated one. A step for several requests to the model
+states their number. Source: Harbor, `docs/trajectory-format`, RFC 0001.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from inspector.sessions.transcripts.member_values import (
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")
-"""The names under which writers put a stop word into `extra`, of a step or of its metrics."""
+"""The names of a stop word in `extra` of a step or of its metrics; they differ by program."""
 THOUGHT = ("reasoning_tokens", "reasoning_output_tokens")
 """The names of the count of reasoning tokens in `extra` of the metrics; the second is that of Codex."""
 WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
-"""The names of the count of tokens written to the cache, there too."""
+"""The names of the count of tokens written to the cache, also in `extra` of the metrics."""
 FIELDS: Fields = {
     "": {
         "source": (str,), "message": (str, list), "timestamp": (str,), "model_name": (str,), "tool_calls": (list,),
@@ -68,10 +67,10 @@ class _Trajectory(ChatReader):
         """Number of a trajectory's first step -> the trajectory's model and the name of its session."""
         self.session = ""
         self.seen: set[str] = set()
-        """The answers so far, with the times at which they were written."""
+        """The answers so far, with their times."""
 
     def pieces(self, data: bytes) -> Iterator[Piece]:
-        """The steps, and after them those of the subagents."""
+        """The steps, then those of the subagents."""
         run = object_in(data) or object_of(first_value(data))
         self.title = known_text(object_of(run.get("agent")).get("name")) or ""
         further = run.get("continued_trajectory_ref")
@@ -112,7 +111,7 @@ class _Trajectory(ChatReader):
         return place
 
     def _is_repeated(self, value: dict[str, Any]) -> bool:
-        """Whether a step before it is the same except for its number. Without a time, equal steps may be two."""
+        """Whether an earlier step is equal except for its number. Equal steps without a time may be different ones."""
         when = known_text(value.get("timestamp"))
         same = compact_json({**value, "step_id": None}).decode()
         repeated = when is not None and same in self.seen
@@ -141,12 +140,12 @@ class _Trajectory(ChatReader):
             return after
         if answer.calls:
             return self.say(line, after, "", results)
-        # Without calls an observation is what the environment said next (mini agents write commands into the text).
+        # Without calls, an observation is the next message of the environment (mini agents write commands as text).
         return self.say(line, after, "\n".join(part.text for part in results), own=True)
 
 
 def take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """Reads the stop word that a writer put into `extra`, in the words of any provider."""
+    """Reads the stop word in `extra`, in the vocabulary of any provider."""
     answer.word_at = at
     for path in (("extra",), ("metrics", "extra")):
         holder: dict[str, Any] = value

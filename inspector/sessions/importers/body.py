@@ -1,7 +1,7 @@
 """A response body in a file of its own: JSON, server-sent events, NDJSON, a JSON array, a binary event stream.
 
-The API is found by the content, or named by the caller. Several whole answers behind one another are several responses,
-if each says how it ended. This module also explains what a file is if it is no response body.
+The API is found by the content, or named by the caller. Several complete answers, one after the other, are several
+responses if each has its end. This module also explains what a file is if it is no response body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from loop_core.wire.base import Decoder
 
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"data"\s*:\s*(?=\[)')
-"""Matches the beginning of a page of stored answers, as OpenAI lists them: what stands around their list."""
+"""Matches the beginning of a page of stored answers of OpenAI, up to the list."""
 _NEXT_EVENT = b"\n\ndata: "
 _EVENT_ENDS, _EVENT_DATA = re.compile(rb"\r?\n\r?\n"), re.compile(rb"(?s)\A(?:(?:event|id|retry):[^\n]*\n)*data: ?")
 _ANY_ID = re.compile(rb'"id"\s*:\s*("[^"]*"|[^,}\s]+)')
@@ -37,13 +37,13 @@ _ANY = "JSON, server-sent events, NDJSON, an Amazon event stream, a HAR, request
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the body of a known wire format; other text is accepted only to report what is wrong with it."""
+    """Recognises the body of a known wire format; other JSON or events are accepted only to report what is wrong."""
     text = first_look(head).text
     if text[:2] in (b"{\0", b"[\0"):
         return 0  # UTF-16 or UTF-32 without a mark; not `other_encoding`: a binary event stream may begin as one does
     if text[:1] not in (b"{", b"[") and not text.startswith(_EVENT_STARTS) and not traffic.is_event_stream(head):
         return 0
-    # 5, so that some importer takes any JSON and can say what is wrong with it; every real format scores higher.
+    # 5, so that this importer takes any remaining JSON and reports what is wrong with it; all formats score higher.
     return KNOWN_BODY if traffic.by_content(_framed(_without_page(head))) is not None else 5
 
 
@@ -58,19 +58,19 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
         )
     api = options.api or found
     if api is None:
-        raise UnreadableError(_explain(stored, path))  # without the framing that was added
+        raise UnreadableError(_explain(stored, path))  # `stored`: without the added framing
     error = None if traffic.is_event_stream(data) else traffic.utf8_error(data)
     try:
         bodies = _whole_answers(data, api) or _whole_streams(data, api) or [data]
-    except DecodeError:  # no body of the API that the caller named
+    except DecodeError:  # not a body of the API that the caller named
         bodies = [data]
     raws = [RawExchange(entry, api=api, body=body) for entry, body in enumerate(bodies)]
     return FileReading(raws, error=error, notices=[] if data is stored else [FRAMED])
 
 
 def _framed(data: bytes) -> bytes:
-    """The stream of server-sent events that a logger wrote as objects, in lines or in a list, or the lines of whole
-    answers that it wrote so; else the same bytes."""
+    """The server-sent events of a stream, or the lines of whole answers, that a logger wrote within objects, in lines
+    or in a list; any other bytes unchanged."""
     look = look_at(data)
     seen = look.lines or (look.first if isinstance(look.first, list) else ())
     if not seen or any(event_data(value) is None for value in seen[:-1] or seen):  # the last one may be cut
@@ -84,7 +84,7 @@ def _framed(data: bytes) -> bytes:
     if api is not None and _are_whole(frames, api):
         return lines
     if api is not None and any(_has_mark(frame, api) for frame in frames):
-        return data  # a log of other things beside whole answers
+        return data  # a log with other things than whole answers
     return b"".join(b"data: " + frame + b"\n\n" for frame in frames)
 
 
@@ -97,8 +97,8 @@ def _without_page(data: bytes) -> bytes:
 
 
 def _whole_answers(data: bytes, api: str) -> list[bytes]:
-    """The answers in a file of several JSON objects, or of a list of them; empty if one says that it is not whole. One
-    that is damaged is an answer too, in which nothing can be read."""
+    """The answers in a file of several JSON objects, or of a list of them; empty if one is not a whole answer. A
+    damaged one is also an answer, an unreadable one."""
     look = look_at(data)
     if look.text[:1] not in (b"{", b"["):
         return []
@@ -109,7 +109,8 @@ def _whole_answers(data: bytes, api: str) -> list[bytes]:
 
 
 def _are_whole(pieces: list[bytes], api: str) -> bool:
-    """Whether the pieces are whole answers: by the mark of their format; without one, several by how they end."""
+    """Whether the pieces are whole answers, by the mark of their format; without one, by their ends if there are
+    several."""
     return _marked(pieces, api) if wire(api).whole_mark else len(pieces) > 1 and _ended(pieces, api)
 
 
@@ -125,8 +126,8 @@ def _has_mark(piece: bytes, api: str) -> bool:
 
 
 def _ended(pieces: list[bytes], api: str) -> bool:
-    """Whether each complete piece has a stop word, and an id of its own where the format has ids. Older streams of
-    Gemini have a stop word in each chunk, and one id or none."""
+    """Whether each complete piece has a stop word, and an id of its own if the format has ids. Older streams of Gemini
+    have a stop word in each chunk, and one id or none."""
     ids: set[str | None] = set()
     named = any(row.fact == "id" for row in wire(api).reads)
     for piece in filter(complete, pieces):
@@ -138,7 +139,7 @@ def _ended(pieces: list[bytes], api: str) -> bool:
 
 
 def _whole_streams(data: bytes, api: str) -> list[bytes]:
-    """The streams in a file of several, one behind the other; empty if they cannot be told apart."""
+    """The streams in a file of several consecutive ones; empty if they cannot be separated."""
     text, start = data.removeprefix(b"\xef\xbb\xbf"), 0
     in_lines = bool(look_at(data).lines)
     if in_lines:  # each line as an event, which the decoder reads at once
@@ -152,20 +153,20 @@ def _whole_streams(data: bytes, api: str) -> list[bytes]:
         start = end
     if in_lines:
         streams = [each.removeprefix(b"data: ").replace(_NEXT_EVENT, b"\n") for each in streams]
-    # A stream that was sent twice is one answer, and events out of their order have no id where the others have one.
+    # A stream that was sent twice is one answer. Events in a wrong order have no id where others have one.
     several = len(streams) > 1
     ids = {ident for each in readings if several and (ident := each.close().id)}
     if not several or len(streams) != len(ids or {each.strip() for each in streams}):
         streams = _streams_by_id(data, api, in_lines)
-    # A gateway may write its costs or an error behind the end mark, with an id of their own.
+    # A gateway may write its costs or an error after the end mark, with another id.
     return streams if all(traffic.by_content(each) == api for each in streams) else []
 
 
 def _first_stream(data: bytes, start: int, api: str) -> tuple[Decoder, int]:
-    """The decoder of the stream that begins at `start`, and its end: where an event follows that is no part of it."""
+    """The decoder of the stream that begins at `start`, and the offset of the first event that is not part of it."""
     reading, at = decoder(api), start
     while at < len(data):
-        end = 2 * at - start + 1024  # what is read beyond the end is read again: never more than the stream has
+        end = 2 * at - start + 1024  # bytes beyond the end are read again: at most as many as the stream has
         reading.feed(data[at:end])
         late = next((found.at for found in reading.findings if found.rule == "frame.after_end"), None)
         if late is not None and late.start:
@@ -176,7 +177,7 @@ def _first_stream(data: bytes, start: int, api: str) -> tuple[Decoder, int]:
 
 def _streams_by_id(data: bytes, api: str, in_lines: bool) -> list[bytes]:
     """The streams without end marks, perhaps of parallel requests, by the id in each event; empty if they may be one.
-    An event without an id belongs to the stream of the event before it. Outside of lines, a stream without a stop word
+    An event without an id belongs to the stream of the previous event. Outside of lines, a stream without a stop word
     may go on under another id: a gateway asked another provider for the rest."""
     if len(set(_ANY_ID.findall(data))) < 2:
         return []
@@ -189,7 +190,7 @@ def _streams_by_id(data: bytes, api: str, in_lines: bool) -> list[bytes]:
         current = ident or current
         if event.strip():
             streams.setdefault(str(current), []).append(event)
-    # A gateway may name each event anew, or its costs behind the end.
+    # A gateway may give each event, or its costs after the end, another id.
     if len(streams) < 2 or any(len(each) < 2 for each in streams.values()):
         return []
     found = [b"\n".join(each) if in_lines else b"\n\n".join([*each, b""]) for each in streams.values()]
@@ -210,7 +211,7 @@ def _explain(data: bytes, path: str) -> str:
 
 
 def _explain_json(value: Any) -> str:
-    """A description of a known kind of JSON that no API sends; empty for any other."""
+    """A description of JSON of a known kind that no API sends; empty for any other."""
     if isinstance(value, dict):
         if "error" in value or value.get("type") == "error":
             return "an error body, which several APIs share: expected `--api ID` to say whose it is"
@@ -223,7 +224,7 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether an object has messages with answers among them and names no model: no request."""
+    """Whether an object has messages, including answers, and no model, so that it is no request."""
     messages = value.get("messages")
     return isinstance(messages, list) and "model" not in value and any(
         isinstance(message, dict) and message.get("role") == "assistant" for message in messages)

@@ -1,10 +1,10 @@
 """Sessions of BotNexus: `sessions.sqlite` (older `sessions.db`), and `<id>.jsonl` of its file store.
 
-No stop word, usage, model or cap is kept. A call is two rows, its start and its result; the text of the same answer is
-written after them, once the calls have run. BotNexus writes a crash sentinel before it calls the model and removes it
-after the turn, so a sentinel that is left shows that the agent died in that turn. An error of the provider is a row of
-its own, in front of the text that had arrived. Source: sytone/botnexus ffdad4a `src/gateway`: `SqliteSessionStore.cs`,
-`FileSessionStore.cs`, `StreamingSessionHelper.cs`.
+No stop word, usage, model or cap is stored. A call is two rows, its start and its result; the text of the same answer
+is written after them, when the calls have run. BotNexus writes a crash sentinel before it calls the model and removes
+it after the turn, so a remaining sentinel shows that the agent died in that turn. An error of the provider is a
+separate row, before the text that had arrived. Source: sytone/botnexus ffdad4a `src/gateway`:
+`SqliteSessionStore.cs`, `FileSessionStore.cs`, `StreamingSessionHelper.cs`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LINES = {"toolName": "tool_name", "toolCallId": "tool_call_id", "toolArgs": "to
           "toolIsError": "tool_is_error", "thinkingContent": "thinking_content", "isHistory": "is_history",
           "isCompactionSummary": "is_compaction_summary", "isCrashSentinel": "is_crash_sentinel",
           "isReplayBanner": "is_replay_banner", "kind": "message_kind"}
-"""Member name in the file store -> the name of the database's column."""
+"""Name of a member in the file store -> name of the database's column."""
 
 FAILED = "Agent stream error: "
-"""The beginning of a row of the role `system` about a request that failed."""
+"""The beginning of a row with the role `system` about a failed request."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -75,7 +75,7 @@ class _Reader(DialogueReader):
         """Session -> a text right after results. The next row shows whether the text belongs to the answer with these
         results or is an answer of its own."""
         self.errors: dict[str, TranscriptLine] = {}
-        """Session -> the row of an error. If a text follows, it is what had arrived of the failed answer."""
+        """Session -> the row of an error. A text after it is the part of the failed answer that had arrived."""
         self.crashes: dict[str, tuple[int, TranscriptAnswer | None]] = {}
         """Session -> the row of a crash sentinel in the current turn, and the last answer before it."""
 
@@ -129,7 +129,7 @@ class _Reader(DialogueReader):
         if ran is not None:
             ran.take(line)
         reasoning = [ReasoningPart(thought, None)] if thought else []
-        # in front: the model wrote it before the calls
+        # first, because the model wrote it before the calls
         answer.parts = [*reasoning, *([TextPart(text)] if text else []), *answer.parts]
 
     def _fail(self, answer: TranscriptAnswer | None, line: TranscriptLine) -> None:
@@ -142,8 +142,8 @@ class _Reader(DialogueReader):
         return answer
 
     def _tool(self, line: TranscriptLine, text: str) -> None:
-        """The first row of a call's id is its start, the second its result; a row without arguments is a result. Newer
-        releases state the kind of a row (`message_kind`) and write the arguments in both."""
+        """Reads a row of a call: the first with its id is its start, the second its result; a row without arguments is
+        a result. Newer releases state the kind of a row (`message_kind`) and write the arguments in both."""
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         if key is None or self._is_result(value):
@@ -166,7 +166,7 @@ class _Reader(DialogueReader):
                 or known_text(value.get("tool_args")) is None)
 
     def _close_turn(self, session: str) -> None:
-        """Ends a turn whose crash sentinel is still there: its last answer may be incomplete."""
+        """Ends a turn with a remaining crash sentinel, whose last answer may be incomplete."""
         number, before = self.crashes.pop(session, (0, None))
         if not number:
             return
@@ -179,7 +179,7 @@ class _Reader(DialogueReader):
                 f"{self.unit} {number}: the crash sentinel of its turn is still there, so the agent died in that turn")
 
     def settle(self) -> None:
-        """The texts and turns that sessions end with; then what other rows show."""
+        """Also adds the last texts of sessions, and ends their last turns."""
         for session, line in self.texts.items():
             self.session = session
             self._text(line, None)

@@ -1,7 +1,7 @@
-"""Messages that programs with Haystack or Semantic Kernel store as JSON: a list of `ChatMessage.to_dict()`, and a
+"""Messages that programs with Haystack or Semantic Kernel store as JSON: a list of `ChatMessage.to_dict()`, or a
 `ChatHistory` as `serialize()` writes it.
 
-A message of the model has the framework's stop word, the model and the counts. Semantic Kernel keeps arguments as the
+A message of the model has the framework's stop word, the model and the counts. Semantic Kernel stores arguments as the
 model wrote them; Haystack parses them, and leaves out a call that it cannot parse. Sources: haystack-ai 3.4
 `dataclasses/chat_message.py`, semantic-kernel 1.45 `contents/chat_history.py`; 28 files that they wrote.
 """
@@ -73,7 +73,7 @@ class _History(ChatReader):
 def _take_part(
     answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, member: str, number: int
 ) -> None:
-    """Reads a part: the one member of it names its kind in Haystack, `content_type` in Semantic Kernel."""
+    """Reads a part. In Haystack its only member names its type, in Semantic Kernel `content_type` does."""
     if isinstance(part.get("tool_call"), dict):
         take_call(answer, part["tool_call"], line, at, member, number, "tool_call", name="tool_name")
     elif part.get("content_type") == "function_call":
@@ -88,7 +88,7 @@ def _take_part(
 
 
 def _result(part: dict[str, Any]) -> ToolResultPart | None:
-    """What became of a call; None if the part is no result."""
+    """The result of a call; None if the part is no result."""
     result = object_of(part.get("tool_call_result"))
     if result:
         call = object_of(result.get("origin"))

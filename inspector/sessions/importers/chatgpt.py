@@ -1,12 +1,12 @@
 """The data export of ChatGPT: `conversations.json`, a list of conversations, or one conversation alone.
 
-A conversation is a tree: `mapping` has a node for each message and names its parent, in any order; `current_node` is
-the last message of the branch that ChatGPT shows. Several messages of the model may be one answer: its thoughts, a text
-and a call. A message to another recipient than `all` is a call; the messages of its tool below it are the results.
+A conversation is a tree: `mapping` has, in any order, a node for each message with the id of its parent; `current_node`
+is the last message of the branch that ChatGPT shows. Several messages of the model may be one answer: its thoughts, a
+text and a call. A message to another recipient than `all` is a call; the messages of its tool below it are the results.
 
-The word for the end (`metadata.finish_details`) is ChatGPT's own. `status` does not show whether an answer is whole: it
-is `finished_successfully` also for one that the token limit cut or the user stopped, and only a message with
-`end_turn` is the end of a turn.
+The stop word (`metadata.finish_details`) is ChatGPT's own. `status` does not show whether an answer is complete: it is
+`finished_successfully` also for one that the token limit cut or the user stopped. Only a message with `end_turn` is the
+end of a turn.
 Source: exports in public repositories, of 2023 (192 conversations) and of 2024 and 2025 (single ones); the words of
 `finish_details` also in OpenAI's guide to gpt-4-1106-vision-preview.
 """
@@ -32,9 +32,9 @@ from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import member_spans
 
 DONE, GROWING = "finished_successfully", "in_progress"
-"""The states of a message that was written to its end, whatever that was, and of one that was still being written."""
+"""The states of a message that has ended, for whatever reason, and of one that was still being written."""
 STOPPED = "stop"
-"""The word for a message that the model ended itself. It may go on with another message."""
+"""The word for a message that the model itself ended. The answer may go on with another message."""
 STOPS: Mapping[str, StopRow] = {
     STOPPED: StopRow(Stop.END_TURN, None, "exports; OpenAI's guide to vision, 2023"),
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "exports: the next message goes on within the sentence"),
@@ -42,15 +42,15 @@ STOPS: Mapping[str, StopRow] = {
     "client_stopped": StopRow(Stop.CANCELLED, None, "exports: the reason beside `interrupted`"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "exports: the text ends within a quotation"),
 }
-"""The type in `finish_details`, or the reason beside it, and its meaning."""
+"""Type in `finish_details`, or the reason beside it -> its meaning."""
 EVERYBODY = "all"
-"""The recipient of a message that is no call."""
+"""The recipient of a message that is not a call."""
 NOT_SAID = frozenset({"model_editable_context", "reasoning_recap", "user_editable_context"})
-"""The types of contents that ChatGPT itself writes: the memory, how long the model thought, the user's instructions."""
+"""The types of contents that ChatGPT itself writes: the memory, the time of thinking, the user's instructions."""
 HIDDEN = "is_visually_hidden_from_conversation"
-"""The member of a message's metadata that says that ChatGPT does not show it."""
+"""The member in the metadata of a message that ChatGPT does not show."""
 FAULTS = ("in_kernel_exception", "system_exception")
-"""The members of a Python run's `aggregate_result` that hold a failure."""
+"""The members with a failure, in `aggregate_result` of a Python run."""
 FIELDS: Fields = {"": {"id": (str,), "message": (dict,), "parent": (str,)}}
 
 
@@ -79,7 +79,7 @@ class MessageSeat(NamedTuple):
     title: str
     """The title of its conversation, in a file of several."""
     shown: bool
-    """Whether ChatGPT shows the branch that it is on."""
+    """Whether ChatGPT shows the branch with the message."""
 
 
 class _Conversations(ChatReader):
@@ -89,11 +89,11 @@ class _Conversations(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.seats: dict[int, MessageSeat] = {}
-        """Number of a message -> its seat."""
+        """Number of a message -> its place in its conversation."""
         self.below: dict[int | None, TreePlace] = {}
         """Number of a message -> the place after it."""
         self.growing: set[TranscriptAnswer] = set()
-        """The answers to which the next message belongs, if it is right below."""
+        """The answers that a message right below them continues."""
         self.pictures: dict[int, list[OpaquePart]] = {}
         """Number of a tool's message -> the pictures in it."""
 
@@ -122,7 +122,7 @@ class _Conversations(ChatReader):
                 yield numbers[key], text[start:end].encode("utf-8", "surrogateescape"), cut and end is None
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """No place yet: ids are names within one conversation only, so parents are found by number."""
+        """An empty place: ids are unique only within one conversation, so `take` finds parents by number."""
         return TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
@@ -142,7 +142,7 @@ class _Conversations(ChatReader):
             return self._answer(line, message, place)
         above = place.right_above
         if role == "assistant" and above is not None and above in self.growing:
-            above.take(line)  # how long the model thought
+            above.take(line)  # the time of thinking
         elif role == "tool":
             return self._result(line, message, place)
         elif role == "user" and kind not in NOT_SAID and metadata.get(HIDDEN) is not True:
@@ -165,7 +165,7 @@ class _Conversations(ChatReader):
             answer.parts.append(_call(message, line, at))
         else:
             _take_content(answer, object_of(message.get("content")))
-            # Right below a picture that a tool made the model says nothing: ChatGPT shows the picture in its place.
+            # Right below a picture that a tool made, the model writes nothing: ChatGPT shows the picture instead.
             pictures = [each for row in place.rows() for each in self.pictures.get(row.line, ())]
             answer.parts += [] if answer.parts else pictures
         self._end(answer, message, called, at)
@@ -174,7 +174,7 @@ class _Conversations(ChatReader):
             ended) else TreePlace(answer)
 
     def _end(self, answer: TranscriptAnswer, message: dict[str, Any], called: bool, at: At) -> None:
-        """How an answer ended, by its last message."""
+        """Sets the stop reason of an answer by its last message."""
         word, path = _word_of(message)
         goes_on = message.get("end_turn") is False and word in (None, STOPPED)
         answer.unended = message.get("status") == GROWING
@@ -192,7 +192,7 @@ class _Conversations(ChatReader):
             self.growing.discard(answer)
 
     def _result(self, line: TranscriptLine, message: dict[str, Any], place: TreePlace) -> TreePlace:
-        """A message of a tool: a result, unless ChatGPT adds it to a message of the user."""
+        """Reads a message of a tool, which is a result, unless ChatGPT adds it to a message of the user."""
         content, name = object_of(message.get("content")), known_text(object_of(message.get("author")).get("name"))
         if place.answer is None or any(row.is_user_message for row in place.rows()):
             return self.say(line, place, _text(content), own=True)
@@ -214,7 +214,7 @@ def _path_to(key: str | None, parents: Mapping[str, str | None]) -> Iterator[str
 
 
 def _word_of(message: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """The word for the end of a message, and its place. A state that contradicts a clean word is the word."""
+    """The stop word of a message, and its path. A state that contradicts a clean word is used instead."""
     details = object_of(object_of(message.get("metadata")).get("finish_details"))
     kind, reason, state = known_text(details.get("type")), known_text(details.get("reason")), known_text(
         message.get("status"))
@@ -226,8 +226,8 @@ def _word_of(message: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _call(message: dict[str, Any], line: TranscriptLine, at: At) -> Any:
-    """The call that a message is, named by its recipient and by its own id, since calls have none. Only some contents
-    are known to be JSON: others are code, or arguments in a form of their own."""
+    """A message as a call, with its recipient as name and its own id, because calls have none. Only some contents are
+    known to be JSON: others are code, or arguments in another form."""
     content = object_of(message.get("content"))
     whole = _word_of(message)[0] == STOPPED
     call = call_of(message.get("id"), message.get("recipient"), _text(content),
@@ -251,7 +251,7 @@ def _take_content(answer: TranscriptAnswer, content: dict[str, Any]) -> None:
 
 
 def _opaque(part: dict[str, Any]) -> OpaquePart:
-    """A part that is no text, such as a picture."""
+    """A part that is not text, such as a picture."""
     return OpaquePart(str(part.get("content_type")), compact_json(part).decode())
 
 

@@ -1,11 +1,11 @@
-"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and what
-`claude -p` writes as stream-json or as a result alone; the same as one list, as the action for GitHub stores it, or in
-one object, as the web version does (`loglines`).
+"""Claude Code's transcripts: `~/.claude/projects/<folder>/<session>.jsonl`, the subagents' files below it, and the
+output of `claude -p` as stream-json or as a result alone; also the rows as one list, as the action for GitHub stores
+them, or in one object, as the web version does (`loglines`).
 
 The rows form a tree (`parentUuid`). Each content block of an answer is a row, with the answer's message id. Rows that
 no request contained (hooks, snapshots, progress) are skipped. A row of the agent about a failure is a failed answer, or
-shows how the answer before it ended. The format is undocumented and changes, so rows of an unknown shape are counted
-and reported. In the stream, and in the files of iFlow, a row follows the row before. `claude_rows` reads single rows.
+shows how the previous answer ended. The format is undocumented and changes, so rows of an unknown shape are counted and
+reported. In the stream, and in the files of iFlow, a row follows the previous row. `claude_rows` reads single rows.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ FIELDS: Fields = {
     "attachment": _HOOK,
 }
 WEB = "loglines"
-"""The member with the rows, in the one object in which Claude Code's web version exports a session."""
+"""The member with the rows, in the object that Claude Code's web version exports for a session."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
 
 QWEN = frozenset({"systemPayload", "managedSession"})
-"""Members of rows of Qwen Code, which look like those of Claude Code."""
+"""Members of rows of Qwen Code, which otherwise look like those of Claude Code."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -83,19 +83,19 @@ def path_of_rows(data: bytes) -> tuple[str, ...] | None:
 
 def _is_row(value: dict[str, Any]) -> bool:
     if value.get("type") == "result" and {"subtype", "session_id", "total_cost_usd"} <= value.keys():
-        return True  # other programs write such results too, but without a cost
+        return True  # other programs also write such results, but without a cost
     in_tree = "sessionId" in value and "uuid" in value and ("isSidechain" in value or "parentUuid" in value)
     return in_tree or value.get("type") in ("file-history-snapshot", "queue-operation") or "leafUuid" in value
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Whether a value is a message without a place in the tree: of the stream, or of a transcript that was stripped."""
+    """Whether a value is a message without a place in the tree: from the stream, or from a stripped transcript."""
     message = object_of(value.get("message"))
     return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of one file. Raises `UnreadableError` if another API than its own was asked for."""
+    """The reader of one file. Raises `UnreadableError` if `--api` names another API than Messages."""
     if options.api not in (None, API):
         raise UnreadableError(f"its answers are {API}, not {options.api}: expected `--api {API}`, or none")
     return Session(path, options, path_of_rows(head))
@@ -124,7 +124,7 @@ class Session(TranscriptReader):
         """Whether the current run has ended with its result; a further run may follow in the same file."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
-        """Reads every answer in a file of lines, or in one list of the same rows."""
+        """Reads every answer in a file of lines, or in one list of rows."""
         if self.listed is None:
             return super().read(data)
         self.unit = "row"
@@ -135,13 +135,13 @@ class Session(TranscriptReader):
         return path_of_rows(data) is None
 
     def forget_places(self) -> None:
-        """Frees the places of rows, and the answers and names that further rows would be compared with."""
+        """Frees the places of rows, and the answers and ids with which further rows would be compared."""
         super().forget_places()
         for held in (self.groups, self.ids, self.last):
             held.clear()
 
     def settle(self) -> None:
-        """Sets the stop reasons, by the provider's word if a row has it, else by inference."""
+        """Sets the stop reasons: by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
         for answer in self.answers:
             claude_rows.early_usage(answer)
@@ -149,7 +149,7 @@ class Session(TranscriptReader):
         super().settle()
 
     def common(self) -> frozenset[int]:
-        """The output caps that the file states: every answer with exactly so many tokens was cut."""
+        """The output caps that the file states; an answer with exactly so many tokens was cut."""
         return frozenset(self.caps)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -159,7 +159,7 @@ class Session(TranscriptReader):
             return self._user(line, place)
         if kind == "assistant":
             return self._assistant(line, place)
-        if object_of(line.value.get("data")).get("type") == "agent_progress":  # of 2.1.7 to 2.1.42, without any text
+        if object_of(line.value.get("data")).get("type") == "agent_progress":  # 2.1.7 to 2.1.42, without any text
             self.remarks["hold calls of a subagent and their results; its answers are in its own file"] += 1
             return place
         lines.count(kind, NO_EXCHANGE)
@@ -173,11 +173,11 @@ class Session(TranscriptReader):
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the parent row; else of the row before of the same agent, unless the row begins a tree."""
+        """The place after the parent row; else after the agent's previous row, unless the row begins a tree."""
         before = self.last.get(_agent(value)) or TreePlace(None)
         if "parentUuid" not in value or _is_of_iflow(value):
             return before
-        # After a compaction `parentUuid` is null, and `logicalParentUuid` names the row before.
+        # After a compaction `parentUuid` is null, and `logicalParentUuid` names the previous row.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
         if not isinstance(parent, str):
             return TreePlace(None)
@@ -190,7 +190,7 @@ class Session(TranscriptReader):
 
     def _user(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
         value = line.value
-        # The summary continues the conversation in the user's name, but the user did not type it: it begins no turn.
+        # The summary has the role of the user, but the user did not type it, so it begins no turn.
         if value.get("isCompactSummary") is True:
             self.remarks["hold the summary of a compacted history"] += 1
             return where
@@ -210,7 +210,7 @@ class Session(TranscriptReader):
         return where
 
     def _result_alone(self, line: TranscriptLine, where: TreePlace) -> TreePlace:
-        """The last answer of a run of which only the result was written (`--output-format json`)."""
+        """Adds the last answer of a run of which only the result was written (`--output-format json`)."""
         value, text = line.value, str(line.value["result"])
         if value.get("is_error") is True:
             return self._failure(line, {}, text, where)
@@ -243,7 +243,7 @@ class Session(TranscriptReader):
             self.reading.skipped.append(Skipped(line.number - 1, why))
 
     def _retract(self, line: TranscriptLine) -> None:
-        """Reads that a model refused to go on, and that Claude Code withdrew these rows and asked another model."""
+        """Marks answers as refused whose rows Claude Code withdrew after the refusal, to ask another model."""
         for key in claude_rows.retracted_rows(line.value):
             answer = self.places.get(key, TreePlace(None)).answer
             if answer is not None and answer.stop is None and answer.word is None:
@@ -274,7 +274,7 @@ class Session(TranscriptReader):
         return TreePlace(answer)
 
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
-        """The answer with the message id of a row; for a row without an id the one right above."""
+        """The answer with the message id of a row; for a row without an id, the one right above; else a new one."""
         value = line.value
         agent, name = text_or_none(value.get("agentId")), text_or_none(message.get("id"))
         key = (agent, value.get("isSidechain") is True, name, claude_rows.request_of(value))
@@ -291,7 +291,7 @@ class Session(TranscriptReader):
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
         answer.recorded_place = claude_rows.place_after(where)
-        # Releases before agents had files of their own wrote subagents between the rows of the session, without an id.
+        # Before agents had files of their own, subagents were written between the session's rows, without an id.
         if _agent(line.value)[0] and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")
         return answer
@@ -307,7 +307,7 @@ class Session(TranscriptReader):
                 self.remarks["hold a block that is not an object"] += 1
                 continue
             if type(block.get("name")) is str:
-                block["name"] = intern(block["name"])  # a session calls the same tools again and again
+                block["name"] = intern(block["name"])  # a session calls few tools many times
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             parts = read_block(block, True, here, partial(claude_rows.block_slice, line.data, number))
             if not self.options.signed:
@@ -321,10 +321,10 @@ class Session(TranscriptReader):
         cap = int(exceeded[1].replace(",", "").replace("_", "")) if exceeded is not None and exceeded[1] else None
         cut = exceeded is not None or line.value.get("apiError") == "max_output_tokens"
         full = claude_rows.CONTEXT_FULL.search(text) is not None
-        # The message states the cap, which holds for the other answers of the file as well.
+        # The message states the cap, which also applies to the other answers of the file.
         self.caps |= set() if cap is None else {cap}
         above = where.answer
-        # Claude Code writes the cut answer first, then this row about it (claude-code #24055): they are one answer.
+        # Claude Code writes the cut answer, then this row about it (claude-code #24055): they are one answer.
         if (cut or full) and above is not None and where.since is None and above.open:
             above.take(line)
             above.cap = cap
@@ -332,7 +332,7 @@ class Session(TranscriptReader):
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
         request = claude_rows.request_of(line.value)
-        # What had come of an answer before the failure stands in rows of the same request.
+        # The part of an answer that arrived before the failure is in rows of the same request.
         begun = above is not None and where.since is None and above.open and (
             claude_rows.MID_ANSWER.search(text) is not None or (request is not None and request == next(
                 (key[3] for key, answer in reversed(self.groups.items()) if answer is above), None)))
@@ -342,7 +342,7 @@ class Session(TranscriptReader):
         if claude_rows.ABORTED.match(text):
             answer.stop = StopReason(Stop.CANCELLED, None, None, (row,))
         elif blocked:
-            if answer.word != claude_rows.REFUSAL:  # else the provider's own word says so
+            if answer.word != claude_rows.REFUSAL:  # else the provider's own word is used
                 answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, claude_rows.REFUSAL, (row,))
         elif cut or full:
             answer.cap = cap
@@ -354,7 +354,7 @@ class Session(TranscriptReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        """Also names the session, and the answers without a stop word."""
+        """Also stores the session's title and ids, and reports the number of answers without a stop word."""
         self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         title = next((self.titles[name] for name in TITLES if name in self.titles), "")
         if len(self.agents) == 1 and not title:
@@ -365,7 +365,7 @@ class Session(TranscriptReader):
 
 
 def _agent(value: dict[str, Any]) -> tuple[bool, str | None, str | None]:
-    """The agent of a row: whether it is a subagent, its call (in a row of the stream) and its id."""
+    """The agent of a row: whether it is a subagent, the call that started it (in the stream), and its id."""
     caller = text_or_none(value.get("parent_tool_use_id"))
     return caller is not None or value.get("isSidechain") is True, caller, text_or_none(value.get("agentId"))
 
@@ -376,8 +376,8 @@ def _is_of_iflow(value: dict[str, Any]) -> bool:
 
 
 def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[int]:
-    """The numbers of the blocks with calls of the answer above, with equal ids and arguments: iFlow repeats the last
-    call of a row in the next, under another message id. Elsewhere an id may return after the result of its call."""
+    """The indices of the blocks that repeat calls of the answer above, with equal ids and arguments: iFlow repeats the
+    last call of a row in the next, under another message id. Elsewhere an id may return after its call's result."""
     above = where.answer if _is_of_iflow(line.value) else where.right_above
     known = {call.id: call.arguments for call in above.calls} if above is not None else {}
     return [number for number, block in enumerate(content if known else ()) if isinstance(block, dict)
@@ -386,7 +386,7 @@ def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[i
 
 
 def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part with its signature, a third as long as its text, replaced by a short value."""
+    """A part whose signature, which is long, is replaced by a short value."""
     if type(part) is not ReasoningPart or not (part.signature or part.data):
         return part
     return part._replace(signature=part.signature and f"{hash(part.signature)}",
@@ -394,7 +394,7 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
 
 
 def _contains(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part equals one of earlier rows; the place of a call differs from row to row."""
+    """Whether a part equals one of earlier rows; the place of a call is not compared."""
     if type(part) is not ToolCall:
         return part in parts
     return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)

@@ -1,8 +1,8 @@
 """Recordings of claude-tap: its database `traces.sqlite3`, and its exports as lines or as one object.
 
-claude-tap stores long repeated values once. They are put back only where a record says that a value was taken out,
-since a message may contain any text that looks like a reference. The results are pairs of request and response. Answers
-that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 and 06c9593 `trace_store.py`,
+claude-tap stores long repeated values once. They are restored only where a record states that a value was removed,
+because a message may contain any text that looks like a reference. The results are pairs of request and response.
+Answers that claude-tap itself made are reported and skipped. Source: claude-tap 0.1.146 and 06c9593 `trace_store.py`,
 `compact_trace.py`, `proxy.py`.
 """
 
@@ -26,27 +26,27 @@ BUNDLE = "__claude_tap_compact_trace__"
 RECORD = "__claude_tap_compact_record__"
 REFERENCE = "__claude_tap_blob_ref__"
 MADE_UP = "_claude_tap_capture"
-"""The end of the id of an answer that no provider gave."""
+"""The end of the id of an answer that claude-tap made."""
 WITHOUT_ID = (
     ("candidates", [{"content": {"role": "model", "parts": [{"text": "captured"}]}, "finishReason": "STOP",
                      "index": 0}]),
     ("output", {"message": {"role": "assistant", "content": [{"text": "captured"}]}}),
 )
-"""The member of such an answer in a format without an id (Gemini, Bedrock Converse); its counts of tokens are all 0."""
+"""The member of such an answer in a format without ids (Gemini, Bedrock Converse); its token counts are all 0."""
 OF_CURSOR = "cursor-transcript"
-"""The `transport` of a record that was derived from a transcript: its body is not a provider's."""
+"""The `transport` of a record that was made from a transcript: its body is not a provider's."""
 WHOLE = ("instructions", "tools")
-"""Members of a body that are stored separately as a whole; of those in `LISTS` each element is."""
+"""Members of a body that are stored separately as a whole; of those in `LISTS`, each element is stored separately."""
 LISTS = ("input", "messages")
 _LINE = frozenset({"turn", "duration_ms", "request", "response"})
 IDS = ("request_id", "id")
-"""The names of a record's id; older releases wrote the second."""
+"""The names of a record's id; the second is that of older releases."""
 
 Blobs = Callable[[str], Any]
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises its tables, its bundle's mark, or a line with all members of its records."""
+    """Recognises the tables, the mark of an export, or a line with all members of a record."""
     if head.startswith(SQLITE):
         tables = schema(path)
         blobs = has(tables, "record_blobs", "session_id", "hash", "payload_json")
@@ -94,7 +94,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _no_answer(record: dict[str, Any]) -> str | None:
-    """Why no model answered in an exchange; None if a model did."""
+    """The reason why no model answered in an exchange; None if a model did."""
     body = object_of(record["response"].get("body"))
     counts = {**object_of(body.get("usage")), **object_of(body.get("usageMetadata"))}
     without_id = any(body.get(name) == member for name, member in WITHOUT_ID) and not any(counts.values())
@@ -113,9 +113,9 @@ def _exchanges(record: dict[str, Any]) -> list[dict[str, Any]]:
     record["response"] = response
     if responses := _of_socket(objects_of(response.get("ws_events"))):
         sent = [event for event in objects_of(request.get("ws_events")) if event.get("type") == "response.create"]
-        if len(sent) != len(responses):  # the record's body is the last one that was sent
+        if len(sent) != len(responses):  # then the record's body is the last request
             sent = [*({} for _ in responses[1:]), object_of(request.get("body"))]
-        # The duration is that of the whole socket.
+        # The recorded duration is that of the whole socket.
         once = {"duration_ms": record.get("duration_ms") if len(sent) == 1 else None}
         return [{**record, **once, "request": {**request, "method": "POST", "body": body},
                  "response": {**response, "status": 200, "body": _stream(events)}}  # 101 is the socket's status
@@ -143,13 +143,13 @@ def _stream(events: list[Any]) -> str:
     for event in events:
         data = object_of(event).get("data", event)
         name = object_of(event).get("event")
-        # a line break in it would begin another field
+        # a line break in a name would begin another field
         text.append((f"event: {name}\n" if isinstance(name, str) and name.isprintable() else "")
                     + f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
     return "".join(text)
 
 
-# -- Records and the values that were taken out of them ----------------------------------------------------------------
+# -- Records and the values that were removed from them ----------------------------------------------------------------
 
 
 def _of_database(path: str) -> Iterator[tuple[bytes, Blobs]]:
@@ -177,8 +177,8 @@ def _of_export(data: bytes) -> Iterator[tuple[bytes, Blobs]]:
 
 
 def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
-    """A record with the values put back that were taken out of it. Raises `ValueError` if it is not a record, or is too
-    large, and `LookupError` if a value that was taken out is not in the file."""
+    """A record with the removed values restored. Raises `ValueError` if it is not a record, or is too large, and
+    `LookupError` if a removed value is not in the file."""
     mark = object_of(payload).get(RECORD)
     record = payload.get("record") if isinstance(mark, dict) else payload
     if not isinstance(record, dict):
@@ -192,7 +192,7 @@ def _restore(payload: Any, blobs: Blobs, room: Room) -> dict[str, Any]:
 
 
 def _paths(record: dict[str, Any]) -> Iterator[list[str]]:
-    """The places at which older records, which do not list their references, may have one."""
+    """The paths at which an older record, which does not list its references, may have one."""
     for side in ("request", "response"):
         body = object_of(object_of(record.get(side)).get("body"))
         yield from ([side, "body", name] for name in WHOLE)
@@ -211,7 +211,7 @@ def _put_back(record: dict[str, Any], path: list[str], blobs: Blobs, room: Room)
     if not isinstance(reference, dict):
         return
     found = blobs(str(reference["hash"]))
-    # A small file may name one large value many times: the room bounds what unpacking can produce.
+    # A small file may refer to one large value many times, so `room` bounds the total size.
     if not room.take(len(json.dumps(found))):
         raise ValueError("no room")
     holder[key] = found

@@ -1,10 +1,10 @@
 """Rollout files of Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`, also archived and packed with zstd.
 
-A rollout keeps the items of answers and the events of the agent, but no stop reason: Codex turns `response.incomplete`
-into an error, retries, and then ends the turn. An answer is inferred: its items end at the row with the counts of its
-response or, in older files, at the next token count or at the results of its calls. A text may be in an item and in an
-event; then the item is read.
-Sources: codex-rs/rollout and codex-rs/protocol. Files of 2025 are flat, without `payload`.
+A rollout has the items of answers and the events of the agent, but no stop reason: Codex turns `response.incomplete`
+into an error, retries, and then ends the turn. The bounds of an answer are inferred: its items end at the row with the
+counts of its response or, in older files, at the next token count or at the results of its calls. If a text is in an
+item and in an event, the item is read. Sources: codex-rs/rollout and codex-rs/protocol. Files of 2025 are flat, without
+`payload`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, 
 from loop_core.wire import wire
 
 API = "openai_responses"
-"""The wire format that Codex uses for every model."""
+"""The wire format that Codex CLI uses for every model."""
 COMPACTED = "line {}: the history was compacted before this answer"
 FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
@@ -60,31 +60,31 @@ class _Rollout(ChatReader):
         self.early: bool | None = None
         """Whether a token count precedes its items, as in files of 2025; None before the first count."""
         self.by_response = False
-        """Whether the file has counts for each response, beside which token counts are not read."""
+        """Whether the file has counts for each response; then token counts are not read."""
         self.ahead: Usage | None = None
-        """The token count of the items that follow."""
+        """The token count of the following items."""
         self.over: TranscriptAnswer | None = None
-        """The answer whose response has just ended: an error about a cut is about this one."""
+        """The answer whose response has just ended, to which an error about a cut belongs."""
         self.total: Any = None
         """The running total in the last token count."""
         self.texts: set[int] = set()
-        """The hashes of the texts in items, by which events that repeat such a text are skipped."""
+        """The hashes of the texts in items. Events that repeat such a text are skipped."""
         self.alone: set[int] = set()
         """The hashes of texts from events that were in no item when the event was read."""
         self.event_texts: set[str] = set()
         """The texts of the current turn that were taken from events."""
         self.awaited: list[tuple[TranscriptLine, str]] = []
-        """The texts of events whose items are expected later in the turn."""
+        """The lines and texts of events whose items are expected later in the turn."""
         self.threads = 0
         self.open: TranscriptAnswer | None = None
         """The answer to which the next item belongs."""
         self.starts: list[TreePlace] = []
-        """The place before each message of the user, for rollbacks."""
+        """The place before each message of the user, to which a rollback returns."""
         self.copied = False
-        """Whether the current rows belong to a turn that was copied from the parent thread."""
+        """Whether the current rows belong to a turn copied from the parent thread."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
-        """Reads every answer in the file, after all texts and counts are known."""
+        """Reads every answer in the file, after a first pass for texts and counts."""
         if isinstance(data, bytes):
             self.look_ahead(data)
         else:
@@ -94,7 +94,7 @@ class _Rollout(ChatReader):
         return super().read(data)
 
     def look_ahead(self, data: bytes) -> bool:
-        """Notes the texts of items, and that there are counts."""
+        """Stores the texts of items, and whether there are counts; False if earlier rows would be read differently."""
         self.counted = self.counted or b'"last_token_usage"' in data
         self.texts |= items.texts_of_items(data)
         return not (self.counted and self.uncounted) and self.alone.isdisjoint(self.texts)
@@ -103,7 +103,7 @@ class _Rollout(ChatReader):
         kind, payload = items.item_of(line.value)
         word = payload.get("type")
         copied = items.is_copied_turn(kind, payload, self.session_id) if self.parent_id else None
-        if copied and not self.copied:  # the records right before a copied turn belong to it
+        if copied and not self.copied:  # the records right before a copied turn were copied too
             self.open, self.ahead, self.compacted, self.starts, self.awaited = None, None, "", [], []
             place = TreePlace(None)
         self.copied = self.copied if copied is None else copied
@@ -127,7 +127,7 @@ class _Rollout(ChatReader):
         return place
 
     def _header(self, payload: dict[str, Any]) -> None:
-        """Reads a header. After that of this thread a fork has copies of its parents' headers."""
+        """Reads a header. A fork has, after its own header, copies of those of its parents."""
         key = payload.get("id")
         self.threads += 1
         if self.threads > 1:
@@ -152,7 +152,7 @@ class _Rollout(ChatReader):
             return self._message(line, items.item_text(payload.get("content")), place, own=role != "user")
         if kind.endswith("_output") or kind == "tool_result":
             return self._result(line, payload, place)
-        if kind == "agent_message":  # a message of the agent that started this one
+        if kind == "agent_message":  # from the agent that started this one
             return self._message(line, items.item_text(payload.get("content")), place, own=True)
         if items.DELIVERED in object_of(line.value.get("metadata")):
             self.remarks["are copies of texts that a tool delivered"] += 1
@@ -173,9 +173,9 @@ class _Rollout(ChatReader):
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
-        """Ends an answer whose calls all have results, or one that was cut: the next item belongs to a new answer, even
-        without a count between. Results do not end answers in files of 2025, which write each call of an answer
-        directly before the call's result."""
+        """Ends an answer that was cut or whose calls all have results: the next item belongs to a new answer, even
+        without a count in between. In files of 2025, results do not end answers, because each call of an answer is
+        directly before its result."""
         answer = self.open
         done = answer is not None and self.early is not True and answer.calls and all(
             call.id in answer.results for call in answer.calls)
@@ -193,9 +193,9 @@ class _Rollout(ChatReader):
         return self.add(answer)
 
     def _message(self, line: TranscriptLine, text: str, place: TreePlace, *, own: bool) -> TreePlace:
-        """Reads a message to the model, from the user or from Codex."""
+        """Reads a message to the model, from the user or from Codex (`own`)."""
         if any(row.text == text for row in place.rows()):
-            return place  # the same text is in an item and in an event
+            return place  # repeated: the text is in an item and in an event
         own = own or items.OWN.match(text) is not None
         if not own:
             place = self._add_awaited(place)
@@ -246,7 +246,7 @@ class _Rollout(ChatReader):
         return place
 
     def _event_text(self, line: TranscriptLine, text: str, place: TreePlace, *path: str | int) -> TreePlace:
-        """Reads a text of the model in an event (all that some versions write), unless an item has it."""
+        """Reads a text of the model in an event, unless an item has it; some versions write only events."""
         json_text = slice_of(line.data, *path)
         there = place.answer is not None and any(type(part) is TextPart and part.text == text
                                                  for part in place.answer.parts)
@@ -260,7 +260,7 @@ class _Rollout(ChatReader):
         return self._add_event_text(line, text, place)
 
     def _add_awaited(self, place: TreePlace) -> TreePlace:
-        """At the end of a turn adds the texts of events whose items did not follow."""
+        """Adds, at the end of a turn, the texts of events whose items did not follow."""
         for line, text in self.awaited:
             place = self._add_event_text(line, text, place)
         self.awaited = []
@@ -289,11 +289,11 @@ class _Rollout(ChatReader):
         return place
 
     def _count(self, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads a token count: that of the answer before, or in files of 2025 that of the items after."""
+        """Reads a token count: that of the previous answer or, in some files of 2025, of the following items."""
         info = object_of(payload.get("info"))
         usage, total = items.usage_of(info, "last_token_usage"), info.get("total_token_usage")
         if usage is None or self.by_response or (total is not None and total == self.total):
-            return place  # Codex repeats the last count when it learns new rate limits, also within an answer
+            return place  # Codex repeats the last count when rate limits change, also within an answer
         self.total = total
         if self.early is None:
             self.early = self.threads < 2 and not self.answers and bool(self.starts)
@@ -305,8 +305,8 @@ class _Rollout(ChatReader):
         return place
 
     def _end_response(self, usage: Usage | None) -> None:
-        """Reads the counts of one response, which newer releases write behind its items, before the results of its
-        calls. A later token count says nothing more, and none of this one where the response was cut."""
+        """Reads the counts of one response, which newer releases write after its items, before the results of its
+        calls. Later token counts add nothing, and a cut response has none."""
         self.early, self.by_response = False, True
         self.over, self.open = self.open, None
         if self.over is None:
@@ -315,11 +315,11 @@ class _Rollout(ChatReader):
             self.over.usage = usage
 
     def _compact(self, line: TranscriptLine) -> None:
-        """Notes that the history was compacted. The response before it was the summary, and no answer."""
+        """Reads that the history was compacted. The previous response was the summary, not an answer."""
         self.compacted, self.ahead = COMPACTED.format(line.number), None
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads the end of a turn: a failure, or the mark that Codex regards the turn as complete."""
+        """Reads the end of a turn: a failure, or the event by which Codex marks the turn as complete."""
         place = self._add_awaited(place)
         error, last_message, last = payload.get("error"), payload.get("last_agent_message"), place.answer
         silent = payload.get("last_agent_message", "") is None
@@ -344,7 +344,7 @@ class _Rollout(ChatReader):
         return place
 
     def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads an error: how the open answer ended, or a request that got no answer."""
+        """Reads an error: the end of the open answer, or a request without an answer."""
         inner = payload["error"] if isinstance(payload.get("error"), dict) else payload
         text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
         info = inner.get("codex_error_info", inner.get("kind"))
@@ -367,7 +367,7 @@ class _Rollout(ChatReader):
         return TreePlace(answer)
 
     def _roll_back(self, turns: int, place: TreePlace) -> TreePlace:
-        """Withdraws the last turns: the next rows continue from before them."""
+        """Takes back the last turns; returns the place before them, where the next rows continue."""
         self.open = None
         if turns < 1 or not self.starts:
             return place
@@ -379,7 +379,7 @@ class _Rollout(ChatReader):
     # -- the whole file ----------------------------------------------------------------------------------------------
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """How an answer ended: by the status of its items, else by the other rows."""
+        """The stop reason of an answer, by the status of its items, else by the other rows."""
         if answer.word is None:
             return super().infer_end(answer)
         return provider_stop(answer, frozenset(), wire(API).stop_reasons)

@@ -1,7 +1,7 @@
 """The output of `codex exec --json`: events of threads, turns and items, one per line, without the user's messages.
 
-An item of a tool is a call and, once it is completed, its result. An answer is inferred: its items end at a result. No
-stop reason is kept, only the error of a failed turn. Source: codex-rs/exec/src/exec_events.rs.
+An item of a tool is a call and, once it is completed, its result. The bounds of an answer are inferred: its items end
+at a result. No stop reason is stored, only the error of a failed turn. Source: codex-rs/exec/src/exec_events.rs.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from loop_core.wire.failures import StopRow
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
                     "turn.completed", "turn.failed"})
-"""The types of events; there is also `error`, for an error after which Codex tries again."""
+"""The types of events, without `error`, for an error after which Codex tries again."""
 TOOLS: Mapping[str, tuple[str, str]] = {
     "command_execution": ("command", "aggregated_output"),
     "file_change": ("changes", "status"),
     "mcp_tool_call": ("arguments", "result"),
     "web_search": ("query", "status"),
 }
-"""Type of an item that is a call -> the members with its arguments and its outcome."""
+"""Type of an item that is a call -> the members with its arguments and with its result."""
 CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
 }
-"""Reason in the error about an incomplete response -> how the answer ended; any other reason is an ordinary failure."""
+"""Reason in the error about an incomplete response -> its meaning; any other reason is an ordinary failure."""
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 _FAILED = frozenset({"failed", "declined"})
 
@@ -107,7 +107,7 @@ class _Stream(ChatReader):
         error = object_of(item.get("error"))
         text = known_text(error.get("message")) or item_text(item.get(output_member) or "")
         code = item.get("exit_code")
-        # Each kind of item reports a failure in another member: MCP calls in `error`, patches in `status`, commands in
+        # Items report failures in different members: MCP calls in `error`, patches in `status`, commands in
         # `exit_code`.
         failed = bool(error) or item.get("status") in _FAILED or (type(code) is int and code != 0)
         return self.result(line, place, key, text, failed)

@@ -1,4 +1,4 @@
-"""The items and token counts of a Codex CLI rollout, of all versions, and which lines hold them."""
+"""Reads the items and token counts of a Codex CLI rollout, from the lines of all versions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ITEMS = frozenset({
     "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
     "local_shell_call", "local_shell_call_output",
 })
-"""The types of items that files of 2025 hold without a `payload` around them."""
+"""The types of items that are lines themselves in files of 2025, without a `payload` around them."""
 COUNTS = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens", "cache_write_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
 COMPACTIONS = frozenset({"compaction", "context_compaction"})
-"""The types of items that stand for a history that was compacted."""
+"""The types of items that replace a compacted history."""
 NO_OUTPUT = frozenset({"ghost_snapshot", "other", "additional_tools", "compaction_trigger"}) | COMPACTIONS
-"""The types of items that Codex puts into the history, and that are no output of the model."""
+"""The types of items that Codex adds to the history, and that are no output of the model."""
 OWN = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|subagent_notification|"
     r"permissions instructions|user_action|user_shell_command|collaboration_mode|goal_context|codex_internal_context|"
@@ -40,26 +40,26 @@ OWN = re.compile(
 """Matches the beginning of a message of the role `user` that Codex wrote itself (codex-rs/core `src/context`)."""
 MARKS = ((re.compile(r"\s*<turn_aborted>", re.IGNORECASE), "interrupted"),
          (re.compile(r"\s*<content_filter_guidance>", re.IGNORECASE), "filter"))
-"""What matches the beginning of a message in which Codex tells the model how its last answer ended, with the mark of
-the row."""
+"""Patterns for the beginning of a message of Codex about the end of the model's last answer, each with the mark of the
+row."""
 CUT = re.compile(r"\bIncomplete response returned, reason: (?P<why>\w+)", re.IGNORECASE)
 """Matches the error into which Codex turns `response.incomplete`."""
 CUTS: Mapping[str, str] = {"max_output_tokens": "cap", "content_filter": "filter"}
-"""The reason in that error -> the mark of its row."""
+"""Reason in that error -> the mark of its row."""
 INCOMPLETE = "incomplete"
-"""Status of an item that was cut, which newer releases keep as the provider sent it; why is not kept."""
+"""The provider's status of a cut item, which newer releases store, without the reason."""
 DELIVERED = "delivered_assistant_message"
-"""The member of an item's metadata that marks a text as delivered by a tool: no model wrote it as an answer."""
+"""The member of an item's metadata that marks a text as delivered by a tool, not written by the model as an answer."""
 ENDED: Mapping[str, str] = {"interrupted": "interrupted", "replaced": "interrupted", "budget_limited": "stopped"}
-"""Reason of an abort -> the mark of its row. After any other reason the turn counts as ended by itself."""
+"""Reason of an abort -> the mark of its row. With any other reason, the turn ended by itself."""
 TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
-"""Events that end a turn."""
+"""The types of events that end a turn."""
 # Possessive quantifiers (Python 3.11) avoid backtracking in a text without a closing quote.
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
 
 
 def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """The reason in the event of an aborted turn, and the mark for its row."""
+    """The reason in the event about an aborted turn, and the mark of the row for it."""
     reason = payload.get("reason")
     reason_text = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
     return reason_text, ENDED.get(str(reason), "ended")
@@ -82,20 +82,20 @@ def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def texts_of_items(data: bytes) -> frozenset[int]:
-    """The texts in the items of answers, each as the hash of its JSON, so that events that repeat them are skipped."""
-    # Hashes of the JSON, not texts: a look-ahead over 100 MB would hold every text of the file in memory.
+    """The hashes of the JSON of all texts in items of answers, by which events that repeat them are skipped."""
+    # Hashes, because a look-ahead over 100 MB would keep every text of the file in memory.
     return frozenset(hash(found[1]) for found in _OUTPUT.finditer(data))
 
 
 def item_text(value: Any) -> str:
-    """The text of a message, a result or a summary, which may be a string, a block, or a list of blocks."""
+    """The text of a message, a result or a summary: a string, a block, or a list of blocks."""
     while isinstance(value, dict):
         value = value["text"] if isinstance(value.get("text"), str) else value.get("content", value.get("output"))
     return text_of(value)
 
 
 def usage_of(info: Mapping[str, Any], name: str) -> Usage | None:
-    """The token counts of one answer, not the running totals of the turn and the session beside them."""
+    """The token counts of one answer, in the member `name`; other members have totals of the turn and the session."""
     counts = info.get(name)
     if not isinstance(counts, dict):
         return None
@@ -109,7 +109,7 @@ def status_of(info: Any) -> int | None:
 
 
 def minted_ms(name: Any) -> int | None:
-    """When an id was made, in milliseconds since 1970; None if it is no UUID of version 7."""
+    """The time at which an id was made, in milliseconds since 1970; None if it is no UUID of version 7."""
     try:
         value = UUID(name) if isinstance(name, str) else None
     except ValueError:
@@ -119,7 +119,7 @@ def minted_ms(name: Any) -> int | None:
 
 
 def is_copied_turn(kind: str, payload: dict[str, Any], thread: Any) -> bool | None:
-    """Whether a row begins a turn that is older than the thread it was copied into; None if unknown."""
+    """Whether a row begins a turn that is older than its thread, and was therefore copied; None if unknown."""
     begins = kind == "turn_context" or payload.get("type") == "task_started"
     turn, born = minted_ms(payload.get("turn_id")) if begins else None, minted_ms(thread)
     return None if turn is None or born is None else turn < born

@@ -1,7 +1,7 @@
 """Sessions of Continue: `~/.continue/sessions/<id>.json`, one object whose `history` is the chat.
 
-No stop reason is kept. Older releases log the options of a request (`promptLogs`), and with them the output cap.
-One answer may be several items: an empty one that is written with the request, reasoning, and the text with its calls.
+No stop reason is stored. Older releases log the options of a request (`promptLogs`), which include the output cap. One
+answer may be several items: an empty one that is written with the request, reasoning, and the text with its calls.
 Source: continuedev/continue `core/index.d.ts` (Session, ChatHistoryItem, ToolCallState, PromptLog),
 `gui/src/redux/slices/sessionSlice.ts`.
 """
@@ -22,7 +22,7 @@ from loop_core.wire.openai_chat.table import read_usage
 ENDED = {"done": False, "errored": True, "canceled": True}
 """Final state of a call -> whether the call failed."""
 CANCELED, GROWING = "canceled", "generating"
-"""The states of a call that was stopped, and of one whose arguments were still arriving."""
+"""The state of a call that was stopped, and that of one whose arguments were still arriving."""
 FIELDS: Fields = {
     "": {"message": (dict,), "toolCallStates": (list,), "promptLogs": (list,), "reasoning": (dict,)},
     "message": {"role": (str,), "content": (str, list), "toolCalls": (list,), "usage": (dict,)},
@@ -31,7 +31,7 @@ _OF_A_SESSION = ("workspaceDirectory", "sessionId", "chatModelTitle", "dateCreat
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises an object with a history whose items hold a message each."""
+    """Recognises an object with a history in which each item has a message."""
     first = object_of(first_look(head).first)
     items = first.get("history")
     if not isinstance(items, list) or not any(name in first for name in _OF_A_SESSION):
@@ -55,7 +55,7 @@ class _Session(ChatReader):
         self.title = known_text(session.get("title")) or ""
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
         self.results: set[str] = set()
-        """The ids of calls whose result was in the item of their answer; a message may repeat it."""
+        """The ids of calls with a result in the item of their answer, which a message may repeat."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         message = object_of(line.value.get("message"))
@@ -77,7 +77,7 @@ class _Session(ChatReader):
         return place
 
     def _answer_of_item(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
-        """The answer of an item: that of the item before, as long as it has neither text nor calls, else a new one."""
+        """The answer of an item: the previous one, as long as it has neither text nor calls, else a new one."""
         above = place.right_above
         if above is None or above.text or above.calls:
             above = self.answer(line, place)
@@ -90,13 +90,13 @@ class _Session(ChatReader):
     ) -> TreePlace:
         hidden = known_text(message.get("redactedThinking"))
         answer = self._answer_of_item(line, place)
-        # In place of hidden reasoning Continue writes a sentence of its own.
+        # Instead of hidden reasoning, Continue writes a sentence of its own.
         answer.parts.append(ReasoningPart("" if hidden else text, hidden or known_text(message.get("signature"))))
         return TreePlace(answer)
 
     def _answer(self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace) -> TreePlace:
         logs = objects_of(line.value.get("promptLogs"))
-        # The last log is that of the request whose answer stayed: an item that was regenerated has several.
+        # The last log belongs to the answer; a regenerated item has several.
         log = logs[-1] if logs else {}
         options = object_of(log.get("completionOptions"))
         answer = self._answer_of_item(line, place)
@@ -112,7 +112,7 @@ class _Session(ChatReader):
         return self._states(line, answer, objects_of(line.value.get("toolCallStates")))
 
     def _states(self, line: TranscriptLine, answer: TranscriptAnswer, states: list[dict[str, Any]]) -> TreePlace:
-        """Reads what became of the calls of an answer."""
+        """Reads the states and results of the calls of an answer."""
         growing = {known_text(state.get("toolCallId")) for state in states if state.get("status") == GROWING}
         answer.parts = [part._replace(closed=False) if type(part) is ToolCall and part.id in growing else part
                         for part in answer.parts]
@@ -142,7 +142,7 @@ def _output(state: dict[str, Any]) -> str:
 
 
 def _usage(value: Any) -> Usage | None:
-    """Token counts: the extension writes names of its own, the CLI those of Chat Completions."""
+    """Token counts; the extension has its own names, the CLI those of Chat Completions."""
     if not isinstance(value, dict) or "prompt_tokens" in value:
         return read_usage(object_of(value), None)
     return Usage(number_of(value.get("promptTokens")), number_of(value.get("completionTokens")),

@@ -1,7 +1,7 @@
 """Sessions of Crush: `<project>/.crush/crush.db`, whose messages are lists of parts.
 
-The stop words are Crush's own. A call that was not finished is marked (`finished`) and holds the arguments received so
-far. Source: charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
+The stop words are Crush's own. An unfinished call is marked (`finished`) and has the arguments received so far. Source:
+charmbracelet/crush `internal/message/content.go`, `internal/db/migrations`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provi
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """Matches the HTTP status in the details of an error, as the clients of three providers write it."""
 UNPARSED = "Tool call failed: arguments were not valid JSON."
-"""The beginning of the result of a call whose arguments were cut or no JSON: Crush stores `{}` in their place
+"""The beginning of the result of a call whose arguments were cut or no JSON, and which Crush stores as `{}`
 (`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
 
@@ -93,7 +93,7 @@ class _Reader(ChatTableReader):
         answer.word_at = pointer_at(at, "parts")
         answer.unended = all(kind != "finish" for _, kind, _ in parts)
         done: list[ToolResultPart] = []
-        # Crush writes `end_turn` for every summary that came without an error, whatever word the model sent.
+        # Crush writes `end_turn` for every summary without an error, whatever the provider's word was.
         is_summary = value.get("is_summary_message") == 1
         for number, kind, data in parts:
             here = pointer_at(at, "parts", number)
@@ -147,7 +147,7 @@ def _end(answer: TranscriptAnswer, data: dict[str, Any], at: At) -> None:
     if not isinstance(word, str) or not word:
         return
     answer.word_at = at
-    # `end_turn` may replace a `tool_use` whose run was halted: the calls of such an answer have no results.
+    # `end_turn` may replace a `tool_use` after which the run was halted; then the calls have no results.
     if word == "error":
         text = f"{data.get('message') or ''} {data.get('details') or ''}".strip()
         found = _STATUS.search(text)

@@ -1,10 +1,10 @@
-"""What `curl --trace` and `curl --trace-ascii` write: dumps of the bytes that were sent and received.
+"""Output of `curl --trace` and `curl --trace-ascii`: dumps of the bytes that were sent and received.
 
 A block has a line such as `<= Recv data, 416 bytes (0x1a0)` and the dump below it: 16 bytes a row in hexadecimal, or up
-to 64 characters a row as text. A row of text ends early at CRLF, which is not printed: the offsets of the rows show it.
-Any other byte that is not printable is a dot there. JSON has a dot only in a string or a number, so the other dots of
-a body are line ends; a dot in a string may be any byte. `--trace-time` and `--trace-ids` put a time and the numbers of
-the transfer and its connection before a line. Source: curl 7.88 and 8.17 `src/tool_cb_dbg.c`, `lib/transfer.c`,
+to 64 characters a row as text. A row of text ends early at CRLF, which is not printed but visible in the offsets of the
+rows. Any other byte that is not printable is printed as a dot. JSON has dots only in strings and numbers, so other dots
+in a body are line ends; a dot in a string may be any byte. `--trace-time` and `--trace-ids` add a time and the numbers
+of the transfer and its connection before a line. Source: curl 7.88 and 8.17 `src/tool_cb_dbg.c`, `lib/transfer.c`,
 `lib/http2.c`, `lib/multi.c`, `lib/cf-socket.c`.
 """
 
@@ -32,7 +32,7 @@ _WIDTH = 16
 _HEX = re.compile(rb"(?:[0-9a-f]{2} ){1,16}")
 _DOT = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)|^event: ?[\w.]*?(?=\.data:)|(?<=\.)event: ?[\w.]*?(?=\.data:)'
                   rb"|[0-9]\.[0-9]|\.", re.DOTALL)
-"""Matches what may have a dot of its own (a string, the name of an event, a number), or a dot alone."""
+"""Matches a value that may contain dots (a string, the name of an event, a number), or a dot alone."""
 ENDS: tuple[tuple[str, TransportEnd], ...] = (
     (r"transfer closed with (?:outstanding read data|[0-9]+ bytes) remaining", TransportEnd.RESET),
     (r"end of response with [0-9]+ bytes missing", TransportEnd.RESET),
@@ -42,7 +42,7 @@ ENDS: tuple[tuple[str, TransportEnd], ...] = (
     (r"Operation timed out after [0-9]+ milliseconds", TransportEnd.TIMEOUT),
     (r"Operation too slow", TransportEnd.TIMEOUT),
 )
-"""Pattern of the beginning of a note of curl -> how the bytes of its transfer ended."""
+"""Pattern of the beginning of a note of curl, and the end of the bytes of its transfer."""
 DOTS = ("curl --trace-ascii prints a dot for each byte that is not printable ASCII: line ends between JSON values were "
         "put back, and any dot in a text may be another character; curl --trace keeps every byte")
 
@@ -55,7 +55,7 @@ class _Transfer:
     head: bytearray = field(default_factory=bytearray)
     body: bytearray = field(default_factory=bytearray)
     dotted: bool = False
-    """Whether it was printed as text."""
+    """Whether the bytes were printed as text."""
     end: TransportEnd | None = None
     problem: str = ""
 
@@ -73,7 +73,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads all transfers; of a damaged file those before the damage, and of a cut answer what the file has of it."""
+    """Reads all transfers; in a damaged file those before the damage, and of a cut answer the part before the cut."""
     reading, room = FileReading(), options.room or Room()
     transfers = [each for each in _transfers(data, reading) if not each.sent.startswith(b"CONNECT ")]
     if not any(each.head or each.problem for each in transfers):
@@ -100,7 +100,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _transfers(data: bytes, reading: FileReading) -> list[_Transfer]:
-    """The transfers, in the order in which they began. `reading` gets the damage, after which nothing is read."""
+    """The transfers, in the order of their beginnings. Damage, after which nothing is read, is reported to
+    `reading`."""
     found: list[_Transfer] = []
     current: dict[bytes | None, _Transfer] = {}
     rows = [row.removesuffix(b"\r") for row in data.split(b"\n")]
@@ -133,8 +134,8 @@ def _transfers(data: bytes, reading: FileReading) -> list[_Transfer]:
 
 
 def _take(transfer: _Transfer, line: re.Match[bytes], block: _Block) -> None:
-    """Adds a block to the bytes of its transfer. A head before the answer (`100 Continue`) and the headers behind a
-    body are left out."""
+    """Adds a block to the bytes of its transfer. An interim response (`100 Continue`) and the headers after a body are
+    left out."""
     transfer.dotted |= block.dotted
     if line["way"] == b"=> Send":
         transfer.sent += block.data
@@ -146,7 +147,7 @@ def _take(transfer: _Transfer, line: re.Match[bytes], block: _Block) -> None:
 
 
 def _take_note(transfer: _Transfer | None, note: str) -> None:
-    """Takes from a note of curl how the bytes of a transfer ended."""
+    """Sets the end of a transfer's bytes by a note of curl."""
     end = next((end for pattern, end in ENDS if re.match(pattern, note)), None)
     if transfer is not None and end is not None and transfer.end is None:
         transfer.end, transfer.problem = end, note
@@ -181,5 +182,5 @@ def _rows(rows: list[bytes], at: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _with_line_ends(body: bytes) -> bytes:
-    """A body of JSON or of events with line ends in place of the dots that are none of its own."""
+    """A body of JSON or of events, in which line ends replace the dots that are not its own."""
     return _DOT.sub(lambda match: b"\n" if match[0] == b"." else match[0], body)

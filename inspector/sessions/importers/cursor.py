@@ -1,12 +1,12 @@
 """Transcripts of Cursor's agent: `~/.cursor/projects/<id>/agent-transcripts/<uuid>/<uuid>.jsonl`, and its subagents.
 
 A row has a role and content blocks, without id and time. Cursor omits most tool results, all stop words, and reasoning,
-for which a mark stands in the text. In newer files a row `turn_ended` states how a turn ended; a request that was
-stopped at once has no other row. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
+which is replaced by a mark in the text. In newer files a row `turn_ended` states the end of a turn; a request that was
+stopped immediately has no other row. Sources: fixtures of jazzyalex/agent-sessions; transcripts in public repositories.
 
-The second half reads the output of the command line agent, `cursor-agent --output-format stream-json`: an event a line.
-An answer comes in one row or in pieces, and then once more as a whole. A call has a row for its start and one for its
-end. No stop word and no token counts of single answers are kept. Source: cursor.com/docs/cli/reference/output-format.
+The second half reads the output of the command line agent, `cursor-agent --output-format stream-json`: one event per
+line. An answer is one row, or pieces and then the whole. A call has a row for its start and one for its end. No stop
+words and no token counts of single answers are stored. Source: cursor.com/docs/cli/reference/output-format.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from inspector.sessions.transcripts.member_values import counts_of, first_text, 
 from loop_core.values import ReasoningPart, ResponsePart, TextPart, ToolResultPart, Usage
 
 QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
-"""Matches the text that the user typed, within a message to which Cursor has added other text."""
+"""Matches the text that the user typed, in a message to which Cursor has added other text."""
 ENDED = frozenset({"success", "completed"})
 INTERRUPTED = frozenset({"aborted", "cancelled", "canceled", "interrupted"})
 ABORTED = "User aborted"
-"""The beginning of the error in the row of a turn that the user stopped, whatever the row's status is."""
+"""The beginning of the error in the row about a turn that the user stopped, whatever the row's status is."""
 _HIDDEN = re.compile(r"\s*\[REDACTED\]\s*\Z")
 """Matches the mark for omitted reasoning, at the end of a text or alone."""
 FIELDS: Fields = {
@@ -47,7 +47,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises rows with a role and a message that have no other format's names, or an event of the stream."""
+    """Recognises rows with a role and a message but no members of other formats, or an event of the stream."""
     values = first_look(head).objects
     if any(map(_is_event, values)):
         return 95
@@ -113,7 +113,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 def _without_mark(part: ResponsePart) -> tuple[ResponsePart, ...]:
-    """A part of an answer; of a text that ends with the mark, the text and the reasoning that was left out."""
+    """A part of an answer; a text that ends with the mark becomes the text and hidden reasoning."""
     if type(part) is not TextPart or not _HIDDEN.search(part.text):
         return (part,)
     text = _HIDDEN.sub("", part.text)
@@ -138,7 +138,7 @@ def _is_event(value: dict[str, Any]) -> bool:
     kind, step = value.get("type"), value.get("subtype")
     if kind == "tool_call":
         return step in ("started", "completed") and "call_id" in value
-    # The first event of Claude Code has the same members, and the names of its tools.
+    # The first event of Claude Code has the same members, and `tools`.
     return kind == "system" and step == "init" and {"apiKeySource", "permissionMode"} <= value.keys() and (
         "tools" not in value)
 
@@ -184,7 +184,7 @@ class _Stream(ChatReader):
         key = known_text(line.value.get("model_call_id"))
         answer, above = self.by_request.get(key or ""), place.right_above
         if answer is None:
-            other = key is not None and above in self.of_requests  # the answer to another request
+            other = key is not None and above in self.of_requests  # `above` answers another request
             answer = self.answer(line, place, "event") if above is None or other else above
             place = TreePlace(answer)
         if key is not None:
@@ -199,7 +199,7 @@ class _Stream(ChatReader):
         if not isinstance(last, TextPart):
             answer.add_text(text)
         elif not piece and self.pieces is answer and text.startswith(last.text):
-            answer.parts[-1] = last._replace(text=text)  # the whole text, after its pieces
+            answer.parts[-1] = last._replace(text=text)  # the whole text comes after its pieces
         else:
             answer.parts[-1] = last._replace(text=last.text + text)
         self.pieces = answer if piece else self.pieces
@@ -235,7 +235,7 @@ class _Stream(ChatReader):
         return place.after(InterimRow(line.number, "", (part,), denied="rejected" in result, unit=self.unit))
 
     def _outcome(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads how the run ended: by itself, or with an error."""
+        """Reads the end of the run: by itself, or with an error."""
         value = line.value
         if len(self.answers) == 1:  # the counts are those of the whole run
             input_tokens, output_tokens, cached, written = counts_of(

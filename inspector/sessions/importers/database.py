@@ -1,9 +1,9 @@
-"""SQLite databases in which agents keep their sessions, read while the agent may be writing.
+"""Reads SQLite databases with agents' sessions, also while the agent is writing.
 
-The newest rows may be only in the log beside the file (`-wal`), and a journal (`-journal`) may hold rows that have to
-be restored. Opening a database in place may create files beside it. So the database and these files are copied to a
-temporary folder and opened there; the agent's own files are never touched. A write that was not committed is rolled
-back in the copy. Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
+The newest rows may be only in the log beside the file (`-wal`), and a journal (`-journal`) may have rows that must be
+restored. Opening a database in place may create files beside it. So the database and these files are copied to a
+temporary folder and opened there; the agent's own files are never changed. An uncommitted write is rolled back in the
+copy. Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 _FILES = ("", "-wal", "-journal")
 _MOST_COPIES = 3
-"""The most copies that are made until the database does not change during one; the last one is used."""
+"""The largest number of copies that are made until the database does not change meanwhile; the last one is used."""
 _STEPS = 1_000_000
 _STEPS_PER_BYTE = 100
-"""The steps of SQLite that reading may take for each byte of the file. A scan of all rows takes about 5."""
+"""The largest number of SQLite's steps per byte of the file. A scan of all rows takes about 5."""
 _MOST_TIMES = 16
-"""The most times that the bytes of the file may be read. Joins, generated columns and pages that several pages name
-can make far more rows of a small file."""
+"""The largest total size of all rows, as a multiple of the file's size. Joins, generated columns and pages with several
+references can make far more rows of a small file."""
 Schema = Mapping[str, frozenset[str]]
 """Name of a table -> the names of its columns, in lower case."""
 
 
 @contextmanager
 def snapshot(path: str) -> Iterator[sqlite3.Connection]:
-    """A copy of the database with its log, open for reading; rows are `sqlite3.Row`. Raises `UnreadableError` if it
-    cannot be read, is larger than the bound, or is not a database."""
-    # Formats that may also be lines are asked about many a file, and most are no databases: 3 ms of a start.
+    """A context manager with a connection to a copy of the database and its log; rows are `sqlite3.Row`. Raises
+    `UnreadableError` if it cannot be read, is larger than the maximum, or is not a database."""
+    # Imported here, because most files are no databases: this saves 3 ms of a start.
     import sqlite3
     import tempfile
 
@@ -53,7 +53,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy)
         try:
-            # A log can be read only where its index may be written (sqlite.org/wal.html, Read-Only Databases).
+            # A log can be read only if its index may be written (sqlite.org/wal.html, Read-Only Databases).
             connection = sqlite3.connect(f"file:{copy}?mode=rw", uri=True)
         except sqlite3.Error as why:
             raise UnreadableError(f"a database that cannot be opened: {why}") from why
@@ -61,12 +61,12 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy, 30 ms on a disk
             _bound(connection, sum(size for size, _ in _state(copy)) + intake.PIECE)
-            # An agent may cut a text inside a character.
+            # an agent may cut a text within a character
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
             yield connection
         except sqlite3.Error as why:
             raise UnreadableError(f"a damaged database: {_TOO_MUCH if str(why) == 'interrupted' else why}") from why
-        except UnicodeDecodeError as why:  # sqlite3 quotes a damaged name in its message, whose bytes are not text
+        except UnicodeDecodeError as why:  # from sqlite3's own message, which quotes a damaged name
             raise UnreadableError("a damaged database: its schema is not text") from why
         finally:
             connection.close()
@@ -94,13 +94,13 @@ def _bound(connection: sqlite3.Connection, size: int) -> None:
 
 
 def _copy(path: str, copy: str) -> None:
-    """Copies the file and its log; copies them again if the agent has written meanwhile."""
+    """Copies the file, its log and its journal, again if the agent has written meanwhile."""
     try:
         for _ in range(_MOST_COPIES):
             if not os.path.exists(path):
                 raise UnreadableError("no database there")
             before = _state(path)
-            # The bound holds for the sum, since a log can be as large as its database.
+            # The maximum applies to the sum, because a log can be as large as its database.
             if sum(size for size, _ in before) > intake.most():
                 raise UnreadableError(intake.too_large())
             for suffix in _FILES:
@@ -130,7 +130,7 @@ def _state(path: str) -> list[tuple[int, int]]:
 
 
 def schema(path: str) -> Schema:
-    """The tables of a database; empty if it cannot be read. A database is copied once as long as it does not change."""
+    """The tables of a database; empty if it cannot be read. Cached while the database does not change."""
     try:
         return _schema(path, tuple(_state(path)))
     except OSError:
@@ -141,8 +141,8 @@ def schema(path: str) -> Schema:
 def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
     try:
         with snapshot(path) as connection:
-            # A table-valued function is used, since `PRAGMA table_info` takes no parameter, and a table's name may hold
-            # any text.
+            # A table-valued function, because `PRAGMA table_info` has no parameters, and a table's name may be any
+            # text.
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {
                 str(name).lower(): frozenset(
@@ -168,7 +168,7 @@ def read_rows_or_lines(reader: DialogueReader, data: bytes, rows: Iterable[Unbui
 
 
 # -- Databases with the tables `sessions` and `messages` (Hermes, Goose, Crush), each with different columns ---------
-# A record is a row with its columns; a column that holds JSON is that JSON, verbatim.
+# A record is a row with its columns; a column with JSON becomes this JSON, verbatim.
 
 TABLE = "table"
 """The member of a record with the name of the record's table."""
@@ -180,7 +180,7 @@ _SESSION = frozenset({
 
 
 def rows_of(path: str, created: str, json_columns: frozenset[str]) -> Iterator[UnbuiltRecord]:
-    """The sessions of a database, each with its messages; the sessions that a session started come after it."""
+    """The sessions of a database, each with its messages; sessions come after the one that started them."""
     with snapshot(path) as database:
         sessions = [dict(row) for row in database.execute("SELECT * FROM sessions ORDER BY rowid")]
         for session in in_tree(sessions, "parent_session_id"):
@@ -202,7 +202,7 @@ def columns_of(rows: sqlite3.Cursor) -> tuple[str, ...]:
 def records_of(
     rows: sqlite3.Cursor, wanted: Iterable[str], json_columns: frozenset[str] = frozenset()
 ) -> Iterator[UnbuiltRecord]:
-    """The rows of a query, each with those of the wanted columns that it has."""
+    """The rows of a query, each with the wanted columns that exist."""
     columns = [name.lower() for name in columns_of(rows)]
     names = tuple(name for name in wanted if name in columns)
     places = [columns.index(name) for name in names]
@@ -217,7 +217,7 @@ def _when(at: Any, number: int) -> tuple[float, int]:
 def record_of(
     names: tuple[str, ...], values: tuple[Any, ...], table: str = "", json_columns: frozenset[str] = frozenset()
 ) -> bytes:
-    """A row as JSON, without the columns that are empty, and with the name of its table, if that is given."""
+    """A row as JSON, without empty columns, and with the name of its table if it is given."""
     members = [member_name(TABLE) + compact_json(table)] if table else []
     for name, value in zip(names, values, strict=True):
         if value is None:
@@ -228,8 +228,8 @@ def record_of(
 
 
 def _verbatim(value: Any) -> bytes:
-    """The verbatim JSON of a column; one that is not JSON becomes a string, so that the row can be read."""
-    # Verbatim, not parsed and written anew: arguments of a call must keep their spelling, or a cut could be lost.
+    """The verbatim JSON of a column; any other text becomes a string, so that the row can be read."""
+    # Verbatim, because the arguments of a call must keep their spelling, or a cut could be lost.
     data = str(value).encode("utf-8", "replace")
     try:
         from_json(data)
@@ -245,7 +245,7 @@ class ChatTableReader(DialogueReader):
     """The column with the time at which a message was written."""
     json_columns: ClassVar[frozenset[str]]
     titles_in: ClassVar[tuple[str, ...]] = ("title",)
-    """The columns of a session that may hold its title, the best first."""
+    """The columns of a session that may have its title, the best first."""
 
     def read_database(self) -> FileReading:
         """Reads every answer in the file."""

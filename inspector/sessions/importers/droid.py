@@ -1,8 +1,8 @@
-"""Sessions of Droid (Factory): `~/.factory/sessions/<folder>/<id>.jsonl`, and what `droid exec` writes as stream-json.
+"""Sessions of Droid (Factory): `~/.factory/sessions/<folder>/<id>.jsonl`, and the stream-json output of `droid exec`.
 
 A session has a first line about itself, then messages of content blocks, with parents in newer versions. The model and
 the token counts of the whole session are in `<id>.settings.json` beside it. The stream has a line for each message,
-call and result; its member names differ between releases. Neither keeps a stop word. Sources: fixtures of
+call and result; its member names differ by release. Neither has stop words. Sources: fixtures of
 jazzyalex/agent-sessions; docs.factory.ai.
 """
 
@@ -22,11 +22,11 @@ from inspector.sessions.transcripts.member_values import counts_of, known_text, 
 from loop_core.values import ReasoningPart
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-"""Matches the text that Droid puts before a message of the user."""
+"""Matches the text that Droid adds before a message of the user."""
 NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
 FOLDER = ".factory"
 THOUGHT = "chatCompletionReasoningContent"
-"""The member with the reasoning of a Chat Completions model. The reasoning may also be a block of the content."""
+"""The member with the reasoning of a Chat Completions model, which may also be a block of the content."""
 COUNTS = ("inputTokens", "outputTokens", "thinkingTokens", "cacheReadTokens")
 FIELDS: Fields = {
     "": {
@@ -55,12 +55,12 @@ def sniff(head: bytes, path: str) -> int:
     if any(map(_is_stream, parsed_head.objects)):
         return 90
     if FOLDER in PurePath(path).parts and any(value.get("type") == "message" for value in parsed_head.objects):
-        return 85  # pi's rows look the same if they hold only texts
+        return 85  # pi's rows look the same if they have only texts
     return 85 if any(map(_has_blocks, parsed_head.objects)) else 0
 
 
 def _has_blocks(value: dict[str, Any]) -> bool:
-    """Whether a value is a message with Anthropic's blocks, which other agents with such rows do not write."""
+    """Whether a value is a message with Anthropic's blocks, unlike the similar rows of other agents."""
     content = object_of(value.get("message")).get("content")
     return value.get("type") == "message" and "id" in value and isinstance(content, list) and any(
         object_of(block).get("type") in ("tool_use", "tool_result") for block in content)
@@ -80,7 +80,7 @@ class _Session(ChatReader):
         return object_beside(self.path, f"{self.path.rsplit('/', 1)[-1].removesuffix('.jsonl')}.settings.json")
 
     def look_ahead(self, data: bytes) -> bool:
-        """Whether the session still has the model with which its rows were read."""
+        """Whether the session's model in the settings file is unchanged."""
         return known_text(self._settings().get("model")) == self.set_model
 
     def summarise(self) -> None:
@@ -92,7 +92,7 @@ class _Session(ChatReader):
         super().summarise()
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the parent row, or of the row before if it names none."""
+        """The place after the parent row; after the previous row if it names none."""
         parent = value.get("parentId")
         found = self.places.get(parent) if isinstance(parent, str) else None
         return found or self.last
@@ -113,7 +113,7 @@ class _Session(ChatReader):
         if kind == "tool_call":
             return self._call(line, place)
         if kind == "tool_result":
-            key = known_text(value.get("toolCallId")) or value.get("id")  # by release
+            key = known_text(value.get("toolCallId")) or value.get("id")  # depends on the release
             return self.result(line, place, key, any_text(value.get("value")), value.get("isError") is True,
                                value.get("toolName"))
         if kind in ("completion", "result") and isinstance(value.get("finalText"), str):
@@ -155,7 +155,7 @@ class _Session(ChatReader):
         return self.say(line, place, typed or text, own=not typed or bool(results))
 
     def _call(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads a call of the stream. It belongs to the answer before it, unless a message came between."""
+        """Reads a call of the stream, which belongs to the previous answer, unless there is a message in between."""
         value = line.value
         answer = place.right_above or self.answer(line, place)
         block = {"type": "tool_call", "id": value.get("toolCallId") or value.get("id"), "name": value.get("toolName"),
@@ -164,7 +164,7 @@ class _Session(ChatReader):
         return TreePlace(answer)
 
     def _failure(self, line: TranscriptLine, place: TreePlace, why: str) -> TreePlace:
-        """Reads an error: of a request that got no answer, else of the agent after its last answer."""
+        """Reads an error: of a request without an answer, else of the agent after its last answer."""
         failed = self.failed_request(line, place, why, after_results=True)
         if failed is not None:
             return failed

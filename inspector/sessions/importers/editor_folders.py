@@ -1,4 +1,4 @@
-"""The folders in which extensions of VS Code and of the editors made of it keep their files."""
+"""The folders in which VS Code, its forks and their extensions store their files."""
 
 from inspector.sessions.file_format import AgentFolder
 
@@ -18,7 +18,7 @@ TASKS = (
         ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
     )),
 )
-"""Where Cline and the extensions made of it keep a task."""
+"""The folders with the tasks of Cline and its forks."""
 CHATS = tuple(AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in USERS for parts in (
     ("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions")))
-"""Where VS Code keeps its chats."""
+"""The folders with VS Code's chats."""

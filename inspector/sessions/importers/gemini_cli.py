@@ -1,12 +1,11 @@
 """Chats of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, since version 0.40 a `.jsonl` of records.
 
 A line of a newer file is a version of a message; the last version of an id counts. `$set` changes the header and may
-replace all messages; `$rewindTo` goes back to before a message. Tool results are in the message that made the calls.
-Messages that `$set` replaces are those of the model's history: their parts repeat the calls and the thoughts, and tool
-results stand there a second time, as messages of the user.
-The stop word is not kept, but the screen's note about it is: a row `info` such as "Response truncated due to token
-limits.", written before the message that it concerns. Source: gemini-cli 0.61.0 `chatRecordingService.ts`,
-`useGeminiStream.ts`, `useHistoryManager.ts`.
+replace all messages; `$rewindTo` goes back to before a message. Tool results are in the message with the calls. The
+messages in `$set` are those of the model's history: their parts repeat the calls and the thoughts, and tool results are
+repeated as messages of the user. The stop word is not stored, but the screen's note about it is: a row `info` such as
+"Response truncated due to token limits.", before the message that it concerns. Source: gemini-cli 0.61.0
+`chatRecordingService.ts`, `useGeminiStream.ts`, `useHistoryManager.ts`.
 """
 
 from __future__ import annotations
@@ -44,25 +43,25 @@ STOPS: Mapping[str, StopRow] = {
     "Response stopped due to prohibited image content.": StopRow(Stop.SAFETY_BLOCKED, None, _SCREEN),
     "Response stopped because no image was generated.": StopRow(Stop.UNKNOWN, None, _SCREEN),
 }
-"""Note of Gemini CLI on the screen -> how the answer ended. There is a note for every finish reason except STOP."""
+"""Note of Gemini CLI on the screen -> the stop reason. There is a note for every finish reason except STOP."""
 CANCELLED = "Request cancelled."
 FAILED = "[API Error"
-"""The beginning of the text in the row of a failed request."""
+"""The beginning of the text in the row about a failed request."""
 MODEL = frozenset({"gemini", "model", "assistant"})
 """The types of a message of the model; older files have the last two."""
 NOTES = frozenset({"info", "error", "warning"})
 """The types of rows that were only shown on the screen."""
 OWN = ("<session_context>", "<hook_context>", "<state_snapshot>")
-"""Beginnings of texts that Gemini CLI puts into the history in the user's name (`sessionUtils.ts`)."""
+"""Beginnings of texts that Gemini CLI adds to the history in the role of the user (`sessionUtils.ts`)."""
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
-"""The answer that Gemini CLI writes for the model after a summary (`chatCompressionService.ts`)."""
+"""The answer that Gemini CLI itself writes after a summary (`chatCompressionService.ts`)."""
 INTERRUPTED = "[The previous response was interrupted before it completed.]"
-"""The answer that Gemini CLI writes for the model if a stream failed after the results of calls (`geminiChat.ts`)."""
+"""The answer that Gemini CLI itself writes if a stream failed after the results of calls (`geminiChat.ts`)."""
 RECEIVED = "Binary content received. Proceeding with analysis."
-"""The thought that Gemini CLI writes for the model between the result of a call and the image or file that the call
-returned, which it sends in a message of its own (`geminiChat.ts`)."""
+"""The thought that Gemini CLI itself writes between the result of a call and the message with the image or file that
+the call returned (`geminiChat.ts`)."""
 PATCH = "$patch"
-"""The name of a record that shortens stored results or drops messages, which were read before."""
+"""The name of a record that shortens stored results or removes messages, which have been read before."""
 OPEN = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 """The states of a call that has no result so far."""
 Order = list[tuple[bytes, bool]]
@@ -111,11 +110,11 @@ class _Chat(ChatReader):
         self.before: dict[str, TreePlace] = {}
         """Id of a message -> the place before the message."""
         self.end_note: tuple[TranscriptLine, str] | None = None
-        """The row and text of a note about the end of an answer whose message has not come so far."""
+        """The row and text of a note about the end of an answer whose message has not been read so far."""
         self.answered: set[str | None] = set()
-        """Calls whose results were read."""
+        """The ids of calls whose results were read."""
         self.counted: dict[str, dict[str, Any]] = {}
-        """Id of an answer -> its model and its token counts, which the history of a resumed chat leaves out."""
+        """Id of an answer -> its model and token counts, which the history of a resumed chat leaves out."""
 
     def header(self, value: dict[str, Any]) -> None:
         self.model = known_text(object_of(value.get("meta")).get("model")) or self.model
@@ -150,7 +149,7 @@ class _Chat(ChatReader):
         return place
 
     def settle(self) -> None:
-        """Adds the answer of a last note that no message followed."""
+        """Also adds the answer for a last note without a message after it."""
         self._flush(self.last)
         super().settle()
 
@@ -191,7 +190,7 @@ class _Chat(ChatReader):
         return self.say(line, after, "", tuple(results)) if results else after
 
     def _user(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads a message of the user, or tool results in a user's name; results that are known are not read again."""
+        """Reads a message of the user, or tool results with the user's role; known results are not read again."""
         responses = [object_of(part["functionResponse"]) for _, part in parts_of(line.value)
                      if "functionResponse" in part]
         fresh = [result for result in map(response_of, responses) if result.call_id not in self.answered]
@@ -201,7 +200,7 @@ class _Chat(ChatReader):
         return self.say(line, place, text, tuple(fresh), own=own) if text or fresh or not responses else place
 
     def _split_answer(self, value: dict[str, Any], place: TreePlace) -> TranscriptAnswer | None:
-        """The answer above, if this message holds only its calls: a note on the screen may split an answer in two."""
+        """The answer above, if this message has only its calls: a note on the screen may split an answer in two."""
         apart = bool(value.get("toolCalls")) and not value.get("tokens") and not words_of(value)
         above = place.right_above
         if not apart or above is None or above.calls or above.stop is not None or self.end_note is not None:
@@ -214,12 +213,12 @@ class _Chat(ChatReader):
         answer.stop = recorder_reason(row.stop, row.detail, pointer_at(at, "content"), word, "gemini_cli.stop_reasons")
 
     def _note(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
-        """Reads a screen note: how an answer ended, that the user stopped it, or that a request failed."""
+        """Reads a screen note: the end of an answer, a stop by the user, or a failed request."""
         note = text.lstrip("\u26a0\ufe0f ✕\t").strip()  # the marks that the screen puts before a note
         answer = place.right_above
         if note in STOPS:
             if answer is not None and answer.stop is None:
-                self._end(answer, line, note)  # no request since: the note came after its answer
+                self._end(answer, line, note)  # no request since, so the note is about the answer before it
             else:
                 self.end_note = (line, note)
             return place
@@ -237,7 +236,7 @@ class _Chat(ChatReader):
         return place
 
     def _flush(self, place: TreePlace) -> TreePlace:
-        """An empty answer for a note that no message followed."""
+        """Adds an empty answer for a note without a message after it."""
         if self.end_note is None:
             return place
         line, note = self.end_note
@@ -248,18 +247,18 @@ class _Chat(ChatReader):
 
 
 def _is_acknowledgement(value: dict[str, Any]) -> bool:
-    """Whether a message of the model is the one that Gemini CLI writes after a summary; no request was made for it."""
+    """Whether a message of the model is the one that Gemini CLI itself writes after a summary, without a request."""
     return words_of(value) == ACKNOWLEDGED and not value.get("tokens") and not value.get("toolCalls")
 
 
 def _is_receipt(value: dict[str, Any]) -> bool:
-    """Whether a message of the model is nothing but the thought that Gemini CLI writes before a file."""
+    """Whether a message of the model has only the thought that Gemini CLI itself writes before a file."""
     parts = [part for _, part in parts_of(value)]
     return len(parts) == 1 and parts[0].get("thought") is True and parts[0].get("text") == RECEIVED
 
 
 def _after_summary(place: TreePlace) -> TreePlace:
-    """The place after a summary, which Gemini CLI wrote in the user's name."""
+    """The place after a summary, which Gemini CLI wrote in the role of the user."""
     if place.since is None:
         return place
     before, row = place.since
@@ -270,13 +269,13 @@ def _after_summary(place: TreePlace) -> TreePlace:
 
 
 class _Lines(_Chat):
-    """A file of records, a line each."""
+    """A file with one record per line."""
 
     unit = "record"
     row_word = ("a record", "records")
 
     def fold(self, data: bytes) -> Iterator[Piece]:
-        """The final records: each message once, at its first place, with its last version."""
+        """The final records: each message once, at its first position, in its last version."""
         order: Order = []
         live: dict[str, int] = {}
         for piece, last in _records(data):
@@ -321,11 +320,11 @@ def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 _APART = ("functionCall", "functionResponse")
-"""Parts that are no text: a call and its result."""
+"""The members of parts that are no text: a call or a result."""
 
 
 def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """The parts of a message, each with its place in the row: a string, a part, or a list of both."""
+    """The parts of a message, each with its path in the row. A content is a string, a part, or a list of both."""
     name = "content" if value.get("content") is not None else "parts"
     found = value.get(name)
     parts = [((name, at), part) for at, part in enumerate(found)] if isinstance(found, list) else [((name,), found)]
@@ -341,7 +340,7 @@ def words_of(value: dict[str, Any]) -> str:
 
 
 def thoughts_of(value: dict[str, Any]) -> list[ReasoningPart]:
-    """The thoughts of an answer: those among its parts, else those beside them, which repeat them."""
+    """The thoughts of an answer: those in its parts, else those in the separate member that repeats them."""
     marked = [known_text(part.get("text")) for _, part in parts_of(value) if part.get("thought") is True]
     thoughts = [": ".join(filter(None, (known_text(thought.get("subject")), known_text(thought.get("description")))))
                 for thought in objects_of(value.get("thoughts"))]
@@ -353,13 +352,13 @@ def usage_of(tokens: Any) -> Usage | None:
     if not isinstance(tokens, dict):
         return None
     output_tokens, thought = number_of(tokens.get("output")), number_of(tokens.get("thoughts"))
-    # Gemini's `candidatesTokenCount` leaves thinking out, though it counts under maxOutputTokens.
+    # Gemini's `candidatesTokenCount` excludes thinking, although it counts towards maxOutputTokens.
     total = None if output_tokens is None else output_tokens + (thought or 0)
     return Usage(number_of(tokens.get("input")), total, thought, number_of(tokens.get("cached")))
 
 
 def result_of(call: dict[str, Any]) -> ToolResultPart | None:
-    """The result of a call; None if it was not finished when the file was written."""
+    """The result of a call; None if the call was unfinished when the file was written."""
     status = call.get("status")
     if status in OPEN or (call.get("result") is None and status not in ("success", "error", "cancelled")):
         return None
@@ -367,7 +366,7 @@ def result_of(call: dict[str, Any]) -> ToolResultPart | None:
     output_text = output if isinstance(output, str) else "\n".join(
         _result_text(part) for part in (output if isinstance(output, list) else [output]) if isinstance(part, dict))
     text = output_text or (call["resultDisplay"] if isinstance(call.get("resultDisplay"), str) else "")
-    # as Gemini CLI tells the model; some releases store the reason alone
+    # the text that Gemini CLI sends to the model; some releases store only the reason
     if status == "cancelled" and not text.startswith("[Operation Cancelled]"):
         text = f"[Operation Cancelled] Reason: {text}"
     return ToolResultPart(known_text(call.get("id")), known_text(call.get("name")), text,

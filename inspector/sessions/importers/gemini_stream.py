@@ -1,9 +1,9 @@
 """The output of `gemini --output-format stream-json`: the beginning, pieces of text, calls, results, and the outcome.
 
-The text of an answer comes in pieces, then its calls, then their results. Where a request was sent again, the pieces of
-both attempts follow one another without a mark. No stop word is kept. Gemini CLI gives the
-outcome `success` whenever its loop ended by itself, whatever the finish reason was, and counts the tokens of the whole
-run. Source: gemini-cli `packages/core/src/output/types.ts`, `packages/cli/src/nonInteractiveCli.ts`.
+The text of an answer comes in pieces, then its calls, then their results. If a request was sent again, the pieces of
+both attempts follow one another without a mark. No stop word is stored. Gemini CLI writes the outcome `success`
+whenever its loop ended by itself, whatever the finish reason was, and the token counts of the whole run. Source:
+gemini-cli `packages/core/src/output/types.ts`, `packages/cli/src/nonInteractiveCli.ts`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Stream(ChatReader):
     several_apis = False
 
     failure = ""
-    """The last error that an event tells of: an outcome without a message of its own means this one."""
+    """The last error in an event, to which an outcome without a message refers."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")
@@ -89,7 +89,7 @@ class _Stream(ChatReader):
         return TreePlace(answer)
 
     def _outcome(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads how the run ended: by itself, or by an error."""
+        """Reads the end of the run: by itself, or by an error."""
         value, stats = line.value, object_of(line.value.get("stats"))
         if len(self.answers) == 1:  # the counts are those of the whole run
             self.answers[0].usage = Usage(*counts_of(
@@ -101,7 +101,7 @@ class _Stream(ChatReader):
         mark = OUTCOMES.get(kind or "")
         if mark is not None:
             return self.say(line, place, text, mark=mark)
-        answer = place.right_above or self.answer(line, place, "error")  # with pieces and no result: that one broke off
+        answer = place.right_above or self.answer(line, place, "error")  # pieces without a result: their answer failed
         answer.fail(text, answer.take(line), kind=kind)
         return TreePlace(answer)
 

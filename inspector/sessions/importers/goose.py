@@ -1,8 +1,8 @@
 """Sessions of Goose: `sessions.db`, and the JSON lines of older releases.
 
 The first releases write no line about the session, and write the blocks of a message in serde's default form:
-`{"ToolRequest": {"id", "tool_call"}}` (seen in goose #1108). Goose keeps no stop word. A call whose arguments could not
-be parsed is an error in the message, which shows whether they ended too early. Source: block/goose
+`{"ToolRequest": {"id", "tool_call"}}` (seen in goose #1108). Goose stores no stop word. A call whose arguments could
+not be parsed is an error in the message, which shows whether they ended too early. Source: block/goose
 `crates/goose/src/session`, `crates/goose/src/providers/formats/openai.rs`.
 """
 
@@ -32,11 +32,11 @@ from inspector.sessions.transcripts.member_values import numbered_objects, objec
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, ToolCall, ToolResultPart
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
-"""Matches Goose's text in place of a call whose arguments are not JSON."""
+"""Matches Goose's text instead of a call whose arguments are not JSON."""
 ENDED_EARLY = re.compile(r"EOF while parsing")
-"""Matches the message of the JSON parser (serde_json) if the arguments ended in the middle."""
+"""Matches the message of the JSON parser (serde_json) about arguments that end too early."""
 EMPTY = re.compile(r"EOF while parsing a value at line 1 column 0\b")
-"""Matches the parser's message if there were no arguments, as for a tool without any (goose #1068)."""
+"""Matches the parser's message about empty arguments, as for a tool without parameters (goose #1068)."""
 _RAW = re.compile(r"Raw (?:JSON|arguments): '?(.*?)'?$", re.DOTALL)
 """Matches the arguments, which some releases quote after the error."""
 TAGS: Mapping[str, str] = {
@@ -49,17 +49,17 @@ BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequ
 """The types of blocks by which messages are recognised in a file without a line about its session."""
 FAILED = re.compile(r"\ARan into this error: (?P<why>.*?)\.?\n\n"
                     r"Please retry if you think this is a transient or recoverable error\.\Z", re.DOTALL)
-"""Matches the whole text that Goose writes in the model's name for a request that failed (`agent.rs`)."""
+"""Matches the whole text that Goose writes in the role of the model for a failed request (`agent.rs`)."""
 STOPPED: Mapping[str, str] = {
     "I've reached the maximum number of actions I can do without user input. Would you like me to continue?":
         "the turn had used up its actions",
     "The tool calling loop was interrupted. How would you like to proceed?": "the user interrupted it",
 }
-"""Whole text that Goose writes in the model's name where it ends a turn -> why (`agent.rs`, `goose-cli`)."""
+"""Whole text that Goose writes in the role of the model when it ends a turn -> the reason (`agent.rs`, `goose-cli`)."""
 CALLS = frozenset({"toolRequest", "frontendToolRequest"})
-"""The types of blocks that are calls; the program around Goose runs those of the second."""
+"""The types of blocks that are calls; those of the second are run by the program that embeds Goose."""
 Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
-"""The blocks of a message, each with its place in the list."""
+"""The blocks of a message, each with its path in the list."""
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},
 }
@@ -87,7 +87,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _add_type(block: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A block with its type, as later releases write it, and where its members stand in the stored one."""
+    """A block with its type, in the form of later releases, and the path of its members in the stored block."""
     tag = next(iter(block), "") if len(block) == 1 else ""
     held = block.get(tag) if tag in TAGS else None
     if not isinstance(held, dict):
@@ -149,7 +149,7 @@ class _Reader(ChatTableReader):
         if value.get("role") == "assistant":
             self._answer(line, column, blocks)
         elif value.get("role") == "user":
-            # What Goose tells the model in the user's name is not shown to the user.
+            # Goose's own messages in the role of the user are not shown to the user.
             hidden = object_of(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
             results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
             self.results(line.number, *results)
@@ -186,7 +186,7 @@ class _Reader(ChatTableReader):
                 answer.add_text(block.get("text"))
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
                 part = ReasoningPart(block["thinking"], None)
-                answer.parts += [part] if part not in answer.parts else []  # each row of a split answer repeats it
+                answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
             elif kind in CALLS:
                 name = "toolCall" if "toolCall" in block else "tool_call"
                 self._call(answer, block, object_of(block.get(name)), here,
@@ -196,7 +196,7 @@ class _Reader(ChatTableReader):
 
     def _split(self, blocks: Blocks, started: Any) -> TranscriptAnswer | None:
         """The answer that a row continues; None if it begins one. Goose writes the text of an answer, then each call
-        with its result. A call continues the answer if it is directly after the row before, or after results and
+        with its result. A call continues the answer if it is directly after the previous row, or after results and
         written in the same second."""
         answer, rows = self.here.answer, self.here.rows()
         kinds = {block.get("type") for _, block in blocks}
@@ -208,9 +208,9 @@ class _Reader(ChatTableReader):
     def _call(
         self, answer: TranscriptAnswer, block: dict[str, Any], call: dict[str, Any], at: At, slice_at: Any
     ) -> None:
-        """Adds a call. A call that Goose could not read holds an error instead."""
+        """Adds a call. A call that Goose could not read is an error instead."""
         key = text_or_none(block.get("id"))
-        # A call is {"status", "value"}; where serde wrote it, Rust's own {"Ok": …} or {"Err": …}.
+        # A call is {"status", "value"} or, in serde's form, {"Ok": …} or {"Err": …}.
         inner = "value" if isinstance(call.get("value"), dict) else "Ok"
         call_value = object_of(call.get(inner))
         if call_value:
@@ -235,7 +235,7 @@ class _Reader(ChatTableReader):
 
 def _message(error: Any) -> str:
     held = object_of(error)
-    if len(held) == 1 and "message" not in held:  # of the first releases: {"InvalidParameters": "…"}
+    if len(held) == 1 and "message" not in held:  # the first releases: {"InvalidParameters": "…"}
         error = next(iter(held.values()))
     return error if isinstance(error, str) else str(held.get("message") or error or "")
 
@@ -255,5 +255,5 @@ def _result(block: dict[str, Any]) -> ToolResultPart:
 
 
 def _text(content: dict[str, Any]) -> Any:
-    """The text of a part of a result, or of the resource that it holds."""
+    """The text of a part of a result, or of the resource in it."""
     return content.get("text", object_of(content.get("resource")).get("text"))

@@ -1,7 +1,7 @@
 """HAR 1.2, as browsers, mitmproxy, Proxyman and cassette converters write it, including WebSocket messages.
 
-This module handles the file's structure, base64 and compressed bodies, bodies that the recorder left out, and a file
-that was cut in the middle. It keeps every entry; `inspector.sessions.build` decides which of them are LLM traffic.
+This module handles the file's structure, base64 and compressed bodies, bodies that the recorder left out, and cut
+files. It keeps every entry; `inspector.sessions.build` decides which of them are LLM traffic.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loop_core.wire.openai_responses.table import TERMINAL_EVENTS
 
 CREATE = "response.create"
 ENDS = frozenset({*TERMINAL_EVENTS, "error"})
-"""The types of events that end an answer; only notices can follow them."""
+"""The types of events that end an answer; only notices may follow them."""
 _SENT, _RECEIVED = "send", "receive"
 _TEXT, _BYTES = 1, 2
 _SECONDS = 1e11
@@ -39,7 +39,7 @@ class SocketAnswer:
     """One answer while its WebSocket messages are collected."""
 
     request: dict[str, Any] | None
-    """The client's event that requested the answer; None if the server began the answer by itself."""
+    """The client's event that requested the answer; None if the server began it without a request."""
     at: float | None
     lane: Any = None
     frames: list[tuple[int, bytes, float | None]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class SocketAnswer:
 
 
 def socket_exchanges(base: RawExchange, messages: Sequence[Any], cut: bool) -> tuple[list[RawExchange], list[Skipped]]:
-    """The answers of one connection, as exchanges of the entry `base`; `cut`: the recording ends in one."""
+    """The answers of one connection as exchanges of the entry `base`. `cut`: the recording ends within an answer."""
     answers = collect_answers(messages)
     if not answers:
         return [], [Skipped(base.entry, "a WebSocket on which no response was asked for")]
@@ -83,7 +83,7 @@ def _add_event(answers: list[SocketAnswer], index: int, data: bytes, event: dict
     waiting = [answer for answer in answers if not answer.ended]
     answer = next((each for each in waiting if each.lane == lane), waiting[0] if waiting else None)
     if answer is None and kind == "response.created":
-        answer = SocketAnswer(None, when, lane)  # a response that the server begins by itself, after `steered`
+        answer = SocketAnswer(None, when, lane)  # a response that the server begins without a request, after `steered`
         answers.append(answer)
     if answer is None:
         answer = next((each for each in reversed(answers) if each.lane == lane), answers[-1] if answers else None)
@@ -113,7 +113,7 @@ def _raw_of_answer(base: RawExchange, answer: SocketAnswer, cut: bool) -> RawExc
     return replace(
         base,
         request_text=None if body is None else json.dumps(body, ensure_ascii=False),
-        # RFC 7464, so that each message stays a record
+        # as RFC 7464, so that each message stays a record
         body=text_sequence([data for _, data, _ in answer.frames]),
         recorded=bool(answer.frames) or not cut,
         started=iso_time(answer.at) or base.started,
@@ -132,7 +132,7 @@ def _end(base: RawExchange, answer: SocketAnswer, cut: bool) -> TransportEnd:
 
 
 def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
-    """The arrival time of each message; empty if the recorder does not give all of them."""
+    """The arrival time of each message; empty if the recorder lacks some of them."""
     found: list[Chunk] = []
     end = 0
     for _, data, when in answer.frames:
@@ -145,14 +145,14 @@ def _chunks(answer: SocketAnswer) -> tuple[Chunk, ...]:
 
 
 def since(start: float | None, when: float | None) -> float | None:
-    """Milliseconds between two times in seconds, or in milliseconds; None if they are not in this order."""
+    """Milliseconds between two times in seconds or milliseconds; None if they are not in this order."""
     if start is None or when is None or when < start:
         return None
     return (when - start) * (1 if when > _SECONDS else 1000)
 
 
 def iso_time(when: float | None) -> str | None:
-    """A time in seconds since 1970, as ISO text; a smaller number has another origin and gives None."""
+    """A time in seconds since 1970 as ISO text; None for a small number, which has another origin."""
     if when is None or not 1e9 < when < 1e14:
         return None
     seconds = when / 1000 if when > _SECONDS else when
@@ -165,7 +165,7 @@ _BEGINS = re.compile(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 _ENTRIES = re.compile(r'"entries"\s*:\s*\[')
 _SPACE = re.compile(r"[\s,]*")
 _SHORTENED = re.compile(r"truncat|shortened|cut off|incomplete", re.IGNORECASE)
-"""Matches words in a recorder's comment about a body that was not stored completely."""
+"""Matches a recorder's comment about a body that was not stored completely."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -191,7 +191,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def beginning(data: bytes) -> bytes:
-    """The whole entries among the first bytes of a file, as a HAR."""
+    """The complete entries in the first bytes of a file, as a HAR."""
     text = data.decode("utf-8", "surrogateescape")
     opening = _ENTRIES.search(text)
     if opening is None:
@@ -202,7 +202,7 @@ def beginning(data: bytes) -> bytes:
 
 
 def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any, cut: bool = False) -> None:
-    """Adds what an entry holds: one exchange, or those of its WebSocket."""
+    """Adds the exchange of an entry, or those of its WebSocket."""
     messages = None if isinstance(raw, str) else entry.get("_webSocketMessages")
     if isinstance(raw, str) or not isinstance(messages, list):
         reading.add(number, raw)
@@ -213,7 +213,7 @@ def _take(reading: FileReading, number: int, raw: RawExchange | str, entry: Any,
 
 
 def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
-    """The entries, and the bytes after the last whole one where the file is cut."""
+    """The entries; and, if the file is cut, the text after the last complete one."""
     try:
         document = from_json(data)
     except ValueError as why:
@@ -230,7 +230,7 @@ def _entries(data: bytes, reading: FileReading) -> tuple[list[Any], str | None]:
 
 
 def _take_cut(reading: FileReading, number: int, rest: str, room: Room | None) -> None:
-    """Reads the part of the last entry of a cut file: its request, and the beginning of its answer."""
+    """Reads the cut last entry of a file: its request, and the beginning of its answer."""
     try:
         entry = traffic.parse_beginning(rest)
     except ValueError:
@@ -270,7 +270,7 @@ def _raw(number: int, entry: Any, clean: bool, room: Room | None) -> RawExchange
             started=word(entry.get("startedDateTime")),
             duration_ms=_number(entry.get("time")),
             first_byte_ms=traffic.before_first_byte(entry.get("timings")),
-            clean=clean and "encoding" not in content,  # a search of the file sees no credential within base64
+            clean=clean and "encoding" not in content,  # the search of the file finds no credential within base64
         )
         moved = word(response.get("redirectURL"))
         if moved and raw.status in REDIRECTS and not traffic.header(headers, "location"):
@@ -286,7 +286,7 @@ def _with_body(
 ) -> RawExchange | str:
     text = content.get("text")
     if not isinstance(text, str) or not text:
-        # An error's status is evidence enough; a length of 0 shows that there was no body.
+        # The status of an error is sufficient; a length of 0 shows that there was no body.
         raw.recorded = traffic.says_enough(raw.status) or traffic.header(raw.headers, "content-length") == "0"
         if failure or raw.status is None:
             raw.recorded, raw.end = True, TransportEnd.ABORTED  # status 0 or an error: the browser got no answer
@@ -315,7 +315,7 @@ def _is_shortened(raw: RawExchange, content: Mapping[str, Any], received: Any) -
     if isinstance(size, int) and size > len(raw.body):
         return True
     if isinstance(received, int) and received > len(raw.body) and length == str(received):
-        # what was received is compressed, what is kept is not
+        # with a content encoding, the received size is that of the compressed body
         return not traffic.header(raw.headers, "content-encoding")
     comment = content.get("comment")
     return isinstance(comment, str) and _SHORTENED.search(comment) is not None
@@ -327,7 +327,8 @@ def _number(value: Any) -> float | None:
 
 
 def _rescue(data: bytes, why: str, reading: FileReading) -> tuple[list[Any], str | None]:
-    """The complete entries of a HAR that is not valid JSON as a whole, and the rest; the error says where it broke."""
+    """The complete entries of a HAR that is not valid JSON as a whole, and the rest; the error has the place of the
+    damage."""
     text = traffic.mend(data.decode("utf-8", "replace"))
     opening = _ENTRIES.search(text)
     if opening is None:

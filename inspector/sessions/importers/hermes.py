@@ -1,8 +1,8 @@
 """Sessions of Hermes: its database (`state.db`), exports, snapshots and lines of older releases, failed requests.
 
-The stop words are OpenAI's, but Hermes maps the providers' words before it stores them, and replaces some by words of
-its own. Arguments are the strings that the model wrote. A call with cut arguments is refused and mostly not stored.
-Source: PyPI hermes-agent 0.19.0, `hermes_state.py`, `agent/conversation_loop.py`.
+The stop words are OpenAI's, but Hermes maps the providers' words before it stores them, and replaces some by its own.
+Arguments are the strings that the model wrote. A call with cut arguments is refused and usually not stored. Source:
+PyPI hermes-agent 0.19.0, `hermes_state.py`, `agent/conversation_loop.py`.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ BROKEN: tuple[str, ...] = (
     r"\[System: The previous response was cut off by a network error mid-stream\.",
     r"\[System: Your previous tool call \(.*?\) was too large and the stream timed out before it could be delivered\.",
 )
-"""Patterns of Hermes' message to the model after a stream that broke, which it stores under `length`."""
+"""Patterns of Hermes' message to the model after a broken stream. Hermes stores the broken answer with `length`."""
 STALLED = re.compile(r"(?:^|\n\n)⚠ Stream stalled mid tool-call \(.*\); the action was not executed\. "
                      r"Ask me to retry if you want to continue\.$", re.DOTALL)
-"""Matches what Hermes adds to the text of an answer whose stream broke in a call."""
+"""Matches the text that Hermes adds to an answer whose stream broke within a call."""
 NOTHING = "(empty)"
-"""What Hermes writes, without a word, in place of the text of an answer that stayed empty."""
+"""The text that Hermes writes, without a stop word, for an answer that stayed empty."""
 FIELDS: Fields = {
     "": {"role": (str,), "content": (str, list), "tool_calls": (list,), "finish_reason": (str,)},
 }
@@ -75,7 +75,7 @@ OWN = frozenset({"finish_reason", "reasoning", "reasoning_details"})
 NO_EXCHANGE = frozenset({"system", META, "session"})
 OBJECTS = (frozenset({"session_id", "platform"}), frozenset({"session_id", "session_start"}),
            frozenset({"id", "source", "user_id", "model_config"}), frozenset({"session_id", "reason", "request"}))
-"""The members of a snapshot, of an exported session, and of a request that failed (`request_dump_….json`)."""
+"""The members of a snapshot, of an exported session, and of a failed request (`request_dump_….json`)."""
 FAILED = "failed request"
 """The role that this module gives to the record of a failed request."""
 _JSON_TEXT = "\0json:"
@@ -125,7 +125,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
         return
     body = object_of(object_of(value["request"]).get("body"))
     history = objects_of(body.get("messages"))
-    # The dump holds the whole history; only what follows the last answer belongs to the failed request.
+    # The dump has the whole history; only the messages after the last answer belong to the failed request.
     last = max((number for number, each in enumerate(history, 1) if each.get("role") == "assistant"), default=0)
     yield from map(compact_json, history[last:])
     yield compact_json({"role": FAILED, "timestamp": value.get("timestamp"), "model": body.get("model"), "error":
@@ -133,7 +133,7 @@ def _messages(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
 
 
 def _with_calls(message: bytes) -> bytes:
-    """A message whose calls are a list: some exports hold the JSON of the column as a text."""
+    """A message whose calls are a list: some exports have the column's JSON as a text."""
     try:
         value = object_of(traffic.loads(message))
         if not isinstance(value.get("tool_calls"), str):
@@ -162,7 +162,7 @@ class _Reader(ChatTableReader):
             broken = any(re.match(pattern, text) for pattern in BROKEN)
             if broken and self.here.right_above is not None:
                 _break(self.here.right_above)
-            # A note that the agent shows in the user's name.
+            # a note that the agent shows in the role of the user
             self.say(line.number, text, own=broken or bool(value.get("display_kind")))
         elif role == FAILED:
             self._failure(line, object_of(value.get("error")))
@@ -217,7 +217,7 @@ class _Reader(ChatTableReader):
 
 
 def _break(answer: TranscriptAnswer) -> None:
-    """Ends an answer as one whose stream broke, where Hermes wrote the word for a cut."""
+    """Sets the stop reason of an answer whose stream broke, and for which Hermes wrote the word for a cut."""
     if answer.stop is not None and answer.stop.normalized is Stop.MAX_TOKENS:
         answer.stop = recorder_reason(Stop.INTERRUPTED, None, answer.word_at, "length", "hermes.broken_streams")
 
@@ -231,7 +231,7 @@ def _call(call: dict[str, Any], line: TranscriptLine, number: int, at: At) -> To
 
 
 def _text(content: Any) -> str:
-    """The text of a message; a list of blocks may stand in a column of text."""
+    """The text of a message; the text column may have a list of blocks."""
     if isinstance(content, str) and content.startswith(_JSON_TEXT):
         try:
             content = traffic.loads(content.removeprefix(_JSON_TEXT))

@@ -1,7 +1,7 @@
-"""Traces of Go's `httprr` (record and replay of HTTP), which langchaingo, the ADK for Go and others keep as test data.
+"""Traces of Go's `httprr` (record and replay of HTTP), which langchaingo, the ADK for Go and others use as test data.
 
-A file is the line `httprr trace v1` and then, for each exchange, a line with two lengths and as many bytes of the
-request and of the response, both as HTTP/1.1 writes them. It holds no times. Source: langchaingo
+A file is the line `httprr trace v1` and then, for each exchange, a line with two lengths, and as many bytes of the
+request and of the response, both in the form of HTTP/1.1. It has no times. Source: langchaingo
 `internal/httprr/rr.go`.
 """
 
@@ -27,7 +27,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads all exchanges; of a damaged file those before the damage, and of a cut answer what the file has of it."""
+    """Reads all exchanges; in a damaged file those before the damage, and of a cut answer the part before the cut."""
     begin = _BEGIN.match(data)
     if begin is None:
         raise UnreadableError("expected a first line `httprr trace v1`")
@@ -55,12 +55,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def exchange_of(entry: int, sent: bytes, received: bytes, room: Room) -> RawExchange | str:
-    """An exchange of two HTTP messages, or the reason to skip it. Each may be empty: then it was not recorded."""
+    """An exchange of two HTTP messages, or the reason to skip it. An empty message was not recorded."""
     asked, request_headers, content = _message(sent)
     answered, headers, body = _message(received)
     method, target, _ = (*asked.split(" "), "", "")[:3]
     host = traffic.header(request_headers, "host")
-    # A message does not say its scheme. Where a server for TLS listens on another port, only a live run would notice.
+    # A message has no scheme. If it is wrong, because TLS is on another port, only a live run is affected.
     scheme = "http" if _OTHER_PORT.search(host) else "https"
     request = unpack(content, request_headers, room)
     raw = RawExchange(entry, f"{scheme}://{host}{target}" if target.startswith("/") else target, method or "POST",
@@ -83,8 +83,8 @@ def _message(data: bytes) -> tuple[str, Headers, bytes]:
 
 
 def _joined(body: bytes) -> bytes:
-    """The chunks of a body, one behind the other; of a damaged body those before the damage. A body without them is
-    returned unchanged: who printed it has joined them."""
+    """The joined chunks of a body; in a damaged body those before the damage. A body without chunks is returned
+    unchanged, because the program that wrote it has joined them."""
     if _CHUNK.match(body) is None:
         return body
     found, at = [], 0

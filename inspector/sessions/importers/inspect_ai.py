@@ -1,9 +1,9 @@
-"""Logs of Inspect: `.eval`, a ZIP archive with a member for each sample, and `.json` of the same.
+"""Logs of Inspect: `.eval`, a ZIP archive with a member for each sample, and `.json` with the same content.
 
 Each sample is a session. A model event contains the provider's response (`call.response`) unless the option
-`log_model_api` is off. With it the stop word is the provider's, else Inspect's own. Repeated texts are stored once
-(`attachments`, `events_data`) and put back. Source: inspect_ai 0.3.285 `log/_recorders/eval.py`, `log/_log.py`,
-`model/_model_output.py`, `event/_model.py`; logs of 2024 to 2025.
+`log_model_api` is off. The stop word is the provider's if the response is there, else Inspect's own. Repeated texts are
+stored once (`attachments`, `events_data`); the reader restores them. Source: inspect_ai 0.3.285
+`log/_recorders/eval.py`, `log/_log.py`, `model/_model_output.py`, `event/_model.py`; logs of 2024 to 2025.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ STOPS: Mapping[str, StopRow] = {
     "tool_calls": StopRow(Stop.TOOL_CALL, None, _SOURCE),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SOURCE),
 }
-"""Stop word of Inspect -> its meaning; `unknown` has none."""
+"""Stop word of Inspect -> its meaning; `unknown` has no meaning."""
 _CANCEL_SOURCE = "inspect_ai event/_model.py CANCEL_ERRORS"
 CANCELS: Mapping[str, StopRow] = {
     "Cancelled by operator": StopRow(Stop.CANCELLED, None, _CANCEL_SOURCE),
     "Cancelled by limit": StopRow(Stop.INTERRUPTED, None, _CANCEL_SOURCE),
     "Cancelled by system": StopRow(Stop.INTERRUPTED, None, _CANCEL_SOURCE),
 }
-"""Error of a call of the model that was stopped -> its meaning; such a call did not fail."""
+"""Error of a request that was stopped -> its meaning; such a request did not fail."""
 KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """The members of a model event that form its row. The input is left out, because the events before it show it."""
 WITHOUT_ANSWER = frozenset({
@@ -61,7 +61,7 @@ WITHOUT_ANSWER = frozenset({
     "score_edit", "error", "logger", "info", "span_begin", "span_end", "step", "subtask", "anchor", "branch",
     "checkpoint",
 })
-"""The types of events that hold no part of an exchange (inspect_ai event/_event.py)."""
+"""The types of events without a part of an exchange (inspect_ai event/_event.py)."""
 FIELDS: Fields = {"": {"output": (dict,), "config": (dict,)}}
 _ATTACHED = "attachment://"
 
@@ -89,7 +89,7 @@ class _Log(DialogueReader):
         super().__init__(path, options)
         self.room = options.room or Room()
         self.given: set[str] = set()
-        """The ids of calls of the current sample whose results have been read, until a later call has the same id."""
+        """The ids of calls in the current sample whose results have been read; a later call may use an id again."""
         self.samples = 0
 
     # -- the file as records ---------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class _Log(DialogueReader):
             for number, piece, last in list_pieces(data, "samples"):
                 yield from self._sample(f"sample {number}", piece, last)
             return
-        # a ZIP may hold a name twice; the last is in force
+        # a ZIP may have a name twice; the last one counts
         members = {member.name: member for member in zip_members(data)}
         begun = next((name for name in ("header.json", "_journal/start.json") if name in members), None)
         if begun is not None:
@@ -169,7 +169,7 @@ class _Log(DialogueReader):
         return place
 
     def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
-        """Reads a result, which is both a message and an event of the tool; the first of the two is used."""
+        """Reads a result, which is both in a message and in an event of the tool; the first of the two is used."""
         key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
         if key in self.given or value.get("pending") is True:
             return self.here
@@ -191,7 +191,7 @@ class _Log(DialogueReader):
         at = answer.take(line)
         path: tuple[str | int, ...] = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
-        self.given.difference_update(part.id for part in answer.calls if part.id)  # an id may return in a later answer
+        self.given.difference_update(part.id for part in answer.calls if part.id)  # later answers may use an id again
         answer.cap = cap_of(object_of(value.get("config")), request)
         self._end(answer, value, choice, response, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
@@ -229,8 +229,8 @@ def _take_parts(
     answer: TranscriptAnswer, message: dict[str, Any], response: dict[str, Any], line: TranscriptLine, at: At,
     path: tuple[str | int, ...],
 ) -> None:
-    """Reads reasoning, text and calls. Arguments are those that Inspect parsed; if it could not (`parse_error`), those
-    of the provider's answer `response`, else the call counts as cut."""
+    """Reads reasoning, text and calls. Arguments are those that Inspect parsed or, if it could not (`parse_error`),
+    those in the provider's answer `response`; without these, the call counts as cut."""
     blocks = message.get("content")
     for block in objects_of(blocks):
         if block.get("type") == "reasoning":
@@ -239,7 +239,7 @@ def _take_parts(
     for number, call in numbered_objects(message.get("tool_calls")):
         find = partial(slice_of, line.data, *path, "tool_calls", number)
         function = call.get("function")
-        if isinstance(function, dict):  # of a message in the log's oldest form
+        if isinstance(function, dict):  # the oldest form of a log
             function = function.get("name")
         part = call_of(call.get("id"), function, call.get("arguments"), find, "arguments",
                        pointer_at(at, *path, "tool_calls", number))
@@ -254,14 +254,15 @@ def _take_parts(
 
 
 def reasoning_of(block: dict[str, Any]) -> ReasoningPart:
-    """Reasoning; its summary if there is no more, or if it is redacted: what stands in its place is encrypted."""
+    """Reasoning; its summary if there is nothing else, or if the reasoning is redacted, because it is encrypted
+    then."""
     hidden = "reasoning" if block.get("redacted") is True else "signature"
     shown = "" if hidden == "reasoning" else text_of(block.get("reasoning"))
     return ReasoningPart(shown or text_of(block.get("summary")), known_text(block.get(hidden)))
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:
-    """Token counts in Inspect's names. Newer releases leave cached tokens out of the input, as their total shows."""
+    """Token counts in Inspect's names. In newer releases the input excludes cached tokens, as the total shows."""
     if not isinstance(usage, dict):
         return None
     input_tokens, output_tokens, thought, cached, written, total = counts_of(
@@ -301,12 +302,12 @@ def _flat(events: Any) -> list[dict[str, Any]]:
     while waiting:
         event = waiting.pop()
         found.append(event)
-        waiting += reversed(objects_of(event.get("events")))  # in place of recursion: logs nest as deep as agents do
+        waiting += reversed(objects_of(event.get("events")))  # instead of recursion: logs nest as deep as agents do
     return found
 
 
 def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The model events, each after the messages that are new in its input, and the events of tools."""
+    """The model events, each after the new messages of its input, and the events of tools."""
     before: list[dict[str, Any]] = []
     for event in events:
         kind = event.get("event")
@@ -317,7 +318,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
             yield {name: event[name] for name in ("event", "source") if name in event}
             continue
         messages = objects_of(event.get("input")) or [
-            # ranges of the pool of messages
+            # ranges in the pool of messages
             message for each in event.get("input_refs") or () for message in pool[each[0] : each[1]]]
         same = common_beginning(messages, before, _equal_messages)
         yield from (message for message in messages[same:] if message.get("role") in ("user", "tool"))
@@ -335,7 +336,7 @@ def _equal_messages(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _of_messages(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The messages of a sample without events; its output ends the last answer."""
+    """The messages of a sample without events; the sample's output has the end of the last answer."""
     messages = objects_of(sample.get("messages"))
     output = object_of(sample.get("output"))
     last = max((n for n, each in enumerate(messages) if each.get("role") == "assistant"), default=-1)
@@ -349,7 +350,7 @@ def _of_messages(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _resolve(value: Any, attached: dict[str, Any], room: Room) -> Any:
-    """The value with its attachments put back, as long as the room for unpacked text lasts."""
+    """The value with its attachments restored, while `room` lasts."""
     if isinstance(value, str) and value.startswith(_ATTACHED):
         text = attached.get(value.removeprefix(_ATTACHED))
         return text if isinstance(text, str) and room.take(len(text)) else value

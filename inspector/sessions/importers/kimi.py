@@ -1,8 +1,8 @@
 """Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.4) and of the older Kimi CLI in Python (`wire.jsonl`).
 
-Kimi Code keeps more than any other agent: for each step the provider's own word (`rawFinishReason`, in newer files) and
-its mappings (`providerFinishReason`, `finishReason`), and for each request the output cap that was sent (`maxTokens`).
-The Python client keeps neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
+Kimi Code stores, for each step, the provider's own word (`rawFinishReason`, in newer files) and its mappings
+(`providerFinishReason`, `finishReason`), and for each request the output cap that was sent (`maxTokens`). The Python
+client stores neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ STOPS: Mapping[str, StopRow] = {
     "interrupted": StopRow(Stop.CANCELLED, None, "Kimi Code, finishReason"),
     "error": StopRow(Stop.ERROR, "fatal", "Kimi Code, finishReason"),
 }
-"""Stop word of Kimi Code -> its meaning; `other` and any further word have none."""
+"""Stop word of Kimi Code -> its meaning; `other` and any further word have no meaning."""
 APIS: Mapping[str, str] = {
     "openai_responses": "openai_responses", "anthropic": "anthropic_messages",
     "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
     "vertexai": "gemini_generate",
 }
-"""Kimi Code's name of a provider -> the provider's wire format. Other providers get OpenAI's Chat Completions."""
+"""Kimi Code's name of a provider -> the provider's wire format, if it is not Chat Completions."""
 STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
 """The members of a session's state file in version 1 and in version 2."""
 
@@ -86,7 +86,7 @@ def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
 
 
 class _State(kimi_cli.KimiReader):
-    """The state of a session, which holds no answer and is written anew each time."""
+    """Reads the state file of a session, which has no answer and is rewritten each time."""
 
     def __init__(self, path: str, options: Options, value: dict[str, Any]) -> None:
         super().__init__(path, options)
@@ -104,19 +104,19 @@ class _State(kimi_cli.KimiReader):
         return reading
 
     def look_ahead(self, data: bytes) -> bool:
-        """Always False, because the file is rewritten and has no rows that could be added."""
+        """Always False, because the file is rewritten, not extended."""
         return False
 
 
 def title_of(path: str) -> str:
-    """The title in the session's state file, two folders up, with a subagent's own name. Empty if unknown."""
+    """The title in the session's state file, two folders up, with the name of a subagent; empty if unknown."""
     title = known_text(object_beside(path, "../../state.json").get("title"))
     agent = os.path.basename(os.path.dirname(path))
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
 def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any) -> None:
-    """Adds its message to the error of a step; Kimi Code writes that one in a row after the end of the step."""
+    """Adds the message to the error of a step; Kimi Code writes it in a row after the end of the step."""
     message = known_text(text)
     if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
         return
@@ -148,13 +148,13 @@ class _Session(kimi_cli.KimiReader):
         self.steps: dict[str, TranscriptAnswer] = {}
         self.request_row: dict[str, Any] = {}
         self.prompt: tuple[int, str] | None = None
-        """The line and text of a prompt whose message has not come so far."""
+        """The line and text of a prompt whose message has not been read so far."""
         self.raw = 0
         """The number of steps with the provider's own stop word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
-        """The last step that began, until it is known whether the step has output."""
+        """The last step that began, while it is unknown whether it has output."""
         self.looped = False
-        """Whether the file has events of the loop, which messages repeat from protocol 1.5 on."""
+        """Whether the file has events of the loop; from protocol 1.5 on, messages repeat them."""
         self.typed = ""
         self.asked: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
@@ -172,7 +172,7 @@ class _Session(kimi_cli.KimiReader):
         if kind == "context.append_message" and isinstance(value.get("message"), dict):
             return self._message(line, value["message"], place)
         if kind == "llm.request":
-            # The same step again; older files do not name the step.
+            # the same step again; older files do not name the step
             if self.request_row.get("turnStep") == value.get("turnStep") is not None:
                 self.remarks["ask for a step once more, whose request before got no answer"] += 1
             self.request_row = value
@@ -214,7 +214,7 @@ class _Session(kimi_cli.KimiReader):
         return place.after(InterimRow(line.number, self.typed, own=own))
 
     def _restore(self, line: TranscriptLine, message: dict[str, Any]) -> None:
-        """Reads the arguments that Kimi Code could not parse, for which the events of the loop have `{}`."""
+        """Restores arguments that Kimi Code could not parse, and which are `{}` in the events of the loop."""
         for number, call in numbered_objects(message.get("toolCalls")):
             text = call.get("arguments")
             if not isinstance(text, str) or parse(text).shape is ArgumentShape.COMPLETE:
@@ -228,7 +228,7 @@ class _Session(kimi_cli.KimiReader):
                     break
 
     def _undone(self, count: Any, place: TreePlace) -> TreePlace:
-        """The place before the last `count` messages of the user, which the user took back."""
+        """The place before the last `count` messages of the user, which were undone."""
         number = number_of(count) or 0
         self.remarks["take back messages of the user"] += 1
         if not 0 < number <= len(self.asked):
@@ -316,7 +316,7 @@ class _Session(kimi_cli.KimiReader):
         api = APIS.get(str(request.get("provider")))
         answer = self.begin(f"step:{line.number}", api, request.get("model"), place, line)
         answer.started = moment_text(request.get("time"))
-        # The cap varies by request: Kimi Code mostly sends what is left of the context window.
+        # The cap varies by request: Kimi Code usually sends the rest of the context window.
         answer.cap = number_of(request.get("maxTokens"))
         self.note_compaction(answer)
         self.steps[key] = self.add(answer)
@@ -329,7 +329,7 @@ class _Session(kimi_cli.KimiReader):
             _content(answer, event.get("part"), partial(slice_of, line.data, "event", "part"))
 
     def _end(self, answer: TranscriptAnswer, event: dict[str, Any], at: At) -> None:
-        """Reads the provider's word for the end of a step, and the two that Kimi Code makes of it."""
+        """Reads the provider's stop word of a step, and the two words that Kimi Code derives from it."""
         # From the provider's own word to the most derived one.
         names = ("rawFinishReason", "providerFinishReason", "finishReason")
         self._take_end(answer, event, at, *((event.get(name), f"/event/{name}") for name in names))

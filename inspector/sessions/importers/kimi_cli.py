@@ -1,7 +1,7 @@
 """Sessions of the Kimi CLI in Python (`~/.kimi/sessions/*/*/wire.jsonl`), and the common reader of both Kimi clients.
 
-The files hold events between the CLI's engine and its screen, without stop words and output caps. The events of a
-subagent are wrapped in events of its parent and form a session below that of the file. The history for the model
+The files have the events between the CLI's engine and its screen, without stop words and output caps. The events of a
+subagent are wrapped in events of its parent, and form a session below that of the file. The history for the model
 (`context.jsonl`, in releases of 2025 `<session>.jsonl`) is a file of messages. Sources: kimi-cli's `src/kimi_cli/wire`,
 `src/kimi_cli/soul/context.py`.
 """
@@ -51,7 +51,7 @@ ROWS = frozenset({
     "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay", "QuestionRequest",
     "ToolCallRequest",
 })
-"""The known types of records; those that hold no part of an exchange are counted."""
+"""The known types of records; those without a part of an exchange are counted."""
 FIELDS: Fields = {
     "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
     "event": {
@@ -89,18 +89,18 @@ class KimiReader(ChatReader):
 
 
 FAILED = "the step failed; Kimi CLI does not record why"
-"""What `StepInterrupted` says. Kimi CLI writes it if a step ends in an exception (`kimisoul.py`); if the user stops a
-step, it writes nothing. Only before it had a recorded protocol, in November 2025, did it write it for both."""
+"""The error for `StepInterrupted`. Kimi CLI writes this event if a step ends in an exception (`kimisoul.py`), and
+nothing if the user stops a step. In November 2025, before files stated a protocol, it wrote the event for both."""
 WITHIN = "the turn ended within a step, whose answer was not complete"
-"""What `TurnEnd` says if the step before it has no counts: Kimi CLI writes it also if the user cancels the step."""
+"""The words for `TurnEnd` after a step without counts; Kimi CLI also writes this event if the user cancels the step."""
 SIDE = frozenset({"BtwBegin", "BtwEnd"})
 """The events of a side question (`/btw`), which is no part of the conversation (`soul/btw.py`)."""
 _SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
-"""Matches the id of a subagent. The id is the name of a folder, so it must not lead out of the session's folder."""
+"""Matches the id of a subagent. The id is a folder's name, so it must not lead out of the session's folder."""
 
 
 def _attempt(error_type: str | None, status: int | None) -> str:
-    """How an attempt ended, for people."""
+    """The end of an attempt, in words."""
     return f"{error_type or 'no reason is recorded'}{'' if status is None else f', HTTP {status}'}"
 
 
@@ -115,11 +115,11 @@ class WireEvent(NamedTuple):
 
 def event_of(value: dict[str, Any]) -> WireEvent:
     """The innermost event of a row; events of subagents are unwrapped."""
-    # `params`: an event as JSON-RPC (`--wire`)
+    # `params`: an event in JSON-RPC (`--wire`)
     event, agent, title = object_of(value.get("message", value.get("params"))), "", ""
     while event.get("type") == "SubagentEvent":  # subagents may begin subagents
         payload = object_of(event.get("payload"))
-        # Newer releases name the agent, older ones only the call that began it.
+        # Newer releases name the agent, older ones only the call that started it.
         name = first_text(*map(payload.get, ("agent_id", "parent_tool_call_id", "task_tool_call_id")))
         inner = object_of(payload.get("event"))
         if not name or not inner:
@@ -145,11 +145,11 @@ class KimiCliSession(KimiReader):
         self.open: dict[str, TranscriptAnswer] = {}
         """Agent -> the answer of the agent's current step."""
         self.stepping: set[str] = set()
-        """The agents of which a step has begun in this file; a request of such an agent always begins with a step."""
+        """The agents with an event about the beginning of a step; all their requests begin with such an event."""
         self.idle: set[str] = set()
-        """The agents whose turn has begun, but no step of it so far."""
+        """The agents whose turn has begun, without a step so far."""
         self.marking: set[str] = set()
-        """The agents whose file marks the end of a whole answer, by a `StatusUpdate` with its counts or its id."""
+        """The agents whose answers end with a mark, a `StatusUpdate` with the counts or the id of the answer."""
         self.failures: dict[str, dict[str, Any]] = {}
         """Agent -> the last failed request of its current step."""
         self.compactions: dict[str, str] = {}
@@ -170,7 +170,7 @@ class KimiCliSession(KimiReader):
         if agent not in self.sessions:
             self.sessions[agent] = below_file(redact.text(f"{title[:80]} ({agent[-8:]})"))
             self.elsewhere |= {agent} if self._has_file(agent) else set()
-        if agent in self.elsewhere:  # its file is read too, and each answer would be counted twice
+        if agent in self.elsewhere:  # its own file is read too, so each answer would be counted twice
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
         if kind == "TurnBegin":
@@ -215,7 +215,7 @@ class KimiCliSession(KimiReader):
         return place
 
     def _end_answer(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads the counts and the id of an answer, which come when the answer is whole."""
+        """Reads the counts and the id of an answer, which are written when the answer is complete."""
         answer = self._answer(line, place)
         answer.usage = usage_of(payload.get("token_usage")) or answer.usage
         answer.id = known_text(payload.get("message_id")) or answer.id
@@ -224,7 +224,7 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def _end_turn(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads the end of a turn. It is the end of the loop only if the turn had a step whose answer was whole."""
+        """Reads the end of a turn. It is the end of the loop only if the turn had a step with a complete answer."""
         answer = self.open.pop(self.sender, None)
         if self.sender in self.idle:  # a command or a hook: no request was made
             self.idle.discard(self.sender)
@@ -234,7 +234,7 @@ class KimiCliSession(KimiReader):
         return place.after(InterimRow(line.number, "TurnEnd", mark="ended"))
 
     def _retry(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads a request that failed and is sent again: what had come of its answer failed."""
+        """Reads a request that failed and is sent again; the part of its answer that had arrived is a failed answer."""
         self.remarks["note a request that failed and was sent again"] += 1
         self.failures[self.sender] = payload
         answer = self.open.pop(self.sender, None)
@@ -246,7 +246,7 @@ class KimiCliSession(KimiReader):
         return TreePlace(answer)
 
     def _end_side(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads the answer to a side question, or why there is none."""
+        """Reads the answer to a side question, or the reason why there is none."""
         answer, text = self._answer(line, place), known_text(payload.get("response"))
         self.open.pop(self.sender)
         if text is None:
@@ -256,7 +256,7 @@ class KimiCliSession(KimiReader):
         return TreePlace(answer).after(InterimRow(line.number, "BtwEnd", mark="ended"))
 
     def _failure(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads the end of a step that failed: its answer, which may have no output, ends in an error."""
+        """Reads the end of a failed step, whose answer, which may be empty, ends in an error."""
         attempt = self.failures.pop(self.sender, {})
         answer = self.open.get(self.sender)
         if answer is not None and answer.usage is not None:  # the counts come with the whole answer
@@ -309,7 +309,7 @@ class KimiCliSession(KimiReader):
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         fresh = self.sender not in self.open
         answer = self._answer(line, place)
-        # `_answer` has taken a fresh one's first row
+        # `_answer` has added the row to a new answer
         at = At(ExchangePart.BODY, 0, answer.size) if fresh else answer.take(line)
         function = payload.get("function")
         if kind == "ToolCall" and isinstance(function, dict):
@@ -323,8 +323,8 @@ class KimiCliSession(KimiReader):
         return place if place.answer is answer else TreePlace(answer)
 
     def settle(self) -> None:
-        """A call whose arguments are cut and that has no result was still arriving: a call of a whole answer is handed
-        to its tool in any case, and has at least an error as its result."""
+        """Also marks a last call with cut arguments and without a result as unfinished: a call of a complete answer is
+        always passed to its tool, and has at least an error as its result."""
         for answer in self.answers:
             last = answer.parts[-1] if answer.parts else None
             cut = type(last) is ToolCall and parse(last.arguments).shape is ArgumentShape.CUT
@@ -355,5 +355,5 @@ class KimiHistory(MessageReader):
     steered = True
 
     def own(self, text: str) -> bool:
-        """Whether a text is a mark or a reminder, which the CLI puts into the history in the user's name."""
+        """Whether a text is a mark or a reminder, which the CLI adds to the history in the role of the user."""
         return text.startswith(("<system>", "<system-reminder>"))

@@ -1,6 +1,6 @@
-"""The list of readable formats, and the names of known formats that cannot be read.
+"""Recognises known formats that cannot be read, and describes files that no importer accepts.
 
-The module also writes the message about a file that no importer accepts, and the list for `inspector formats`.
+The module also writes the list of readable formats for `inspector formats`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JSON: Mapping[str, frozenset[str]] = {
     "chat store of LlamaIndex": frozenset({"store", "class_name"}),
     "journal of Mistral Vibe 3": frozenset({"recovery_journal_record_version", "record_sha256", "sequence"}),
 }
-"""Name of a format that cannot be read -> the members of the first values in its files."""
+"""Name of a format that cannot be read -> members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
     "requests of a batch": frozenset({"custom_id", "body"}),
     "description of a subagent of Claude Code": frozenset({"agentType", "description", "toolUseId"}),
@@ -35,24 +35,23 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
     "place up to which Qwen Code has read a session": frozenset({"sessionId", "processedOffset"}),
     "messages of the user that Gemini CLI and Qwen Code list": frozenset({"sessionId", "messageId", "message"}),
 }
-"""Name of a file that an agent writes beside its sessions -> the members of its first values. Each was written by the
-agent itself: Claude Code 2, Continue CLI 1, Cline CLI 3, Kimi CLI 1, Qwen Code 0.15; the last by `logger.ts` of
-Gemini CLI."""
+"""Name of a file that an agent writes beside its sessions -> members of its first values. Seen in files of Claude Code
+2, Continue CLI 1, Cline CLI 3, Kimi CLI 1 and Qwen Code 0.15; the last in `logger.ts` of Gemini CLI."""
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a file of a row of the table."""
+    """Recognises a file of a format or companion in the tables."""
     return 95 if name_of(head) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Always raises `UnreadableError`, whose line names the format, because these formats cannot be read."""
+    """Always raises `UnreadableError`, with the name of the format, because these formats cannot be read."""
     name = name_of(data[:HEAD]) or "known format"
     raise UnreadableError(f"{name}{COMPANION if name in COMPANIONS else NOT_READ}")
 
 
 def name_of(head: bytes) -> str | None:
-    """The name of a file's transcript format; None if the table does not know it."""
+    """The name of a file's format in the tables; None if it is in neither."""
     parsed_head = first_look(head)
     values = (*objects_of(parsed_head.first)[:4], *parsed_head.objects)
     found = next((name for name, members in (*JSON.items(), *COMPANIONS.items())
@@ -71,7 +70,7 @@ _LAST = ("known", "pairs", "body")
 
 def refusal(head: bytes, path: str) -> str:
     """One line about a file that no importer can read."""
-    if head.startswith(SQLITE) and _is_packed(path):  # it is read by its path, beside its log
+    if head.startswith(SQLITE) and _is_packed(path):  # a database is read by its path, with its log
         return "a compressed database, which has to be unpacked first"
     tried = _formats_with_mark(head + os.fsencode(path).lower())
     others = len([name for name in IMPORTERS if name not in _LAST]) - len(tried)
@@ -80,13 +79,13 @@ def refusal(head: bytes, path: str) -> str:
 
 
 def _formats_with_mark(data: bytes) -> list[FileFormat]:
-    """The formats that have one of their marks in a text."""
+    """The formats with a mark that is in a text."""
     return [row for name, row in IMPORTERS.items()
             if name not in _LAST and row.marks and any(mark in data for mark in row.marks)]
 
 
 def _expectations(formats: list[FileFormat]) -> str:
-    """The formats and what each expects; of many, the first."""
+    """The formats, each with its expected beginning; of many, only the first."""
     named = "; ".join(f"{row.title} (expects {row.expects})" for row in formats[:_MOST_FORMATS])
     return named + (f"; {len(formats) - _MOST_FORMATS} more" if len(formats) > _MOST_FORMATS else "")
 
@@ -107,7 +106,7 @@ def _kind(head: bytes, path: str) -> str:
 
 
 def _is_packed(path: str) -> bool:
-    """Whether a file that holds a database is not one itself."""
+    """Whether a database is within another file, such as a compressed one."""
     try:
         with open(path, "rb") as file:
             return file.read(len(SQLITE)) != SQLITE
@@ -129,20 +128,20 @@ def _list_names(names: list[Any]) -> str:
 
 
 _ENCODINGS: Mapping[bytes, str] = {
-    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32",  # before UTF-16, which begins as they do
+    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32",  # before UTF-16, whose first bytes are the same
     b"{\0\0\0": "UTF-32LE", b"[\0\0\0": "UTF-32LE", b"\0\0\0{": "UTF-32BE", b"\0\0\0[": "UTF-32BE",
     b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
     b"{\0": "UTF-16LE", b"[\0": "UTF-16LE", b"\0{": "UTF-16BE", b"\0[": "UTF-16BE",  # JSON without a mark
 }
-"""The first bytes of a text -> its encoding, as `iconv` names it."""
+"""First bytes of a text -> the name of its encoding in `iconv`."""
 
 
 def unknown(data: bytes, path: str) -> str:
-    """Why no importer recognises a file; if its name is that of a format, what that format expects."""
+    """Why no importer recognises a file; if its name has a format's mark, also the format's expected beginning."""
     if message := other_encoding(data):
         return message
     name = os.path.basename(os.fsencode(path)).lower()
-    # `gen_ai.` and the like are the beginnings of attributes, and no file is called so.
+    # Marks such as `gen_ai.` are the beginnings of attributes, not of file names.
     tried = [row for row in _formats_with_mark(name) if any(mark in name and mark[-1:] != b"." for mark in row.marks)]
     named = f"; by its name it would be {_expectations(tried)}" if tried else ""
     return f"{_no_format(data)}{named}"
@@ -160,7 +159,7 @@ def _no_format(data: bytes) -> str:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as why:
-        # The last bytes of a head may be the beginning of a character.
+        # A head may end within a character.
         if why.start < len(head) - 4 or len(data) == len(head):
             kind = "binary data" if b"\0" in head or _is_binary(head) else "invalid UTF-8"
             return f"{kind} at byte {why.start}: {EXPECTED}"
@@ -178,19 +177,19 @@ def _is_binary(head: bytes) -> bool:
     return odd * 4 > len(head[:1024])
 
 
-# -- What can be read: `inspector formats` ---------------------------------------------------------------------------
+# -- The list of readable formats: `inspector formats` ---------------------------------------------------------------
 
 FORMATS_SCHEMA = "loop-inspector/formats/1"
 
 
 def formats_document() -> dict[str, Any]:
-    """The formats as plain values."""
+    """The readable formats as plain values."""
     files = [_format_values(name, row) for name, row in _read_formats()]
     return {"schema": FORMATS_SCHEMA, "files": files, "wire": list(FORMATS)}
 
 
 def formats_text() -> str:
-    """The formats for people: how a file begins, what it stores, and where its agent writes it."""
+    """The readable formats as text: how a file begins, what it stores, and where its agent writes it."""
     lines = ["Files, in the order in which they are tried:", ""]
     for name, row in _read_formats():
         lines.append(f"{row.title} ({name})")
@@ -210,7 +209,7 @@ def formats_text() -> str:
 
 
 def _read_formats() -> Iterator[tuple[str, FileFormat]]:
-    """The formats that can be read, without those that are only named."""
+    """The formats that can be read, without those that are only recognised."""
     return ((name, row) for name, row in IMPORTERS.items() if name != "known")
 
 

@@ -1,10 +1,10 @@
-"""Exports of Langfuse: a trace with its observations, or the observations alone as a list, as lines (also those of an
-export to a blob storage), or as a page of the API of version 1 or 2.
+"""Exports of Langfuse: a trace with its observations, or only observations: a list, lines (also from an export to blob
+storage), or a page of the API of version 1 or 2.
 
 A generation is an answer. Langfuse has no member for a stop word. A word may be in `output`, if the instrumentation
-dumped the provider's object there, or among the attributes of the span, as the instrumentation's own word; LangChain
-writes it only into the spans around the generation. The messages before an answer are those of its input that the input
-before did not have; the result of a call may be in the observation of the tool alone. Source: langfuse.com/docs, data
+dumped the provider's object there, or in the attributes of the span, as the instrumentation's own word; LangChain
+writes it only into the spans around the generation. The messages before an answer are those of its input that are not
+in the previous input; the result of a call may be only in the tool's observation. Source: langfuse.com/docs, data
 model.
 """
 
@@ -48,9 +48,9 @@ FIELDS: Fields = {
          "usageDetails": (dict,), "level": (str,), "statusMessage": (str,)},
 }
 LISTS = ("messages", "contents", "prompt", "input")
-"""The members of an input that may hold its messages; they differ between instrumentations."""
+"""The members of an input that may have its messages; they differ by instrumentation."""
 THOUGHT = ("completion_details.reasoning", "output_reasoning_tokens", "output_reasoning")
-"""The names of the count of reasoning tokens; they differ between instrumentations, as do the next ones."""
+"""The names of the count of reasoning tokens; these and the next ones differ by instrumentation."""
 CACHED = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read", "input_cached")
 WRITTEN = ("cache_creation_input_tokens", "input_cache_creation")
 """The names of the count of tokens that were written to a cache."""
@@ -68,7 +68,7 @@ _MOST_LEVELS = 4
 def sniff(head: bytes, path: str) -> int:
     """Recognises an object with a trace and observations, or an observation."""
     parsed_head = first_look(head)
-    listed = object_of(parsed_head.first).get("data", parsed_head.first)  # a page of the API has its list in `data`
+    listed = object_of(parsed_head.first).get("data", parsed_head.first)  # `data`: a page of the API
     for value in (parsed_head.first, *parsed_head.lines, *(listed[:2] if isinstance(listed, list) else ())):
         if not isinstance(value, dict):
             continue
@@ -82,7 +82,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every generation, in the order of their start."""
+    """Reads every generation, in the order of their start times."""
     reader = TraceReader(path, options)
     reader.title = _title(data)
     pieces, reader.inner = order_of_start(_observations(data), _place_of)
@@ -103,7 +103,7 @@ def _observations(data: bytes) -> Iterator[Piece]:
 
 
 def _with_first_names(value: dict[str, Any]) -> dict[str, Any]:
-    """An observation with the members' names of version 1 of the API."""
+    """An observation with the member names of version 1 of the API."""
     return {**{COLUMNS[name]: member for name, member in value.items() if name in COLUMNS}, **value}
 
 
@@ -132,7 +132,7 @@ def parse_nested(value: Any) -> Any:
 
 
 class ToolRun(NamedTuple):
-    """The observation of a tool: the call that it ran, as far as the observation names it, and the result."""
+    """The observation of a tool: the call that it ran, as far as it is named, and the result."""
 
     call: str | None
     name: str
@@ -141,7 +141,7 @@ class ToolRun(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What a call must have to be this one: the id, else the tool's name and the arguments, if they are known."""
+        """The key by which the run is matched with a call: the id, else the tool's name and the arguments if known."""
         # Pydantic AI and the Agent Framework write words before the name
         name = self.name.rpartition(" ")[2]
         return (self.call,) if self.call is not None else (name, _arguments_text(self.arguments))
@@ -152,7 +152,7 @@ def _arguments_text(arguments: Any) -> str:
 
 
 def _keys_of(call: ToolCall) -> Iterator[tuple[str, ...]]:
-    """The keys of the runs that may belong to a call, the surest first (`ToolRun.key`)."""
+    """The keys of the runs that may belong to a call, the most certain first (`ToolRun.key`)."""
     yield (call.id or "",)
     if name := call.name.rpartition(" ")[2]:
         yield name, _arguments_text(parse_nested(call.arguments))
@@ -175,12 +175,12 @@ def _run_of(line: TranscriptLine) -> ToolRun | None:
 
 
 def _attributes_of(value: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of the span that an observation was made from."""
+    """The attributes of the span from which an observation was made."""
     return object_of(object_of(parse_nested(value.get("metadata"))).get("attributes"))
 
 
 class TraceReader(ChatReader):
-    """Reads a file of observations of traces. LangSmith's runs are read like them."""
+    """Reads a file of observations of traces; also the base of the reader of LangSmith's runs."""
 
     name, agent, fields = "langfuse", "Langfuse", FIELDS
     unit, key, row_word = "observation", "id", ("an observation", "observations")
@@ -192,20 +192,20 @@ class TraceReader(ChatReader):
         self.after: dict[int, TreePlace] = {}
         """The number of an observation -> the place after its answer."""
         self._tools: defaultdict[tuple[str, ...], deque[ToolResultPart]] = defaultdict(deque)
-        """Trace and key of a tool run -> the results of such runs that have not been matched with a call so far."""
+        """Trace and key of a tool run -> the results of such runs that are not matched with a call so far."""
         self.traces: dict[TranscriptAnswer, str] = {}
         """Answer -> its trace."""
         self.trace = ""
-        """The trace of the current observation; a page or a table of observations holds those of many."""
+        """The trace of the current observation; a page or a table of observations may have many."""
         self.known_words: dict[MessageKey, tuple[TranscriptLine, str]] = {}
-        """Message -> its stop word, with the row of the observation around the generation that has the word."""
+        """Message -> its stop word, and the row with it, of an observation around the generation."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The trace of an observation."""
         return known_text(_with_first_names(value).get("traceId")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads a generation; other observations give the results of tools and LangChain's stop words."""
+        """Reads a generation, or from another observation the result of a tool or LangChain's stop words."""
         value = line.value
         value.update(_with_first_names(value))
         self.trace = self.lane(value)
@@ -229,20 +229,20 @@ class TraceReader(ChatReader):
         return self.place_after(answer)
 
     def is_inner(self, value: dict[str, Any]) -> bool:
-        """Whether a record repeats the answer around it; it is counted."""
+        """Whether a record repeats the answer around it; if so, it is counted."""
         inner = value.get("id") in self.inner
         self.remarks += Counter({REPEATED: int(inner)})
         return inner
 
     def place_after(self, answer: TranscriptAnswer) -> TreePlace:
-        """The place after an answer that is read, which later requests may continue."""
+        """Stores and returns the place after an answer, which later requests may continue."""
         calls = tuple((call.id, call.name, None) for call in answer.calls)
         self.trace_order.answer(answer.line, [SpanMessage("assistant", answer.text, calls=calls)])
         place = self.after[answer.line] = TreePlace(answer)
         return place
 
     def _note_observation(self, line: TranscriptLine) -> None:
-        """Stores the part of an observation that belongs to answers: the run of a tool, or LangChain's stop words."""
+        """Stores the parts of an observation that belong to answers: the run of a tool, or LangChain's stop words."""
         if line.value.get("type") == "TOOL":
             self.note_tool(_run_of(line))
         if b"response_metadata" in line.data:
@@ -252,12 +252,12 @@ class TraceReader(ChatReader):
                     self.known_words[key] = (line, word)
 
     def note_tool(self, run: ToolRun | None) -> None:
-        """Stores the result of a tool's run, until a call is known that it belongs to."""
+        """Stores the result of a tool's run until its call is known."""
         if run is not None:
             self._tools[self.trace, *run.key].append(run.result)
 
     def fail(self, answer: TranscriptAnswer, why: str, at: At) -> None:
-        """Marks an answer as failed; beside a stop word an error is a finding."""
+        """Marks an answer as failed; if it has a stop word, the error is only a finding."""
         if answer.stop is None:
             answer.fail(why, at, answer.status)
         else:
@@ -265,10 +265,10 @@ class TraceReader(ChatReader):
             answer.findings.append(Finding("transcript.error_level", Severity.WARNING, message, at))
 
     def read_input(self, line: TranscriptLine, value: Any) -> TreePlace:
-        """Reads the messages of an input that are new, and the results of tools before it."""
+        """Reads the new messages of an input, and the results of tools before it."""
         members = object_of(value)
         listed = value if isinstance(value, list) else next((members[name] for name in LISTS if name in members), None)
-        if listed is None and members.get("role") == "user":  # the one new message
+        if listed is None and members.get("role") == "user":  # the only new message
             found, messages = self.trace_order.follow(line.number, self.trace, []), [message_of(members)]
         else:
             messages = [message_of(each) for each in objects_of(listed)]
@@ -278,7 +278,7 @@ class TraceReader(ChatReader):
         place = self.after.get(found.before or 0, TreePlace(None))
         if not messages and not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
-            # an object that is no message shows nothing that was said after an answer
+            # an object that is no message is no evidence of a message after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
             return self._add_tool_results(line, place)
@@ -312,7 +312,7 @@ class TraceReader(ChatReader):
         return tuple(found)
 
     def settle(self) -> None:
-        """Also adds the results of calls that no later input has."""
+        """Also adds the results of calls that are in no later input."""
         for answer in self.answers:
             results = self._results(answer)
             if results:
@@ -323,7 +323,7 @@ class TraceReader(ChatReader):
         super().settle()
 
     def _output(self, answer: TranscriptAnswer, shown_value: Any, value: dict[str, Any], at: At) -> None:
-        """Reads the parts and the stop word of an answer, which may be the dump of any provider's object."""
+        """Reads the parts and the stop word of an answer, which may be a dump of any provider's object."""
         found = objects_of(shown_value) if isinstance(shown_value, list) else []
         body = object_of(found[0] if found else shown_value)
         choice = next(iter(objects_of(body.get("choices"))), {})
@@ -339,12 +339,12 @@ class TraceReader(ChatReader):
         dumped = choice or candidate or items or "stop_reason" in body
         if not dumped or not take_provider_word(answer, body, at, *path):
             self._attributes(answer, body, value, at)
-        elif isinstance(value.get("output"), str):  # a JSON pointer cannot lead into JSON inside a string
+        elif isinstance(value.get("output"), str):  # no JSON pointer leads into JSON within a string
             evidence = tuple(each._replace(at=at) for each in answer.stop.evidence) if answer.stop else ()
             answer.word_at, answer.stop = at, answer.stop and answer.stop._replace(evidence=evidence)
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
-        """Reads the stop word of an instrumentation, beside the answer or among the attributes of its span."""
+        """Reads the stop word of an instrumentation, beside the answer or in the attributes of its span."""
         dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
         items = objects_of(parse_nested(value.get("output")))
         words = [known_text(item.get("finish_reason")) for item in (body, *items)]
@@ -359,14 +359,14 @@ class TraceReader(ChatReader):
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
 
     def summarise(self) -> None:
-        """Also names the trace."""
+        """Also stores the title of the trace."""
         super().summarise()
         if self.title:
             self.reading.about = SessionAbout(title=self.title)
 
 
 def _first_open_call(place: TreePlace, name: str | None = None) -> str | None:
-    """The id of the first call above a place (of one tool, if its name is given) that has no result so far. Some
+    """The id of the first call above a place without a result so far, of the tool `name` if it is given. Some
     instrumentations leave out the ids of results."""
     if place.answer is None:
         return None

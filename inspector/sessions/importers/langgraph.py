@@ -1,10 +1,10 @@
 """LangChain's messages: in JSON, and in MessagePack in the checkpoints of LangGraph (databases of its `SqliteSaver`).
 
-JSON is a list of them, as `dumps` or `messages_to_dict` writes it (`FileChatMessageHistory`). The last checkpoint of a
-thread has all of its messages. Their `response_metadata` holds the provider's own stop word,
-as in a run of LangSmith. The arguments of a call come parsed; LangChain hands what a cut left of Claude's to the tool.
-A record is the JSON of a message. Source: langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30
-threads that langgraph 1.2 wrote over three APIs, and 14 lists that langchain-core 1.8 wrote.
+JSON is a list of messages, as `dumps` or `messages_to_dict` writes it (`FileChatMessageHistory`). The last checkpoint
+of a thread has all of its messages. Their `response_metadata` has the provider's own stop word, as in a run of
+LangSmith. The arguments of a call are parsed; LangChain passes the rest of Claude's cut arguments to the tool. A record
+is the JSON of a message. Source: langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30 threads that
+langgraph 1.2 wrote over three APIs, and 14 lists that langchain-core 1.8 wrote.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ FIELDS: Fields = {"": {"thread": (str,), "type": (str,), "content": (str, list),
 CHANNEL = "messages"
 """The channel of a graph with its messages."""
 CLASSES = range(6)
-"""The codes of extensions that hold an object: its module, its class, its members (`serde/jsonplus.py`)."""
+"""The codes of extensions for an object: its module, its class, its members (`serde/jsonplus.py`)."""
 SNAPSHOT = 7
-"""The code of the extension that holds the whole value of a channel which otherwise stores its changes alone."""
+"""The code of the extension for the whole value of a channel that otherwise stores only changes."""
 GAVE_UP = "Sorry, need more steps to process this request."
-"""What LangGraph puts in place of an answer that a further step of the graph would need (`chat_agent_executor.py`)."""
+"""The text that LangGraph writes instead of an answer for which no step of the graph is left
+(`chat_agent_executor.py`)."""
 FORMS = (frozenset({"lc", "id", "kwargs"}), frozenset({"type", "data"}))
 """The members of a message as `dumps` and as `messages_to_dict` write it."""
 TYPES = frozenset({"user", "ai", "system", "tool"})
 PASSED = frozenset({"system", "remove"})
-"""The types of messages that hold no part of an exchange."""
+"""The types of messages without a part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -57,7 +58,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer of a list, or in the last checkpoint of each thread."""
+    """Reads every answer in a list, or in the last checkpoint of each thread."""
     reader = _Threads(path, options)
     return reader.read_records(number_records(reader.rows()) if data.startswith(SQLITE) else list(list_pieces(data)))
 
@@ -65,12 +66,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 class _Threads(DialogueReader):
     name, agent, fields = "langgraph", "LangGraph", FIELDS
     unit, row_word = "message", ("a message", "messages")
-    key = ""  # a graph within another one has the messages of that one, too
+    key = ""  # a graph within another one also has the messages of that one
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.unread: Counter[str] = Counter()
-        """Why checkpoints were not read -> their number."""
+        """Reason why checkpoints were not read -> their number."""
 
     def rows(self) -> Iterator[bytes]:
         """The messages of each thread, and of each graph within it."""
@@ -138,8 +139,8 @@ class _Threads(DialogueReader):
 
 
 def _plain_value(value: Any, level: int = 0) -> Any:
-    """A value without extensions: an object of a class is its members, a snapshot is its value, and any other extension
-    is left out."""
+    """A value without extensions: an object of a class becomes its members, a snapshot its value, and any other
+    extension, or bytes, None."""
     if isinstance(value, list):
         return [_plain_value(each, level + 1) for each in value]
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""Runs of LangSmith, as its client and its API give them: a list, lines, an object with `runs`, one run with its
-`child_runs`, or the batches that the client sends (`post` and `patch`).
+"""Runs of LangSmith from its client or its API: a list, lines, an object with `runs`, one run with its `child_runs`, or
+the batches that the client sends (`post` and `patch`).
 
 A run of the type `llm` is an answer. LangChain writes its own messages: the provider's stop word is in their
-`response_metadata`, and a call whose arguments it could not parse, as it came, in `invalid_tool_calls`. Wrappers of the
-providers' clients write the dump of the provider's object. Source: docs.langchain.com/langsmith/run-data-format; runs
+`response_metadata`, and a call whose arguments it could not parse is, unchanged, in `invalid_tool_calls`. Wrappers of
+the providers' clients write a dump of the provider's object. Source: docs.langchain.com/langsmith/run-data-format; runs
 that langchain-core 1.8 and langsmith 0.15 wrote.
 """
 
@@ -42,13 +42,13 @@ FIELDS: Fields = {
          "start_time": (str, int), "trace_id": (str,), "parent_run_id": (str,)},
 }
 ROLES: Mapping[str, str] = {"human": "user", "AIMessageChunk": "ai", "function": "tool"}
-"""Type of a message of LangChain -> the role, where it is none."""
+"""Type of a message of LangChain -> the role, if the type is no role."""
 APIS: Mapping[str, str] = {
     "openai": "openai_chat", "azure": "openai_chat", "anthropic": "anthropic_messages",
     "google_genai": "gemini_generate", "amazon_bedrock": "bedrock_converse", "bedrock_converse": "bedrock_converse",
     "ollama": "ollama_chat", "cohere": "cohere_chat",
 }
-"""Name of a provider in LangChain -> its wire format, in which the words are looked up."""
+"""Name of a provider in LangChain -> its wire format, whose stop words are used."""
 THREADS = ("thread_id", "session_id", "conversation_id")
 """The members of a run's metadata that name its conversation. Source: docs.langchain.com/langsmith/threads."""
 _METADATA = ("generations", 0, 0, "message", "kwargs", "response_metadata")
@@ -56,7 +56,7 @@ _TYPES = frozenset({"llm", "chain", "tool", "retriever", "embedding", "prompt", 
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a run, or a list of runs, by members that every one has."""
+    """Recognises a run, or a list of runs, by members that every run has."""
     parsed_head = first_look(head)
     first = parsed_head.first
     listed = first if isinstance(first, list) else object_of(first).get("runs")
@@ -66,7 +66,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer, in the order of their start."""
+    """Reads every answer, in the order of their start times."""
     reader = _Runs(path, options)
     pieces, reader.inner = order_of_start(_runs(data), _place_of)
     return reader.read_records(pieces)
@@ -86,8 +86,8 @@ def _runs(data: bytes) -> list[Piece]:
 
 
 def _joined(pieces: list[bytes]) -> list[bytes]:
-    """The runs of batches as a client sends them: the beginning of each (`post`) with what came later (`patch`), which
-    may be in another batch and have no other name than the end of its `dotted_order`."""
+    """The runs in a client's batches: the first part of each (`post`) joined with the later one (`patch`), which may be
+    in another batch and may have its id only at the end of its `dotted_order`."""
     runs: dict[str, dict[str, Any]] = {}
     for value in map(object_in, pieces):
         batch = [*objects_of(value.get("post")), *objects_of(value.get("patch"))]
@@ -100,7 +100,7 @@ def _joined(pieces: list[bytes]) -> list[bytes]:
 
 
 def _with_children(piece: bytes) -> Iterator[bytes]:
-    """A run, then the runs in it, each as a record of its own."""
+    """A run, then its child runs, each as a record of its own."""
     waiting = [object_in(piece)]
     if not waiting[0].get("child_runs"):
         yield piece
@@ -112,27 +112,27 @@ def _with_children(piece: bytes) -> Iterator[bytes]:
 
 
 def _place_of(run: dict[str, Any]) -> TraceRecord:
-    # LangChain and the wrapper of the provider's client may both write an answer, one within the other.
+    # LangChain and the wrapper of the provider's client may both record an answer, one within the other.
     return TraceRecord(moment_text(run.get("start_time")), known_text(run.get("id")), run.get("parent_run_id"),
                        run.get("run_type") == "llm")
 
 
 def plain_message(value: Any) -> dict[str, Any]:
-    """A message of LangChain, in any of the forms in which it is written, as one with `role` and `content`."""
+    """A message of LangChain, in any of its forms, as an object with `role` and `content`."""
     message = object_of(value)
     message = object_of(message.get("kwargs")) if message.get("lc") == 1 else message
     kind = known_text(message.get("role")) or known_text(message.get("type")) or ""
     message = object_of(message["data"]) if message.keys() == {"type", "data"} else message
     calls = message.get("tool_calls")
     content = message.get("content")
-    if calls and isinstance(content, list):  # the same calls stand among the blocks in the provider's form
+    if calls and isinstance(content, list):  # the blocks have the same calls in the provider's form
         content = [each for each in content if object_of(each).get("type") not in ("tool_use", "function_call")]
     return {**message, "role": ROLES.get(kind, kind), "content": content,
             "tool_calls": [*objects_of(calls), *objects_of(message.get("invalid_tool_calls"))] or None}
 
 
 def _messages(inputs: dict[str, Any]) -> Any:
-    """The messages of a request; LangChain writes a list for each request of a batch, of which a run has one."""
+    """The messages of a request. LangChain writes a list of requests, of which a run has one."""
     listed = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
     listed = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], list) else listed
     if not isinstance(listed, list):
@@ -166,7 +166,7 @@ class _Runs(TraceReader):
                     known_text(value.get("trace_id")) or "")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads an answer; the runs of tools give results."""
+        """Reads an answer, or the result of a tool from its run."""
         value, kind = line.value, known_text(line.value.get("run_type"))
         self.trace = self.lane(value)
         if kind != "llm":
@@ -218,7 +218,7 @@ def take_message_end(
     answer: TranscriptAnswer, message: dict[str, Any], provider: str, at: At, *path: str | int
 ) -> bool:
     """Reads the counts, the model and the stop word of a message of LangChain, whose metadata are at `path` of a row.
-    False if there is no word."""
+    False if it has no stop word."""
     metadata = object_of(message.get("response_metadata"))
     answer.usage = _usage_of(message)
     answer.model = known_text(metadata.get("model_name")) or known_text(metadata.get("model")) or answer.model
@@ -231,7 +231,7 @@ def take_message_end(
 
 
 def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> None:
-    """LangChain stores the word of the provider as it came, under one name for all."""
+    """Sets the stop reason by the provider's word, which LangChain stores unchanged, with one member name for all."""
     answer.word, answer.word_at = word, at
     if api is not None and word in wire(api).stop_reasons:
         answer.stop = provider_reason(word, at, wire(api).stop_reasons, api)
@@ -241,7 +241,7 @@ def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> 
 
 
 def _usage_of(holder: dict[str, Any]) -> Usage | None:
-    """The token counts that LangChain and the wrappers write in one form for all providers."""
+    """The token counts, which LangChain and the wrappers write in the same form for all providers."""
     counts = object_of(holder.get("usage_metadata"))
     return Usage(
         *counts_of(counts, "input_tokens", "output_tokens"),
@@ -250,7 +250,7 @@ def _usage_of(holder: dict[str, Any]) -> Usage | None:
 
 
 def _read_dump(answer: TranscriptAnswer, outputs: dict[str, Any], at: At) -> None:
-    """Reads the dump of a provider's object, which a wrapper of its client wrote."""
+    """Reads the dump of a provider's object, written by a wrapper of the client."""
     body = object_of(outputs.get("output")) or outputs
     path = ("outputs",) if body is outputs else ("outputs", "output")
     choice = next(iter(objects_of(body.get("choices"))), {})
@@ -262,7 +262,7 @@ def _read_dump(answer: TranscriptAnswer, outputs: dict[str, Any], at: At) -> Non
     answer.model = known_text(body.get("model")) or answer.model
     answer.usage = _usage_of(body) or _usage_of(outputs)
     answer.word_at = at
-    # In 2024 the client for JavaScript put the last choice of a stream in place of its word.
+    # In 2024 the client for JavaScript wrote the last choice of a stream instead of its word.
     word = known_text(object_of(choice.get("finish_reason")).get("finish_reason"))
     if word is not None:
         _take_word(answer, word, "openai_chat", pointer_at(at, *path, "choices", 0, "finish_reason", "finish_reason"))

@@ -3,8 +3,8 @@
 LiteLLM writes each answer in the form of Chat Completions, so its stop word is the provider's only if the provider uses
 the same words. An answer of the Responses API is the provider's own object. The messages between two calls of a trace
 are those that the later call adds. Rows of the proxy's spend table have the same members, the large ones as JSON in a
-string. An exchange may be logged twice: by two callbacks (litellm #14340, #21355), or as a payload and as a row of that
-table, which has its id. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
+string. An exchange may be logged twice: by two callbacks (litellm #14340, #21355), or as a payload and as a row of the
+spend table, with the same id. Sources: docs.litellm.ai/docs/proxy/logging_spec; payloads of litellm 1.106.2.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ from loop_core.wire.openai_chat.table import read_usage
 PACKED = ("messages", "response", "proxy_server_request")
 """The members that are JSON in a string in a row of the spend table; `{}` by default."""
 _ANSWERS = re.compile("^$|completion|responses|messages|generate_content|pass_?through|interaction")
-"""Matches the `call_type` of calls that a model answers; other calls embed, rerank, transcribe or list. The type is
-empty if the call failed before it was known."""
+"""Matches the `call_type` of calls that a model answers, unlike embeddings, reranking, transcription or lists. The type
+is empty if the call failed before it was known."""
 SHORTENED = re.compile(r"\(litellm_truncated\b[^)]{0,200}\)")
-"""Matches the mark in the middle of a text of which the table of spend holds the beginning and the end only, by default
-of a text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
+"""Matches the mark in the middle of a text of which the spend table has only the beginning and the end, by default a
+text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
 NEAR = 2_000_000
-"""Nanoseconds by which two records of one exchange may differ in its beginning: the table of spend rounds it."""
+"""The number of nanoseconds by which the start times in two records of one exchange may differ: the spend table rounds
+them."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a payload with the type of its call and the parameters or LiteLLM's own id."""
+    """Recognises a payload by the type of its call and the parameters or LiteLLM's own id."""
     first = first_look(head).first
     first = first[0] if isinstance(first, list) and first else first
     if not isinstance(first, dict) or "call_type" not in first:
         return 0
-    spent = "request_id" in first and "spend" in first  # a row of the table of spend
+    spent = "request_id" in first and "spend" in first  # a row of the spend table
     return 95 if spent or "model_parameters" in first or "litellm_call_id" in first else 0
 
 
@@ -75,7 +76,7 @@ def _payloads(data: bytes) -> Iterator[tuple[Piece, dict[str, Any] | None]]:
 
 
 def _repeats(data: bytes) -> frozenset[int]:
-    """The numbers of the records whose exchange another record logs as well, which has as much of it or more."""
+    """The numbers of the records whose exchange is also in another record, with as much of it or more."""
     records: dict[str, list[_Logged]] = {}
     found: set[int] = set()
     for (number, _, _), value in _payloads(data):
@@ -95,17 +96,17 @@ def _repeats(data: bytes) -> frozenset[int]:
 
 
 class _Logged(NamedTuple):
-    """What identifies the exchange of a record among those of its id."""
+    """The facts that identify the exchange of a record among those with the same id."""
 
     number: int
     failed: bool
     answer: str
-    """The content of the answer; empty if the record does not hold it."""
+    """The content of the answer; empty if the record does not have it."""
     started: int | None
-    """Nanoseconds since the epoch; in the table of spend the time is a text without a zone, for UTC."""
+    """Nanoseconds since the epoch; the spend table has a text without a time zone, in UTC."""
 
     def is_same(self, other: _Logged) -> bool:
-        """Whether both log one exchange: it began once, and has one answer. Attempts that failed may share an id."""
+        """Whether both log one exchange, by its start time and answer. Failed attempts may share an id."""
         times = (self.started, other.started)
         together = self.started is not None and other.started is not None and abs(self.started - other.started) < NEAR
         if self.failed or other.failed:
@@ -121,8 +122,8 @@ def _read_log(number: int, value: dict[str, Any]) -> _Logged:
 
 
 def new_pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, Predecessor]) -> Iterator[Piece]:
-    """The payloads without the messages that are not new; a cut, unusual or repeated payload stays as it is. What each
-    continues is noted in `earlier`."""
+    """The payloads without the messages that are not new; a cut, unusual or repeated payload is unchanged. `earlier`
+    receives the exchange that each continues."""
     order = TraceOrder()
     for (number, piece, last), value in _payloads(data):
         if value is None or number in repeated:
@@ -151,7 +152,7 @@ def _objects(text: bytes) -> Iterator[Piece]:
 
 
 class PayloadReader(DialogueReader):
-    """Reads payloads, of LiteLLM's or put into their form."""
+    """Reads payloads of LiteLLM, or records converted to their form."""
 
     name, agent, fields = "litellm", "LiteLLM", FIELDS
     unit, key = "payload", ""
@@ -160,18 +161,18 @@ class PayloadReader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.repeated: frozenset[int] = frozenset()
-        """The numbers of the records whose exchange another record logs as well."""
+        """The numbers of the records whose exchange is also in another record."""
         self.earlier: dict[int, Predecessor] = {}
-        """The number of a payload -> what it continues."""
+        """The number of a payload -> the exchange that it continues."""
         self.after: dict[int, TreePlace] = {}
         """The number of a payload -> the place after its answer."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of a payload, or its trace."""
+        """The session of a payload, else its trace."""
         return known_text(value.get("session_id")) or known_text(value.get("trace_id")) or ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one payload: the messages that are new, and the answer."""
+        """Reads one payload: its new messages, and the answer."""
         value, kind = line.value, known_text(line.value.get("call_type"))
         if kind is not None and not _ANSWERS.search(kind):
             lines.count(kind, frozenset({kind}))
@@ -200,7 +201,7 @@ class PayloadReader(DialogueReader):
             take_provider_word(answer, response, at, "response")
             answer.model = known_text(response.get("model")) or answer.model
             answer.usage = read_usage(object_of(response.get("usage")), answer.model)
-        elif response.get("type") == "message" or "candidates" in response:  # an answer as Anthropic or Google sent it
+        elif response.get("type") == "message" or "candidates" in response:  # in the form of Anthropic or Google
             content = objects_of(response.get("candidates"))
             take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)
             take_provider_word(answer, response, at, "response")
@@ -215,18 +216,19 @@ class PayloadReader(DialogueReader):
         answer.cap = cap_of(parameters)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
-            # A row of the table of spend has it among its metadata.
+            # A row of the spend table has it in its metadata.
             beside = object_of(load_json(value.get("metadata"))).get("error_information")
             info = object_of(value.get("error_information")) or object_of(beside)
             failed, status = failed or known_text(info.get("error_message")), written_status(info.get("error_code"))
             if status is not None and status < 400:
-                status = None  # a provider's own code
+                status = None  # it is a provider's own code
             answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
         return self.here
 
 
 def _mark_shortened(answer: TranscriptAnswer, at: At) -> None:
-    """Reports texts that LiteLLM shortened. A shortened call is not what the model asked for, so it is not ready."""
+    """Reports texts that LiteLLM shortened. With a shortened call, the stop reason counts as not recorded, because the
+    arguments are not the model's."""
     calls = any(SHORTENED.search(call.arguments or "") for call in answer.calls)
     if not calls and not SHORTENED.search(answer.text):
         return

@@ -1,8 +1,8 @@
-"""The log of `llm`, a program for the command line: `logs.db`, with each answer and the provider's object for it.
+"""The log of `llm`, a command-line program: `logs.db`, with each answer and the provider's object for it.
 
 Releases before 0.32 write the table `responses`, later ones `turns`, whose messages form a tree; a database may have
-both. In the provider's object a long text may be a reference (`{"$": …}`), but never the stop word. Requests that
-failed, and calls whose arguments are not JSON, are not logged. Source: simonw/llm 0.36 `llm/logs.py`; 0.27
+both. In the provider's object a long text may be a reference (`{"$": …}`), but never the stop word. Failed requests,
+and calls whose arguments are not JSON, are not logged. Source: simonw/llm 0.36 `llm/logs.py`; 0.27
 `llm/models.py`, `log_to_db`.
 """
 
@@ -50,8 +50,8 @@ BESIDE: Mapping[str, str] = {
     "calls": "SELECT name, arguments, tool_call_id FROM tool_calls WHERE response_id = ? ORDER BY id",
     "results": "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id",
 }
-"""Member of a record -> the query for the rows that belong to an answer in `responses`. The results are those that its
-request had. Columns of later releases are missing in earlier ones."""
+"""Member of a record -> the query for the rows that belong to an answer in `responses`. The results are those in its
+request. Earlier releases lack columns of later ones."""
 _JSON = frozenset({"options_json", "response_json", "calls", "results", "messages", "parts", "arguments", "payload"})
 
 
@@ -71,7 +71,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[UnbuiltRecord]:
-    """A record for each answer: its row, the title of its conversation, and what came before it."""
+    """A record for each answer: its row, the title of its conversation, and the new content of its request."""
     found = schema(path)
     with snapshot(path) as database:
         # A release between the two wrote both tables.
@@ -97,13 +97,13 @@ def _select(database: sqlite3.Connection, query: str, *values: Any) -> Iterator[
 def _turns(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
     """The rows of `turns`, each with its new messages, its answer, and the id of the turn that it follows."""
     tips: dict[tuple[str | None, str], str] = {}
-    """Thread (None: any) and the last message of a turn -> the turn. Threads share the messages that are equal."""
+    """Thread (None: any) and last message of a turn -> the turn. Threads share equal messages."""
     for turn in _select(database, ANSWERS["turns"]):
         new: list[tuple[str, str]] = []
         before = None
         for hash_, role in _upwards(database, turn["parent_message_hash"]):
             before = tips.get((turn["thread_id"], hash_)) or tips.get((None, hash_))
-            if before is not None or role == "assistant":  # an older release logged that answer
+            if before is not None or role == "assistant":  # an answer that an older release logged
                 break
             new.append((hash_, role))
         answer: list[str] = []
@@ -119,7 +119,7 @@ def _turns(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
 
 
 def _upwards(database: sqlite3.Connection, hash_: str | None) -> Iterator[tuple[str, str]]:
-    """A message and those before it, the last first: the hash and the role of each."""
+    """The hash and the role of a message and of those before it, the last first."""
     visited: set[str] = set()  # the messages of a damaged database may form a ring
     while hash_ is not None and hash_ not in visited:
         visited.add(hash_)
@@ -146,7 +146,7 @@ def _record(table: str, row: dict[str, Any], **more: Any) -> UnbuiltRecord:
     return UnbuiltRecord(record_of, (tuple(row), tuple(row.values()), table, _JSON))
 
 
-# -- what they say -----------------------------------------------------------------------------------------------------
+# -- the content of the rows -------------------------------------------------------------------------------------------
 
 
 class _Reader(DialogueReader):
@@ -185,7 +185,7 @@ class _Reader(DialogueReader):
         return self.here
 
     def _ask(self, line: TranscriptLine) -> None:
-        """Reads what the request has that is new: results, then a prompt."""
+        """Reads the new content of a request: results, then a prompt."""
         value = line.value
         results = objects_of(value.get("results"))
         prompts = [value.get("prompt")]
@@ -219,7 +219,7 @@ class _Reader(DialogueReader):
 
 
 def _literals(payload: dict[str, Any]) -> str:
-    """The text of a prompt with fragments, each of which is a row of its own, without them."""
+    """The text of a prompt without its fragments, which are separate rows."""
     return "".join(str(each.get("literal", "")) for each in objects_of(payload.get("text_ref")))
 
 

@@ -1,9 +1,9 @@
 """Trajectories of mini-swe-agent (`.traj.json`): an object with `messages`, or in older versions a list of messages.
 
-An answer has LiteLLM's response (`extra.response`), with the stop word and the token counts, or is an answer of the
-Responses API itself. An answer that could not be used is in the `extra.response` of the message that complains about
-it. Older files have only text, with the command
-in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`, `models/utils/actions_*.py`.
+An answer has LiteLLM's response (`extra.response`), with the stop word and the token counts, or is itself an answer of
+the Responses API. An unusable answer is in the `extra.response` of the message that complains about it. Older files
+have only text, with the command in a code block. Source: mini-swe-agent 2.4.6 `models/litellm_model.py`,
+`models/utils/actions_*.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from inspector.sessions.transcripts.provider_answers import take_litellm, take_l
 from loop_core.values import At, ReasoningPart, TextPart, Usage
 
 COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTALL)
-"""Matches the command in an answer whose model calls no tools; there must be exactly one."""
+"""Matches the command in an answer of a model without tools; an answer must have exactly one."""
 NAMES = (b"mswea", b"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", b"MICRO_SWE_AGENT_FINAL_OUTPUT")
 """Texts of which the first messages of every file contain one."""
 BY_USER = re.compile(r"(?:Commands? not executed|Interrupted by user)\b")
@@ -93,7 +93,7 @@ class _Trajectory(ChatReader):
 
     def about(self, data: bytes) -> None:
         """Reads the facts about the whole run: the model, the cap, the outcome."""
-        info = object_of(object_in(data).get("info"))  # a cut file has none; its messages are still read
+        info = object_of(object_in(data).get("info"))  # empty for a cut file, whose messages are still read
         model = object_of(object_of(info.get("config")).get("model"))
         parameters = object_of(model.get("model_kwargs"))
         self.model = known_text(model.get("model_name"))
@@ -125,7 +125,7 @@ class _Trajectory(ChatReader):
         return self._user(line, place, extra)
 
     def summarise(self) -> None:
-        """Reports how many answers the file lacks, of which it may hold only a complaint."""
+        """Reports the number of answers that the file lacks; it may have only complaints about them."""
         super().summarise()
         if self.requests > len(self.answers):
             self.reading.notices.append(f"the run made {self.requests:,} requests, and the file has the answers to "
@@ -145,10 +145,10 @@ class _Trajectory(ChatReader):
         return TreePlace(answer)
 
     def _failure(self, line: TranscriptLine, extra: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Adds the request that failed, where an exception ended the run and the file lacks the answer of a request."""
+        """Adds a failed request, if an exception ended the run and the file lacks an answer."""
         message = known_text(extra.get("exception_str"))
         if message is None or self.requests <= len(self.answers):
-            return place  # the exception is that of a command or of the agent
+            return place  # the exception comes from a command or from the agent
         answer = self.answer(line, place)
         kind = known_text(extra.get("exit_status"))
         answer.fail(message, answer.take(line), kind=kind)
@@ -160,7 +160,7 @@ class _Trajectory(ChatReader):
             return
         listed = [known_text(action.get("command")) for action in objects_of(extra.get("actions"))]
         found = listed if "actions" in extra else COMMAND.findall(answer.text)
-        # mini-swe-agent asks for exactly one code block and runs nothing if an answer has none or several.
+        # mini-swe-agent requires exactly one code block, and runs nothing if an answer has none or several.
         if len(found) == 1 and found[0]:
             answer.parts.append(command_call(found[0], "bash", pointer_at(at, "content")))
 
@@ -175,7 +175,7 @@ class _Trajectory(ChatReader):
             else:
                 take_response(answer, response, line, at, "extra", "response")
             return self.say(line, TreePlace(answer), text, own=True)
-        # In its interactive mode the user may give a new task after the model has submitted the first.
+        # In interactive mode, the user may give a new task after the model has submitted the first one.
         if kind == NEW_TASK and place.answer is not None:
             return self.say(line, self.say(line, place, SUBMITTED, mark="ended"), text)
         by_user = kind.startswith("User") if isinstance(kind, str) else kind is None and BY_USER.match(text) is not None
@@ -191,7 +191,8 @@ class _Trajectory(ChatReader):
 def take_response(
     answer: TranscriptAnswer, value: dict[str, Any], line: TranscriptLine, at: At, *path: str | int
 ) -> None:
-    """The answer `value` of the Responses API, at `path` of a row: a message itself, or what a complaint rejects."""
+    """Reads an answer of the Responses API, `value` at `path` of a row: a message itself, or the answer that a
+    complaint rejects."""
     for number, item in numbered_objects(value.get("output")):
         kind, where = item.get("type"), (*path, "output", number)
         if kind == "message":

@@ -1,7 +1,7 @@
 """Flows that mitmproxy saved (`.mitm`), read without mitmproxy: HTTP exchanges and the messages of WebSockets.
 
 A file is a sequence of tnetstrings: a length, `:`, that many bytes, and a letter for their type. A length can never
-lead out of the file, since a value must lie within the one that contains it, and the nesting is bounded. Sources:
+lead out of the file, because a value must be within the one that contains it, and nesting is bounded. Sources:
 mitmproxy 11.0.2 `io/tnetstring.py`, `io/compat.py` (versions below 4 are lists), and files of versions 0.18 to 21.
 """
 
@@ -30,7 +30,7 @@ _MOST_NAME = 200
 
 
 class _CutError(ValueError):
-    """The file ends inside a value."""
+    """The file ends within a value."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -60,8 +60,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _flows(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where each value of the file begins and ends. Raises `_CutError` if the file ends inside one, and `ValueError` if
-    there is no value."""
+    """The start and end offsets of each value in the file. Raises `_CutError` if the file ends within a value, and
+    `ValueError` if there is no value."""
     at = 0
     while at < len(data):
         stop = _bounds(data, at, len(data))[1] + 1
@@ -83,7 +83,7 @@ def _bounds(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
-    """The value that begins at a byte, and where the next one does."""
+    """The value at an offset, and the offset of the next one."""
     if depth > _DEPTH:
         raise ValueError(f"byte {at}: values nested more than {_DEPTH} deep")
     start, stop = _bounds(data, at, end)
@@ -121,7 +121,7 @@ def _text(value: Any) -> str:
 def _take(
     reading: FileReading, number: int, flow: Any, shaken: dict[str, dict[str, Any]], room: Room | None
 ) -> None:
-    """Adds the exchanges of a flow. `shaken` has the earlier flows that opened a WebSocket, by id."""
+    """Adds the exchanges of a flow. `shaken` has the earlier flows of WebSocket handshakes, by id."""
     kind = _text(flow.get("type", "http"))
     socket = flow.get("websocket")
     about = flow.get("metadata") or {}
@@ -147,7 +147,7 @@ def _take(
 
 
 def _message(message: list[Any]) -> dict[str, Any]:
-    """A message of a WebSocket, as HAR files write it."""
+    """A message of a WebSocket in the form of HAR files."""
     # a message is the list type, from_client, content, timestamp
     return {"type": "send" if message[1] else "receive", "data": _text(message[2]), "opcode": 1, "time": message[3]}
 
@@ -177,13 +177,13 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     if isinstance(body, str):
         return raw.after_failed_unpack(body)
     raw.body = body or b""
-    # With `stream_large_bodies` mitmproxy passes a body through and stores null.
+    # With `stream_large_bodies`, mitmproxy passes large bodies through, and stores null.
     raw.recorded = bool(raw.body) or traffic.says_enough(raw.status) or (body is not None and isinstance(failure, dict))
     return raw
 
 
 def _url(request: dict[str, Any], headers: Headers) -> str:
-    """The URL. Behind a transparent proxy `host` is an address, so the name is taken from the header."""
+    """The URL. With a transparent proxy, `host` is an IP address, so the name is taken from the header."""
     scheme = _text(request.get("scheme") or "https")
     name = next((value for key, value in headers if key.lower() == "host"), "")
     port = request.get("port")
@@ -191,11 +191,11 @@ def _url(request: dict[str, Any], headers: Headers) -> str:
         usual = port in (80, 443) or type(port) is not int
         name = _text(request.get("host") or "") + ("" if usual else f":{port}")
     path = _text(request.get("path"))
-    return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path is not part of the name
+    return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path must not become the host
 
 
 def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | None:
-    """A decompressed body; None if the file has none, a text that says why if it cannot be decompressed."""
+    """A decompressed body; None if the file has none; a text with the reason if it cannot be decompressed."""
     if not isinstance(content, (bytes, str)):
         return None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")

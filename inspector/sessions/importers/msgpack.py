@@ -1,4 +1,4 @@
-"""MessagePack, read into plain values: no class that a file names is ever made. Source: msgpack's spec.md."""
+"""Reads MessagePack into plain values; no object of a class that a file names is made. Source: msgpack's spec.md."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NUMBERS: Mapping[int, str] = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
     0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
 }
-"""First byte of a number -> its form."""
+"""First byte of a number -> its format for `struct`."""
 LENGTHS: Mapping[int, tuple[str, str]] = {
     0xC4: ("bin", ">B"), 0xC5: ("bin", ">H"), 0xC6: ("bin", ">I"),
     0xC7: ("ext", ">B"), 0xC8: ("ext", ">H"), 0xC9: ("ext", ">I"),
     0xD9: ("str", ">B"), 0xDA: ("str", ">H"), 0xDB: ("str", ">I"),
     0xDC: ("list", ">H"), 0xDD: ("list", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I"),
 }
-"""First byte of a value with a length -> its kind, and the form of the length."""
+"""First byte of a value with a length -> its kind, and the format of the length."""
 CONSTANTS: Mapping[int, bool | None] = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
@@ -33,7 +33,7 @@ class Extension(NamedTuple):
 
 
 def unpacked(data: bytes, level: int = 0) -> Any:
-    """The one value in the data. Raises `ValueError` if it is cut or no MessagePack."""
+    """The only value in the data. Raises `ValueError` if it is cut or not MessagePack."""
     try:
         value, at = _value(data, 0, level)
     except (IndexError, struct.error) as why:
@@ -44,7 +44,7 @@ def unpacked(data: bytes, level: int = 0) -> Any:
 
 
 def _value(data: bytes, at: int, level: int) -> tuple[Any, int]:
-    """The value at a place, and the place behind it."""
+    """The value at an offset, and the offset after it."""
     first, at = data[at], at + 1
     if first < 0x80 or first >= 0xE0:
         return first if first < 0x80 else first - 0x100, at
@@ -79,7 +79,7 @@ def _held(kind: str, length: int, data: bytes, at: int, level: int) -> tuple[Any
             values.append(value)
         if kind == "list":
             return values, at
-        # a key that is a list or a map becomes text, as JSON's keys are
+        # keys become text, as in JSON, also lists and maps
         keys = [key if isinstance(key, str) else str(key)[:MOST_KEY] for key in values[::2]]
         return dict(zip(keys, values[1::2], strict=True)), at
     end = at + length + (kind == "ext")

@@ -1,10 +1,10 @@
-"""Sessions of OpenAI's Agents SDK: databases of `SQLiteSession` and `SQLAlchemySession`, which hold Responses items.
+"""Sessions of OpenAI's Agents SDK: databases of `SQLiteSession` and `SQLAlchemySession`, with items of Responses.
 
-No stop word is kept. Items of other APIs than Responses always say `completed`; the provider's status `incomplete` says
-that the answer was cut, and not by what: a filter has it too. The arguments of a call are the text that the model
-wrote, so that a cut is visible, and the SDK runs no such call; since 0.24 the result does not say why. A run that fails
-keeps the message of the user and no answer. Source: openai-agents 0.20 and 0.24 `memory/sqlite_session.py`, `tool.py`,
-`models/chatcmpl_converter.py`; 72 sessions that they wrote over two APIs.
+No stop word is stored. Items of other APIs than Responses always have the status `completed`; the provider's status
+`incomplete` shows that the answer was cut, but not the cause, which may also be a filter. The arguments of a call are
+the text that the model wrote, so that a cut is visible, and the SDK does not run a cut call; since 0.24 the result does
+not state why. A failed run has the message of the user and no answer. Source: openai-agents 0.20 and 0.24
+`memory/sqlite_session.py`, `tool.py`, `models/chatcmpl_converter.py`; 72 sessions that they wrote over two APIs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESPONSES = "openai_responses"
 FAKE = "__fake_id__"
 """The id of every item of another API than Responses."""
 PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
-"""The roles and types of items that hold no part of an exchange."""
+"""The roles and types of items without a part of an exchange."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -61,7 +61,7 @@ class _Sessions(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.responses: dict[str, str | None] = {}
-        """Session -> the response of its last item of the model, if the SDK names it."""
+        """Session -> the id of the response with the model's last item, if the SDK stores it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of an item."""
@@ -86,7 +86,7 @@ class _Sessions(DialogueReader):
         return self.here
 
     def _answer(self, line: TranscriptLine, kind: str) -> None:
-        """Reads an item of the model: items that follow one another are an answer, unless their responses differ."""
+        """Reads an item of the model: consecutive items are one answer, unless they are of different responses."""
         value = line.value
         source, above = object_of(value.get("provider_data")), self.here.right_above
         response = known_text(source.get("response_id"))
@@ -100,7 +100,7 @@ class _Sessions(DialogueReader):
             take_api_word(answer, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
 
     def summarise(self) -> None:
-        """Also reports the number of missing stop words, and of messages that have no answer."""
+        """Also reports the number of missing stop words, and of messages without an answer."""
         super().summarise()
         self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
         waiting = sum(any(row.is_user_message for row in place.rows()) for place in self.ends.values())

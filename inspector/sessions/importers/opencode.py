@@ -1,7 +1,7 @@
 """Sessions of opencode and Kilo CLI: their database, the older folder of files, exports, and the events of a run.
 
-This module orders messages and parts; an answer consists of the parts between `step-start` and `step-finish`. Source:
-`@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
+This module makes answers of messages and parts; an answer consists of the parts between `step-start` and `step-finish`.
+Source: `@opencode-ai/sdk` 1.19.3, opencode `packages/schema/src/session-message.ts`.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ NO_EXCHANGE = frozenset({
     "location-switched",
 })
 PARTS = frozenset({"text", "reasoning", "tool"})
-"""The types of parts that are recognised without ids. In the folder store only the folder has the id of the message."""
+"""The types of parts that are recognised without ids: in the folder store, only the folder has the message's id."""
 OWN = frozenset({"synthetic", "system", "skill", "shell"})
-"""The types of `session_message` records that the agent itself put into the history."""
+"""The types of `session_message` records that the agent added to the history."""
 FIELDS: Fields = {
     "": {"id": (str,), "sessionID": (str,), "messageID": (str,), "role": (str,), "type": (str,), "error": (dict,),
          "finish": (str,), "tokens": (dict,), "time": (dict,), "state": (dict,), "reason": (str,)},
@@ -80,12 +80,12 @@ def _kind(head: FileHead) -> str:
 
 
 def _is_failure(value: dict[str, Any]) -> bool:
-    """Whether a record is the event of a run that failed; it names its session alone."""
+    """Whether a record is the event about a failed run, which names only its session."""
     return value.get("type") == "error" and isinstance(value.get("error"), dict) and "id" not in value
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer in the file, or in the store of the file."""
+    """Reads every answer in the file, or in the folder store to which the file belongs."""
     if data.startswith(SQLITE):
         pieces, unit = number_records(store.rows_of(path, schema(path))), "row"
     elif (kind := _kind(first_look(data))) == "export":
@@ -113,7 +113,7 @@ class _Reader(DialogueReader):
         """The answers of the current message so far."""
         self.open: TranscriptAnswer | None = None
         self.again = False
-        """Whether the next answer is that of a request that was sent again."""
+        """Whether the next answer is that of a repeated request."""
         self.done: list[ToolResultPart] = []
         self.reverts: dict[str, str] = {}
         self.hidden = False
@@ -123,7 +123,7 @@ class _Reader(DialogueReader):
     # -- records -----------------------------------------------------------------------------------------------------
 
     def session_of(self, value: dict[str, Any]) -> str:
-        # older records name only their message, or nothing
+        # an older record names only its message, or nothing
         key = value.get("sessionID") or ("" if "messageID" in value or "role" in value else value.get("id"))
         return key if isinstance(key, str) and not is_mask(key) else self.session
 
@@ -174,15 +174,16 @@ class _Reader(DialogueReader):
     def _part(self, line: TranscriptLine, lines: TranscriptRows) -> None:
         kind = line.value.get("type")
         if self.message is None and self.unit == "record" and kind not in ("reasoning", "tool", "compaction"):
-            # Only the message says whether its author is the user or a model. Reasoning and calls are always a model's,
-            # and so are the events of a run (unit `line`).
+            # Only the message shows whether its author is the user or a model. Reasoning, calls and the events of a run
+            # (unit `line`) are always a model's.
             text = line.value.get("text")
             self.alone.append(f"a part of a message that is not read with it, {kind}"
                               + (f": {text[:200]}" if isinstance(text, str) else ""))
         elif self.message is not None and self.message.value.get("role") != "assistant":
             self._user_part(line, lines)
         elif kind == "step-start":
-            # A step of the same message that did not finish: opencode sent its request again, and writes no error.
+            # An earlier step of the message did not finish: opencode sent its request again, without a record of an
+            # error.
             self.again = self.open is not None and self.open.stop is None and not self.open.calls
             self._end_step()
         elif kind == "retry":
@@ -191,7 +192,7 @@ class _Reader(DialogueReader):
         elif kind == "text" and line.value.get("ignored") is True:
             self.remarks["are notes of the agent itself beside an answer"] += 1
         elif kind in ("text", "reasoning", "tool"):
-            # A part behind a step-finish belongs to the next answer.
+            # A part after a step-finish belongs to the next answer.
             if self.open is not None and self.open.stop is not None:
                 self._end_step()  # older records have no step-start
             answer = self.open or self._begin(line)
@@ -248,7 +249,7 @@ class _Reader(DialogueReader):
         message = self.message or line
         value = message.value
         model = object_of(value.get("model"))
-        first = not self.made  # a message may hold several answers; only the first is known by the message's id
+        first = not self.made  # a message may have several answers; only the first gets the message's id
         name = self.owner or text_or_none(value.get("id")) or ""
         if not name or is_mask(name):
             name = f"{self.unit} {message.number}"
@@ -276,14 +277,14 @@ class _Reader(DialogueReader):
         return answer
 
     def _end_step(self) -> None:
-        """Ends the open answer; the results of its calls follow it."""
+        """Ends the open answer, and adds the results of its calls after it."""
         answer, self.open = self.open, None
         if answer is not None and self.done:
             self.results(answer.line, *self.done)
         self.done = []
 
     def _end_message(self) -> None:
-        """Ends the message; its stop word or error concerns its last answer."""
+        """Ends the message, whose stop word or error belongs to its last answer."""
         message, self.message = self.message, None
         answers = self.made
         if message is not None and message.value.get("role") == "assistant":
@@ -298,7 +299,7 @@ class _Reader(DialogueReader):
     def _end_answer(self, message: TranscriptLine) -> None:
         value, error = message.value, object_of(message.value.get("error"))
         last = self.made[-1] if self.made else None
-        # The last answer had already ended, so the error says the same of it, or hit its tools (an abort) or the next
+        # The last answer had already ended, so the error repeats its end, or concerns its tools (an abort) or the next
         # request.
         if error and last is not None and last.stop is not None and not last.is_dropped:
             self._end_step()
@@ -364,7 +365,7 @@ class _Reader(DialogueReader):
         else:
             end_by_word(answer, value.get("finish"), value, at, "/finish")
             end_by_call(answer, content, at)
-        # `time.completed` proves no end here: the next step writes it into an answer that a lost agent left behind.
+        # `time.completed` is no evidence of an end: the next step also sets it in an answer that a crash left open.
         self._note_unended(answer, {})
         answer.usage = usage_of(value.get("tokens"), answer.api)
         self._end_step()

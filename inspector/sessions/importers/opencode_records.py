@@ -1,7 +1,7 @@
-"""The records of opencode and Kilo CLI: where they are stored, and what their parts say.
+"""Finds the records of opencode and Kilo CLI in their stores, and reads calls, counts, stop words and errors in them.
 
-Each record is a session, a message or a part, as JSON with its ids. The database has the ids in columns of their own;
-they are inserted before the members of its column `data`. Source: opencode `packages/opencode/src/storage` and
+Each record is a session, a message or a part, as JSON with its ids. The database has the ids in separate columns; they
+are inserted before the members of its column `data`. Source: opencode `packages/opencode/src/storage` and
 `session.sql.ts`.
 """
 
@@ -55,7 +55,7 @@ def is_database(schema: Schema) -> bool:
 
 
 def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
-    """The sessions of a database with their messages and parts, each before those that it started."""
+    """The sessions of a database with their messages and parts, each session before those that it started."""
     with snapshot(path) as database:
         every = sorted(map(dict, database.execute("SELECT * FROM session")), key=in_order)
         for row in in_tree(every, "parent_id"):
@@ -100,7 +100,7 @@ def _messages(database: sqlite3.Connection, session: str, schema: Schema) -> Ite
 
 
 def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Iterator[bytes]:
-    """The records of `session_message`, for sessions without rows in `message`: for a while opencode wrote both."""
+    """The records of `session_message`, for sessions without rows in `message`; some releases wrote both."""
     if not has(schema, "session_message", "session_id", "type", "data"):
         return
     rows = database.execute("SELECT * FROM session_message WHERE session_id = ?", (session,))
@@ -108,7 +108,7 @@ def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Itera
         yield with_ids(row["data"], id=row["id"], sessionID=session, type=row["type"])
 
 
-# -- The tree of files, and what one of its files can be ---------------------------------------------------------------
+# -- The tree of files -------------------------------------------------------------------------------------------------
 
 MESSAGES, PARTS = os.path.join("..", "..", "message"), os.path.join("..", "..", "part")
 MOST = 50_000
@@ -116,8 +116,9 @@ MOST = 50_000
 
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
-    """A session's file with its messages, their parts and the sessions that it started; or a message with its parts.
-    The folder of each is named after its owner: `session/PROJECT/ID`, `message/SESSION/ID`, `part/MESSAGE/ID`."""
+    """The records of a session's file: the session, its messages, their parts, and the sessions that it started; or a
+    message with its parts. Folders are named by the owner: `session/PROJECT/ID`, `message/SESSION/ID`,
+    `part/MESSAGE/ID`."""
     value = object_in(data)
     if "type" in value and not {"messageID", "sessionID"} & value.keys():
         # Only the folder has the id of its message.
@@ -132,7 +133,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
         return
     flat = _flat(path)
     yield from _of_session(path, key, flat)
-    # Files do not stand in the order of parents and children, so they are searched again until no child is left.
+    # The files are not in the order of parents and children, so they are searched again until no child is left.
     begun, left = {key}, [piece for piece in _files(path, "") if piece != data]
     while True:  # child sessions, then their children
         more = [(piece, value) for piece in left if (value := object_in(piece)).get("parentID") in begun]
@@ -148,7 +149,7 @@ def tree(data: bytes, path: str) -> Iterator[bytes]:
 
 
 def _flat(path: str) -> dict[str, list[bytes]]:
-    """Id of a message -> its parts, for the first releases, which had all parts in one folder."""
+    """Id of a message -> its parts, for the first releases, which stored all parts in one folder."""
     found: dict[str, list[bytes]] = {}
     for piece in _files(path, PARTS):
         found.setdefault(str(object_in(piece).get("messageID")), []).append(piece)
@@ -171,7 +172,7 @@ def _creation(value: dict[str, Any]) -> tuple[float, str]:
 
 
 def _files(path: str, folder: str, **ids: str) -> Iterator[bytes]:
-    """The JSON files of a folder beside the one that is read, in the order of their names."""
+    """The JSON files of another folder, given relative to the file that is read, in the order of their names."""
     place = os.path.join(os.path.dirname(path), folder)
     try:
         bounds.check_bounds(place)
@@ -203,7 +204,7 @@ def export(data: bytes) -> Iterator[bytes]:
     for number, message in enumerate(elements(data, "messages")):
         info = _slice(message, "info")
         if not info:
-            yield with_ids(message, **of_session)  # of the second version
+            yield with_ids(message, **of_session)  # the second version
             continue
         key = object_in(info).get("id")
         yield info if isinstance(key, str) else with_ids(info, id=f"message {number}")
@@ -218,7 +219,7 @@ def _slice(data: bytes, *path: str | int) -> bytes:
 
 
 def events(data: bytes) -> Iterator[Piece]:
-    """The records of `opencode run --format json`: the part of each line, or the line itself if it has none."""
+    """The records of `opencode run --format json`: the part in each line, or a line without a part."""
     lines = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         span = byte_span(line, 0, "part") if line.strip().endswith(b"}") else None
@@ -226,7 +227,7 @@ def events(data: bytes) -> Iterator[Piece]:
 
 
 # -- The parts of messages: calls and results, token counts, stop words and errors -------------------------------------
-# The stop words are those of Vercel's AI SDK; the newest records have the provider's word as well (`rawFinish`).
+# The stop words are those of Vercel's AI SDK; the newest records also have the provider's word (`rawFinish`).
 
 STOPS: Mapping[str, StopRow] = {
     "stop": StopRow(Stop.END_TURN, None, "AI SDK: a stop sequence, or the model is done"),
@@ -237,7 +238,7 @@ STOPS: Mapping[str, StopRow] = {
 }
 """Stop word of the AI SDK (`LanguageModelV2FinishReason`) -> its meaning; `other` and `unknown` have none."""
 UNPARSED = "tool.input-json"
-"""The type of the error of a call whose arguments were no JSON; `{}` stands for them."""
+"""The type of the error of a call whose arguments were no JSON and were replaced by `{}`."""
 ERRORS: Mapping[str, StopRow] = {
     "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
     "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
@@ -248,17 +249,17 @@ ERRORS: Mapping[str, StopRow] = {
     "provider.context-overflow": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "opencode 2 to-session-error.ts"),
     UNPARSED: StopRow(Stop.MALFORMED_TOOL_CALL, None, "opencode 2 runner/publish-llm-event.ts: a call, not an answer"),
 }
-"""Name of an error, in the second version its type -> how the answer ended; for others the message says."""
+"""Name of an error, in the second version its type -> the stop reason; other errors are classified by their message."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
 _REFUSED = re.compile(rf"Invalid input for tool \S{{1,200}}: {_BAD_JSON.pattern}", re.DOTALL)
-"""Matches the error of a call whose arguments could not be parsed, where the call keeps its name."""
+"""Matches the error of a call whose arguments could not be parsed, in releases that keep the call's name."""
 _TOOL = "invalid"
-"""The name of the tool that stands for an unknown one, or for that of a call with unreadable arguments."""
+"""The name of the tool that replaces an unknown tool, or the tool of a call with unreadable arguments."""
 
 
 def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) -> ToolCall:
-    """A call. Its arguments are the JSON of the record; the received text is lost, unless an error quotes it."""
+    """A call. Its arguments are the record's JSON; the received text is lost, unless an error quotes it."""
     state = object_of(block.get("state"))
     call_id = text_or_none(block.get("callID") or block.get("id"))
     name = block.get("tool") or block.get("name")
@@ -281,9 +282,9 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
 
 
 def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:
-    """Whether a failed call was never parsed: its arguments were cut or no JSON, and `{}` stands for them. The second
-    version stores when a parsed call began (`time.ran`). In the first, a call that never began keeps the member `raw`
-    of a pending one, and its beginning is its end (`processor.ts`, `cleanup`)."""
+    """Whether a failed call was never parsed: its arguments were cut or no JSON, and were replaced by `{}`. The second
+    version stores when a parsed call began to run (`time.ran`). In the first, a call that never ran has the member
+    `raw` of a pending one, and equal times for start and end (`processor.ts`, `cleanup`)."""
     if state.get("status") != "error" or state.get("input") != {}:
         return False
     times, of_state = block.get("time"), object_of(state.get("time"))
@@ -293,7 +294,7 @@ def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:
 
 
 def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
-    """The result of a call; None if it has none yet."""
+    """The result of a call; None if it has none so far."""
     state = object_of(block.get("state"))
     status = state.get("status")
     if status == "completed":
@@ -309,7 +310,7 @@ def result_of(block: dict[str, Any], call: ToolCall) -> ToolResultPart | None:
 
 
 def usage_of(tokens: Any, api: str) -> Usage | None:
-    """Token counts of a message. In most records the output excludes reasoning; `total` shows in which."""
+    """Token counts of a message. In most records the output excludes reasoning; `total` shows whether it does."""
     counts = object_of(tokens)
     if not counts:
         return None
@@ -317,14 +318,14 @@ def usage_of(tokens: Any, api: str) -> Usage | None:
     input_tokens, output_tokens, thought = counts_of(counts, "input", "output", "reasoning")
     cached, written = counts_of(cache, "read", "write")
     every = (input_tokens or 0) + (output_tokens or 0) + (thought or 0) + (cached or 0) + (written or 0)
-    # The inspector counts reasoning as part of the output, as most providers do.
+    # This program counts reasoning as part of the output, as most providers do.
     if output_tokens is not None and thought and number_of(counts.get("total")) == every:
         output_tokens += thought
     return Usage(input_count(api, input_tokens, cached, written), output_tokens, thought, cached, written)
 
 
 def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: At, pointer: str) -> None:
-    """The stop reason of an answer by the recorder's word; with the provider's word, if it was recorded."""
+    """Sets the stop reason of an answer by the recorder's word, and adds the provider's word if it was recorded."""
     answer.word_at = place = at._replace(pointer=pointer)
     if not isinstance(word, str) or not word:
         return
@@ -336,8 +337,8 @@ def end_by_word(answer: TranscriptAnswer, word: Any, value: dict[str, Any], at: 
 
 
 def end_without_part(answer: TranscriptAnswer, message: dict[str, Any]) -> None:
-    """The stop reason of an answer whose end stands in its message and in no part: a file may be cut before the parts,
-    or lack them. If tokens were counted, they lack the text, or the call that was asked for."""
+    """Corrects the stop reason of an answer whose end is in its message but in no part: a file may be cut before the
+    parts, or lack them. If tokens were counted, the text or the requested call is missing from the file."""
     stop = answer.stop
     if stop is None or answer.calls or not number_of(value_at(message, ("tokens", "output"))):
         return
@@ -348,7 +349,7 @@ def end_without_part(answer: TranscriptAnswer, message: dict[str, Any]) -> None:
 
 
 def end_by_call(answer: TranscriptAnswer, content: list[tuple[int, dict[str, Any]]], at: At) -> None:
-    """The stop reason of an answer with a call that opencode could not read, under a word that asks for its calls."""
+    """Sets the stop reason of an answer that has a word for calls, and a call that opencode could not read."""
     for number, block in content:
         kind = value_at(block, ("state", "error", "type"))
         if kind == UNPARSED and answer.stop is not None and answer.stop.normalized is Stop.TOOL_CALL:
@@ -357,7 +358,7 @@ def end_by_call(answer: TranscriptAnswer, content: list[tuple[int, dict[str, Any
 
 
 def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> None:
-    """The stop reason of an answer by the error recorded with it."""
+    """Sets the stop reason of an answer by the error that was recorded with it."""
     name = error.get("name") or error.get("type")
     word = name if isinstance(name, str) and name else "error"
     answer.word_at = place = pointer_at(at, "error")
@@ -376,7 +377,7 @@ def end_by_error(answer: TranscriptAnswer, error: dict[str, Any], at: At) -> Non
 
 
 def names_end(error: dict[str, Any], stop: StopReason) -> bool:
-    """Whether an error is opencode's name for the end of an answer that a word has told before."""
+    """Whether an error is opencode's name for an end that the answer's stop word already shows."""
     row = ERRORS.get(str(error.get("name")))
     return row is not None and row.stop is stop.normalized
 

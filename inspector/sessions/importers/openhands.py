@@ -57,18 +57,18 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _sniff_run(value: dict[str, Any]) -> int:
-    """The certainty that an object holds the events of a run."""
+    """The score of an object that may have the events of a run."""
     held = next((each for each in map(value.get, events.LISTS) if isinstance(each, list)), None)
     if held and (events.is_event(held[0]) or events.is_pair(held[0])):
         return 100
     if held and events.is_bare(held[0]):
         return 90
-    return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # after a long patch
+    return 80 if held is None and value.keys() >= {"instance_id", "test_result"} else 0  # events after a long patch
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer among the events. Raises `UnreadableError` if the events of the file belong to a conversation
-    that is read from its state."""
+    """Reads every answer in the events. Raises `UnreadableError` if the file belongs to a conversation that is read
+    from another file: its state, or its first event."""
     reader = _Events(path, options)
     return reader.read_records(_pieces(data, path, reader))
 
@@ -88,7 +88,7 @@ def _pieces(data: bytes, path: str, reader: _Events) -> Iterator[Piece]:
         reader.state(data)
         folder = os.path.join(os.path.dirname(os.path.abspath(path)), "events")
         return _files(path, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))))
-    # Without a visible list the file is an evaluation whose patch is longer than the head; its events are in `history`.
+    # Without a list in the head, the file is an evaluation with a long patch, whose events are in `history`.
     name = next((name for name in events.LISTS if isinstance(first.get(name), list)), events.LISTS[0])
     if lines:
         return reader.several(reader.runs_of(lines, name))
@@ -111,11 +111,11 @@ def _text_at(line: bytes, name: str) -> str | None:
 
 
 MALFORMED = "_openhands_malformed_tool_call"
-"""The member that marks arguments which the SDK wrote in place of the model's."""
+"""The member that marks arguments which the SDK wrote instead of the model's."""
 
 
 def _reject(answer: TranscriptAnswer) -> None:
-    """Marks calls as malformed for whose arguments the SDK wrote its own, since they were no JSON (`agent.py`)."""
+    """Marks calls as malformed whose arguments the SDK replaced, because they were no JSON (`agent.py`)."""
     errors = {call.id: stand_in.get("error") for call in answer.calls if call.arguments and MALFORMED in call.arguments
               and (stand_in := object_in(call.arguments)).get(MALFORMED) is True}
     if not errors:
@@ -133,7 +133,7 @@ _EVENT = "one event of a conversation, read with "
 
 
 def _event_files(data: bytes, path: str) -> Iterator[Piece]:
-    """The events beside the first one of a conversation without its state; else the one event."""
+    """The events of a conversation without a state, for its first file; for any other file, its only event."""
     folder, own = os.path.split(os.path.abspath(path))
     if os.path.exists(os.path.join(os.path.dirname(folder), "base_state.json")):
         raise UnreadableError(f"{_EVENT}the base_state.json of the folder above{COMPANION}")
@@ -167,18 +167,18 @@ class _Events(ChatReader):
         super().__init__(path, options)
         self.open: dict[str, TranscriptAnswer] = {}
         self.calls: dict[int, str] = {}
-        """In version 0: id of an event -> the id of the call that the event's action carries out."""
+        """In version 0: id of an event -> the id of the call that the event's action runs."""
         self.usages: dict[str, dict[str, Any]] = {}
         self.logged: dict[str, tuple[TranscriptLine, dict[str, Any]]] = {}
-        """Id of a response -> the response as the client library returned it, with its row; only if it was logged."""
+        """Id of a response -> the response of the client library, with its row, if it was logged."""
         self.errors: list[str] = []
-        """The errors of an evaluation's runs that were not read so far; empty: a run without one."""
+        """The errors of an evaluation's runs that were not read so far; an empty text for a run without an error."""
         self.error = self.failure = ""
-        """The error of the current run, and a failure that no later action of the agent has superseded."""
+        """The error of the current run, and a failure without a later action of the agent."""
         self.at = 0
 
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
-        """The runs of an evaluation, named by their tasks or lines; the error of each that has events is noted."""
+        """The runs of an evaluation, with the task or line as name; stores the error of each run that has events."""
         for number, line in enumerate(lines, 1):
             pieces = list(_events(line, name))
             if pieces:
@@ -186,10 +186,10 @@ class _Events(ChatReader):
             yield _text_at(line, "instance_id") or f"line {number}", iter(pieces)
 
     def close_run(self) -> None:
-        """Marks the last answer of a run that failed: it is not the end of a finished turn."""
+        """Marks the last answer of a failed run, which is not the end of a finished turn."""
         answer = self.last.answer
         why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
-        if answer is not None and why and not self.failure and _is_done(answer):  # what failed is the grading after it
+        if answer is not None and why and not self.failure and _is_done(answer):  # the grading after it failed
             self.remarks["end a run whose agent was done before the evaluation failed"] += 1
         elif answer is not None and why:
             answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
@@ -224,7 +224,7 @@ class _Events(ChatReader):
         if events.is_sdk_event(value):
             return self._sdk(line, lines, place)
         kind, source = value.get("action"), value.get("source")
-        if events.is_bare(value):  # the author is not stored, but only an agent's message waits for an answer
+        if events.is_bare(value):  # the author is not stored; only an agent's message waits for an answer
             source = "agent" if kind != "message" or value.get("wait_for_response") is True else "user"
         meta = object_of(value.get("tool_call_metadata"))
         if isinstance(value.get("observation"), str):
@@ -243,7 +243,7 @@ class _Events(ChatReader):
     def _read_failure(
         self, line: TranscriptLine, place: TreePlace, what: str, why: str, kind: str | None = None
     ) -> TreePlace:
-        """Reads a failure: of the request that a message of the user began, else of the run."""
+        """Reads a failure: of the request after a message of the user, else of the run."""
         failed = self.failed_request(line, place, why, after_results=False, kind=kind)
         if failed is not None:
             return failed
@@ -262,7 +262,7 @@ class _Events(ChatReader):
         name = known_text(response.get("id"))
         found = self.open.get(name) if name is not None else None
         if found is not None:
-            # Each action of an answer with several calls repeats the whole answer, so later ones add only their row.
+            # Each action of an answer with several calls repeats the whole answer, so a later one adds only its row.
             found.take(line)
             return place
         answer = self.answer(line, place, name or "")
@@ -281,7 +281,7 @@ class _Events(ChatReader):
         return TreePlace(answer)
 
     def _plain(self, answer: TranscriptAnswer, line: TranscriptLine, meta: dict[str, Any], kind: str, at: At) -> None:
-        """Reads an action whose answer was not recorded: its thought and its arguments, as OpenHands parsed them."""
+        """Reads an action whose answer was not recorded: its thought, and the arguments that OpenHands parsed."""
         bare = events.is_bare(line.value)
         args, number = object_of(line.value if bare else line.value.get("args")), line.value.get("id")
         answer.add_text(args.get("thought"))
@@ -339,7 +339,7 @@ class _Events(ChatReader):
         if kind in ("AgentErrorEvent", "UserRejectObservation"):
             refused = kind == "UserRejectObservation"
             why = known_text(value.get("rejection_reason" if refused else "error")) or ""
-            # The words by which Claude Code marks a refusal: later rules recognise them in a result.
+            # Claude Code's words for a refusal, by which later rules recognise it in a result.
             text = f"The user doesn't want to proceed with this tool use. {why}" if refused else why
             return self.result(line, place, key, text, True)
         if kind == "InterruptEvent":
@@ -353,7 +353,7 @@ class _Events(ChatReader):
         return place
 
     def _note_log(self, line: TranscriptLine, value: dict[str, Any]) -> None:
-        """Notes a logged response, which comes before the events of its answer or after them."""
+        """Stores a logged response, which is before or after the events of its answer."""
         text = value.get("log_data")
         response = object_of(object_in(text).get("response")) if isinstance(text, str) else {}
         name = known_text(response.get("id"))
@@ -363,7 +363,7 @@ class _Events(ChatReader):
                 self._end_logged(self.open[name], name)
 
     def _end_logged(self, answer: TranscriptAnswer, name: str) -> None:
-        """Reads the end of an answer from its logged response: JSON inside a string, into which no pointer leads."""
+        """Reads the end of an answer from its logged response: JSON within a string, into which no pointer leads."""
         line, response = self.logged[name]
         at = pointer_at(answer.take(line), "log_data")
         if response.get("object") == "response":

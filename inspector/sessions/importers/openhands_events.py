@@ -1,4 +1,4 @@
-"""The events of OpenHands 0 and 1: tests of values, names of events, and their texts."""
+"""Recognises the events of OpenHands 0 and 1, and reads their texts and counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inspector.sessions.transcripts.member_values import counts_of, first_text, 
 from loop_core.values import Usage
 
 LISTS = ("history", "trajectory", "events")
-"""The members of an object that may hold the events."""
+"""The members of an object that may have the events."""
 NO_EXCHANGE = frozenset({
     "system", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request", "null",
     "initialize", "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation",
@@ -20,7 +20,7 @@ NO_EXCHANGE = frozenset({
 ENDED = frozenset({"awaiting_user_input", "finished"})
 """The states of version 0 in which the agent's loop has ended by itself."""
 COMMANDS = ("command", "code", "browser_actions", "url", "path")
-"""The arguments that may contain the command of an action; without `args` the first one is shown."""
+"""The arguments that may have the command of an action; without `args` the first one is shown."""
 
 
 def is_event(value: Any) -> bool:
@@ -49,7 +49,7 @@ def is_sdk_event(value: dict[str, Any]) -> bool:
     """Whether an object is an event of version 1."""
     if "timestamp" not in value:
         return False
-    # It may be longer than a head, and `kind` is its last member.
+    # A system prompt may be longer than a head, and `kind` is the last member.
     prompt = "system_prompt" in value and "source" in value
     return prompt or str(value.get("kind", "")).endswith(
         ("Event", "Observation", "Condensation", "CondensationRequest"))
@@ -62,7 +62,7 @@ def is_state(value: Any) -> bool:
 
 
 def last_words(value: dict[str, Any]) -> str:
-    """The model's last text in the action `finish`; `message` has OpenHands' own words."""
+    """The model's last text, in the action `finish`; `message` has OpenHands' own text."""
     args = object_of(value if is_bare(value) else value.get("args"))
     outputs = object_of(args.get("outputs"))
     return first_text(args.get("final_thought"), args.get("thought"), outputs.get("content"))

@@ -1,9 +1,9 @@
-"""OpenTelemetry traces, with the log records that instrumentations write beside the spans or in place of them.
+"""OpenTelemetry traces, with the log records that instrumentations write in addition to spans or instead of them.
 
-A span of a model is one answer. Answers with the same conversation id, else in the same trace, form turns. `otlp_files`
-finds the spans and log records of a file, `span_names` has the names of a span's attributes, `otlp_logs` those of log
-records. Stop words are the instrumentation's. The result of a call is in the input of the next answer, or in the span
-of the tool. Protobuf needs the extra `traces`; its spans are shown as their OTLP JSON.
+A span of a model's operation is one answer. Answers with the same conversation id, else in the same trace, form turns.
+`otlp_files` finds the spans and log records of a file, `span_names` reads the attributes of spans, `otlp_logs` those of
+log records. Stop words are the instrumentation's. The result of a call is in the input of the next answer, or in the
+tool's span. Protobuf needs the extra `traces`; its spans are shown as OTLP JSON.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ OWN_WORDS = {
     "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
     "interrupted": StopRow(Stop.INTERRUPTED, None, "AI SDK 7, FinishReason: a stream without a signal of its end"),
 }
-"""Stop word that only the AI SDK has -> its meaning. The `tool_call` of the semantic conventions is Cohere's too."""
+"""Stop word that only the AI SDK has -> its meaning. The semantic conventions and Cohere have `tool_call` too."""
 UNCLEAR = "error"
-"""The word that OpenTelemetry's instrumentation of OpenAI's client writes for a missing stop reason, that of Google's
-for `OTHER`, and Pydantic AI for a malformed call: it does not show that the provider failed. The AI SDK's word does."""
+"""The word that OpenTelemetry's instrumentations write for a missing stop reason (OpenAI's client) or for `OTHER`
+(Google's), and Pydantic AI for a malformed call. It is no evidence of a failure; the AI SDK's equal word is."""
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
 OWN_END = "loop_inspector.stop.normalized"
-"""The attribute of Loop Inspector's own spans with the effective stop reason."""
+"""The attribute with the effective stop reason, in Loop Inspector's own spans."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
 
 
@@ -106,22 +106,23 @@ class _Traces(ChatReader):
         self.by_response: dict[str, int] = {}
         """Id of a response -> the number of its span."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
-        """Id of a call -> trace -> the result. Servers number the calls of each answer anew."""
+        """Id of a call -> trace -> the result. Ids are not unique: some servers number the calls of each answer
+        anew."""
         self.unnamed: dict[tuple[str, str, str], list[tuple[int, ToolResultPart]]] = {}
-        """Trace, the span around, and name of a tool -> when it ran without the id of a call, and the result, the
-        latest run first."""
+        """Trace, parent span and name of a tool -> time and result of each run without a call's id, the latest
+        first."""
         self.by_place: dict[int, tuple[ToolResultPart, ...]] = {}
-        """The number of a span -> the results among those that belong to its answer's calls."""
+        """The number of a span -> the results of such runs that belong to its answer's calls."""
         self.masked: Counter[str] = Counter()
 
     def order(self, records: Sequence[RecordPiece]) -> Iterator[Piece]:
-        """The spans and log records of answers, in the order in which they began; others are counted."""
+        """The spans and log records of answers, in the order of their start times; others are counted."""
         pieces = [redact.body(piece, self.masked) for kind, piece in records if kind == SPANS]
         every = [span for span in map(span_of, pieces) if span is not None]
         if len(every) < len(pieces):
             self.reading.notices.append(
                 Notice("records that are cut or damaged were not read", {"": len(pieces) - len(every)}))
-        # An exporter sends a batch again if its answer was lost.
+        # An exporter sends a batch again if the response to it was lost.
         found = list({(span.trace, span.id) if span.id else number: span for number, span in enumerate(every)}.values())
         if len(found) < len(every):
             self.remarks["repeat a span (same traceId and spanId)"] += len(every) - len(found)
@@ -134,7 +135,7 @@ class _Traces(ChatReader):
             if is_tool(span.attributes):
                 self._tool(span)
             others += not is_answer(span.attributes)
-        for runs in self.unnamed.values():  # the earliest one last, and of equal times the first of the file
+        for runs in self.unnamed.values():  # the earliest run last; of equal times, the first in the file
             runs.reverse()
             runs.sort(key=_latest_first)
         answers = sorted((span for span in whole if is_answer(span.attributes)), key=lambda span: span.start)
@@ -145,7 +146,7 @@ class _Traces(ChatReader):
             self.reading.notices.append(Notice("spans that are not an answer of a model", {"": others}))
 
     def _with_logs(self, spans: list[TraceSpan], pieces: list[bytes]) -> list[TraceSpan]:
-        """The spans with the log records of their answers, and the answers in log records alone."""
+        """The spans with the log records of their answers, and the answers that are only in log records."""
         records = [record for record in map(record_of, pieces) if record is not None]
         once = list({each.piece if each.time else number: each for number, each in enumerate(records)}.values())
         found = with_logs(spans, [each for each in answers_of(once) if each.attributes])
@@ -169,8 +170,8 @@ class _Traces(ChatReader):
             self.unnamed.setdefault((span.trace, span.parent, name), []).append((span.start, part))
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
-        """The results of an answer's calls in the spans of tools, of its own trace or the only one. Where those name
-        no calls (smolagents'), a call has the next run of its tool beside the answer."""
+        """The results of an answer's calls in the spans of tools, of its own trace or the only one. If those name no
+        calls (smolagents), a call gets the next run of its tool with the same parent span."""
         span = self.spans[answer.line]
         held = [self.tools.get(call.id, {}) for call in answer.calls]
         parts = (each.get(span.trace, next(iter(each.values())) if len(each) == 1 else None) for each in held)
@@ -185,10 +186,10 @@ class _Traces(ChatReader):
         return runs.pop(after - 1)[1]._replace(call_id=call.id) if after else None
 
     def _group(self, span: TraceSpan) -> tuple[str, str]:
-        """The conversation, or the trace, and the agent within it."""
+        """The conversation, else the trace, and the agent within it."""
         here: TraceSpan | None = span
         conversation, agent = fact(span.attributes, "conversation"), fact(span.attributes, "agent")
-        # A bound, since damaged ids may form a ring of parents.
+        # Bounded, because damaged ids may form a ring of parents.
         for _ in range(64):
             here = self.by_id.get(here.parent) if here is not None and here.parent else None
             if here is None:
@@ -202,7 +203,7 @@ class _Traces(ChatReader):
         attributes, group = span.attributes, self._group(span)
         history = inputs_of(attributes)
         found = self.trace_order.follow(line.number, group[0], history, group[1], alone=not span.parent)
-        # Microsoft's Agent Framework calls a conversation after the response that its request continues.
+        # Microsoft's Agent Framework names a conversation by the response that the request continues.
         continued = self.by_response.get(str(fact(attributes, "conversation")))
         if continued is not None and (found.before is None or found.by_time):
             found = Predecessor(continued, 0)
@@ -214,7 +215,7 @@ class _Traces(ChatReader):
         self.by_response[key] = line.number
         answer.cap = cap_of(attributes)
         if span.start:
-            # 2**62 ns is in the year 2116; `datetime` refuses years after 9999.
+            # Bounded to 2**62 ns, in the year 2116, because `datetime` refuses years after 9999.
             answer.started = datetime.fromtimestamp(min(span.start, 1 << 62) / 1e9, UTC).isoformat()
         rows = [answer.take(line), *(answer.take(line._replace(data=row)) for row in span.logs)]
         answer.usage = Usage(*(count(fact(attributes, name))
@@ -258,7 +259,7 @@ class _Traces(ChatReader):
             answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 
     def settle(self) -> None:
-        """Also adds the results of the last calls, from the spans of tools."""
+        """Also adds the results of the last calls from the spans of tools."""
         for answer in self.answers:
             missing = tuple(part for part in self._results(answer) if part.call_id not in answer.results)
             if missing and not answer.next:
@@ -271,8 +272,8 @@ def _latest_first(run: tuple[int, ToolResultPart]) -> int:
 
 
 def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | None]:
-    """Whether a span failed, and why. Jaeger has the status in tags, Phoenix in members of the span; a log record has
-    only the kind of an error."""
+    """Whether a span failed, and the reason. Jaeger has the status in tags, Phoenix in members of the span; a log
+    record has only the type of an error."""
     status, tags = object_of(value.get("status")), attributes_of(value.get("tags"))
     code = status.get("code") or status.get("status_code") or tags.get("otel.status_code") or value.get("status_code")
     thrown = (attributes_of(each.get("attributes")) for each in objects_of(value.get("events")))
@@ -284,7 +285,7 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
 
 def row_of(word: str) -> StopRow:
     """The stop-reason row of a word, of any API or convention."""
-    bare = word.removeprefix("FinishReason.")  # the word as Python prints an enumeration
+    bare = word.removeprefix("FinishReason.")  # as Python prints a member of an enumeration
     for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, CONVERSE_WORDS,
                   OWN_WORDS):
         # Some instrumentations change the case of the provider's word.
@@ -295,13 +296,13 @@ def row_of(word: str) -> StopRow:
 
 
 def deciding_word(words: Sequence[str]) -> str | None:
-    """The word that counts if the records of one answer have several: one for a clean end must not hide a cut."""
+    """The word that counts if an answer has several: a word for a clean end must not hide a cut."""
     return next((word for word in words if row_of(word).stop not in WORDLESS), next(iter(words), None))
 
 
 def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
-    """Stores the stop word that an instrumentation recorded. `empty`: the record has no content of the answer, as
-    instrumentations leave it out by default; that the model wrote nothing, only the counts show."""
+    """Sets the stop reason by the word of an instrumentation. `empty`: the record has no content of the answer, which
+    instrumentations leave out by default, so only the counts show whether the model wrote nothing."""
     row, counts = row_of(word), answer.usage or Usage()
     empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
     answer.word = word
@@ -313,7 +314,7 @@ def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: 
 
 
 def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
-    """Reads the parts of an answer. Arguments that are a string stay as received, and may be cut."""
+    """Reads the parts of an answer. Arguments that are a string stay unchanged, and may be cut."""
     if message is None:
         return
     answer.add_thought(message.reasoning)

@@ -1,9 +1,9 @@
-"""The spans and log records in a file, each as its JSON: of OTLP in JSON, in lines of JSON and in protobuf, of the
-collector's length-prefixed files, of the files that SDKs print, one JSON object after the other or as a list, and of
-the files that Jaeger, Tempo and MLflow export.
+"""Finds the spans and log records in a file, each as its JSON.
 
-Protobuf needs the extra `traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter; Jaeger
-`model/json/model.go`; Tempo's API for a trace.
+A file is OTLP in JSON, in lines of JSON or in protobuf, a length-prefixed file of the collector, the output of an SDK
+(JSON objects one after the other, or a list), or an export of Jaeger, Tempo or MLflow. Protobuf needs the extra
+`traces`. Sources: opentelemetry-proto 1.9; the collector's file exporter; Jaeger `model/json/model.go`; Tempo's API for
+a trace.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SPANS, LOGS = "spans", "logs"
 RESOURCES = {
     "resourceSpans": SPANS, "resource_spans": SPANS, "batches": SPANS, "resourceLogs": LOGS, "resource_logs": LOGS,
 }
-"""Member of an export with the records of each resource (`batches`: Tempo's) -> the kind of the records."""
+"""Member of an export that lists the records of each resource (`batches`: Tempo) -> the kind of the records."""
 SCOPES = {
     SPANS: ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
     LOGS: ("scopeLogs", "scope_logs", "instrumentationLibraryLogs"),
 }
 RECORDS = {SPANS: ("spans",), LOGS: ("logRecords", "log_records")}
 NAMES = (b"gen_ai.", b"llm.", b"openinference", b"telemetry.sdk", b"service.name")
-"""Texts of which every trace contains one. They show a trace in protobuf, where names are plain text."""
+"""Texts of which every trace contains one. They identify a trace in protobuf, where names are plain text."""
 PRINTED = (
     (frozenset({"context", "attributes"}), SPANS),
     (frozenset({FRAME}), SPANS),
@@ -42,11 +42,11 @@ PRINTED = (
     (frozenset({"severity_number", "trace_id", "attributes"}), LOGS),
     (frozenset({"resource", "scopeMetrics"}), ""),
 )
-"""Members of a record in a file that an SDK prints -> the kind of the record; metrics hold nothing of an answer."""
+"""Members of a record in the output of an SDK -> the kind of the record; metrics have no part of an answer."""
 PAGE = "data"
-"""The member with the spans of a page of Phoenix's API."""
+"""The member with the spans in a page of Phoenix's API."""
 _OF_MODELS = (b"gen_ai.", b"gemini_cli.", b"copilot_chat.")
-"""Texts of which a printed file of log records contains one if it concerns a model."""
+"""Texts of which an SDK's output of log records contains one if it is about a model."""
 _MISSING = "OTLP traces in protobuf need the extra traces: pip install 'loop-inspector[traces]'"
 
 RecordPiece = tuple[str, bytes]
@@ -63,7 +63,7 @@ def sniff(head: bytes) -> int:
             return 100
         kinds = [_printed_kind(value) for value in (*parsed_head.objects, *listed[:8])]
         return 100 if SPANS in kinds or (LOGS in kinds and any(text in head for text in _OF_MODELS)) else 0
-    # JSON behind an empty line would pass for protobuf, whose first byte is a line feed, too.
+    # JSON after an empty line would also pass for protobuf, whose first byte is a line feed.
     if parsed_head.text[:1] in (b"{", b"["):
         return 0
     return 95 if _is_proto(head) and any(name in head for name in NAMES) else 0
@@ -77,12 +77,12 @@ def _scoped(export: Any, name: str) -> bool:
 
 
 def _is_jaeger(export: Any) -> bool:
-    """Whether a file is the traces that Jaeger's API answers with."""
+    """Whether a file has the form of the traces that Jaeger's API returns."""
     return any({"traceID", "spans"} <= trace.keys() for trace in objects_of(object_of(export).get("data"))[:1])
 
 
 def _mlflow_path(export: Any) -> tuple[str, ...]:
-    """The place of the spans in a trace of MLflow, or in the first one of a list; empty if it is none."""
+    """The path of the spans in a trace of MLflow, or in the first trace of a list; empty for any other file."""
     trace = object_of(next(iter(objects_of(export)), export))
     held = object_of(trace.get("data")) or trace
     named = (name for span in objects_of(held.get("spans"))[:1] for name in object_of(span.get("attributes")))
@@ -92,7 +92,7 @@ def _mlflow_path(export: Any) -> tuple[str, ...]:
 
 
 def _printed_kind(value: Any) -> str | None:
-    """The kind of a record as an SDK prints it; None if it is none."""
+    """The kind of a record in the output of an SDK; None for any other value."""
     members = object_of(value)
     if "context" in members and not {"trace_id", "span_id"} <= object_of(members["context"]).keys():
         return None
@@ -102,13 +102,13 @@ def _printed_kind(value: Any) -> str | None:
 def _is_proto(head: bytes) -> bool:
     prefixed = head[4:5] == b"\n" and 0 < int.from_bytes(head[:4], "big") < 1 << 31
     # 0x0A: field 1 of TracesData (`resource_spans`), length-delimited. 0x12: the tag of the value of any attribute,
-    # which a text behind an empty line does not have.
+    # which a text after an empty line does not have.
     return (head[:1] == b"\n" or prefixed) and b"\x12" in head
 
 
 def records_in(data: bytes, notices: list[Notice | str]) -> Iterator[RecordPiece]:
-    """The spans and the log records of a file, in its order. Raises `UnreadableError` if it is protobuf, and the extra
-    is missing or the file is damaged from the start."""
+    """The spans and the log records of a file, in the file's order. Raises `UnreadableError` if it is protobuf, and the
+    extra is missing or the file is damaged from the start."""
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         yield from _of_json(data)
     else:
@@ -172,13 +172,13 @@ def _of_proto(data: bytes, notices: list[Notice | str]) -> Iterator[RecordPiece]
                 raise UnreadableError("damaged protobuf: expected the spans of resources")
             notices.append(Notice(" is cut or damaged: the part before it was read", at=f"message {number:,}"))
             return
-        # Some messages can be parsed as the other kind, whose fields have other numbers: then no record has a time.
+        # Some messages can also be parsed as the other kind; then no record has a time, because field numbers differ.
         timed = [reading for reading in readings if any(b"UnixNano" in piece for _, piece in reading)]
         yield from (*timed, *readings)[0]
 
 
 def _messages(data: bytes) -> Iterator[bytes]:
-    """The messages of a collector's file, each after its length (4 bytes, big-endian), or the one message."""
+    """The messages of a collector's file, each after its length (4 bytes, big-endian), or the only message."""
     # The first byte of bare protobuf, 0x0A, would make a length of over 160 MB.
     if int.from_bytes(data[:4], "big") > len(data) and data[:1] == b"\n":
         yield data
@@ -186,6 +186,6 @@ def _messages(data: bytes) -> Iterator[bytes]:
     at = 0
     while at + 4 <= len(data):
         size = int.from_bytes(data[at : at + 4], "big")
-        # no valid message: reported as cut
+        # b"\xff" is no valid message, so it is reported as cut
         yield data[at + 4 : at + 4 + size] if at + 4 + size <= len(data) else b"\xff"
         at += 4 + size

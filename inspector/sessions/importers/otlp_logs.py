@@ -1,9 +1,9 @@
-"""Answers in the log records of a trace: the events that instrumentations write beside a span, or in place of one.
+"""Reads answers in the log records of a trace: events that instrumentations write in addition to a span, or instead.
 
 The conventions 1.28 to 1.36 have a record for each message of a request (`gen_ai.user.message`) and for each choice
-(`gen_ai.choice`); since 1.37 one record has the attributes of a span, with all messages. LiteLLM names the older ones
-otherwise. A record names its span, so that a record and a span of one answer are counted once. A choice begins an
-answer, unless its index follows that of the choice before it. Sources: semantic-conventions 1.28 and 1.37; the
+(`gen_ai.choice`); since 1.37 one record has the attributes of a span, with all messages. LiteLLM has other names for
+the older ones. A record names its span, so that a record and a span of one answer are counted once. A choice begins an
+answer, unless its index follows that of the previous choice. Sources: semantic-conventions 1.28 and 1.37; the
 instrumentations openai-v2 2.5, vertexai 2.3, google-genai 0.8 and botocore 0.66; LiteLLM `opentelemetry.py`; Gemini CLI
 0.56 `telemetry/types.ts`; Copilot Chat 0.42 `genAiEvents.ts`.
 """
@@ -33,16 +33,16 @@ from inspector.sessions.transcripts.member_values import known_text, object_of, 
 
 OPERATION = "gen_ai.operation.name"
 CHOICES = frozenset({CHOICE, "gen_ai.content.completion"})
-"""The names of events that hold a choice; the second one is LiteLLM's."""
+"""The names of events about a choice; the second one is LiteLLM's."""
 PROMPT = "gen_ai.content.prompt"
-"""LiteLLM's name of an event that holds a message of the request."""
+"""LiteLLM's name of an event about a message of the request."""
 _TIMES = ("timeUnixNano", "time_unix_nano", "hrTime", "timestamp", "observedTimeUnixNano", "observed_time_unix_nano",
           "observed_timestamp")
 _GEMINI_CLI = "GenAI operation "
-"""The beginning of Gemini CLI's body of a record with the attributes of a span. Each of its output messages is a piece
+"""The beginning of the body of Gemini CLI's record with the attributes of a span. Each output message in it is a piece
 of one streamed answer, and in its input the model's messages have the role `system`."""
 _ELIDED = "<elided>"
-"""What google-genai's instrumentation writes in place of a content that it may not record."""
+"""The text of google-genai's instrumentation instead of a content that it may not record."""
 
 
 class LogRecord(NamedTuple):
@@ -58,12 +58,12 @@ class LogRecord(NamedTuple):
 
     @property
     def is_message(self) -> bool:
-        """Whether it holds a message of a request."""
+        """Whether it has a message of a request."""
         return self.name == PROMPT or is_message(self.name)
 
     @property
     def members(self) -> dict[str, Any]:
-        """The members of the message or choice that it holds."""
+        """The members of its message or choice."""
         body = load_json(self.body)
         members = body if isinstance(body, dict) else {"content": body} if isinstance(body, str) else {}
         members = {**members, **content_of(self.attributes)}
@@ -71,7 +71,7 @@ class LogRecord(NamedTuple):
 
 
 def record_of(piece: bytes) -> LogRecord | None:
-    """A log record of an answer; None for any other."""
+    """A log record about an answer; None for any other."""
     value = object_in(piece)
     attributes = attributes_of(value.get("attributes"))
     name = first_of(value, ("eventName", "event_name")) or first_of(attributes, ("event.name", "event_name"))
@@ -81,7 +81,7 @@ def record_of(piece: bytes) -> LogRecord | None:
 
 
 def answers_of(records: Sequence[LogRecord]) -> list[TraceSpan]:
-    """The answers in log records; a request whose answer was not recorded is one without an operation."""
+    """The answers in log records; a request whose answer was not recorded has no operation."""
     by_span: dict[tuple[str, str], list[LogRecord]] = {}
     for record in records:
         by_span.setdefault((record.trace, record.span), []).append(record)
@@ -115,7 +115,7 @@ def _of_choices(asked: Sequence[LogRecord], choices: Sequence[LogRecord]) -> Tra
     ended = [number for number, each in enumerate(outputs) if known_text(each.get("finish_reason"))]
     first, last, word_row = len(asked), len(asked), len(asked) + next(iter(ended), 0)
     # google-genai's instrumentation has a choice for each piece of a streamed answer, of which the last one has the
-    # word. Several words are of several answers, which are never joined.
+    # word. Several words belong to several answers, which are never joined.
     in_parts = not any(isinstance(object_of(each.get("message")).get("content"), str) for each in outputs)
     if len(outputs) > 1 and ended == [len(outputs) - 1] and in_parts:
         outputs, last = [_one_message(outputs)], len(records) - 1
@@ -133,7 +133,7 @@ def _of_details(record: LogRecord) -> TraceSpan:
         outputs, inputs = (objects_of(load_json(attributes.get(name))) for name in (OUTPUT, INPUT))
         of_model = [{**each, "role": "assistant"} if each.get("role") == "system" else each for each in inputs]
         attributes |= {INPUT: of_model, OUTPUT: [_one_message(outputs)] if outputs else []}
-    # Gemini CLI writes such a record for the request alone, too.
+    # Gemini CLI also writes such a record for the request alone.
     if any(attributes.get(name) for name in (OUTPUT, "error.type")) or any(
             fact(attributes, name) is not None for name in ("word", "output", "id")):
         attributes = {OPERATION: "chat", **attributes}
@@ -143,7 +143,7 @@ def _of_details(record: LogRecord) -> TraceSpan:
 
 
 def _one_message(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The pieces of one streamed answer as one message, with the texts that follow one another as one part."""
+    """The pieces of one streamed answer as one message, with consecutive texts as one part."""
     parts: list[dict[str, Any]] = []
     for piece in pieces:
         message = object_of(piece.get("message")) or piece
@@ -163,7 +163,7 @@ def _one_message(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[TraceSpan]:
-    """The spans, each with the log records of its answer; and the answers that are in log records alone."""
+    """The spans, each with the log records of its answer; and the answers that are only in log records."""
     found = list(spans)
     places = {(span.trace, span.id): number for number, span in enumerate(spans) if span.id}
     answers = {number for number, span in enumerate(spans) if is_answer(span.attributes)}
@@ -188,17 +188,18 @@ def with_logs(spans: Sequence[TraceSpan], logged: Sequence[TraceSpan]) -> list[T
 
 
 def _note_response(responses: dict[str, dict[str, int]], span: TraceSpan, number: int) -> None:
-    """Notes the answer with this number under the id of its response and its trace, if it has an id."""
+    """Stores the number of an answer under the id of its response and its trace, if it has an id."""
     key = known_text(fact(span.attributes, "id"))
     if key:
         responses.setdefault(key, {})[span.trace] = number
 
 
 def _same_response(by_trace: dict[str, int], trace: str) -> int | None:
-    """The answer of the same response; None if all are of other traces, as Ollama gives one id to many."""
+    """The answer of the same response, in this trace or without a trace; a record without a trace matches any. None if
+    all are of other traces, because Ollama gives one id to many responses."""
     return by_trace.get(trace, by_trace.get("") if trace else next(iter(by_trace.values()), None))
 
 
 def _names_operation(span: TraceSpan) -> bool:
-    """Whether a span says what it is, such as the run of an agent."""
+    """Whether a span names its operation, such as the run of an agent."""
     return OPERATION in span.attributes or "openinference.span.kind" in span.attributes

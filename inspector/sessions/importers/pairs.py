@@ -1,7 +1,7 @@
-"""Requests with their responses in JSON or JSON Lines, in the forms that loggers, proxies and batch files use.
+"""Pairs of request and response in JSON or JSON Lines, in the forms of loggers, proxies and batch files.
 
 The response may be the provider's object, its stream as a string, a list of its events, or an HTTP answer with status,
-headers and body. Objects are taken as bytes of the file, so that arguments keep their exact spelling.
+headers and body. Objects are read as bytes of the file, so that arguments keep their exact spelling.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
 from loop_core.wire.json_values import char_span
 
-# Loggers, proxies, cassettes and batch files name the same members differently.
+# Loggers, proxies, cassettes and batch files have different names for the same members.
 
 CHUNKS = "chunks"
-"""A stream as it arrived, in an answer (Mastra) or beside it (ReqLLM)."""
+"""The member with a stream as it arrived, in an answer (Mastra) or beside it (ReqLLM)."""
 REQUESTS = ("request", "req", "request_body", "requestBody", "RequestBody", "input", "inputs", "kwargs", "modelInput")
 RAW = "raw_response"
-"""The provider's own answer, where OpenHands logs beside it the answer after it made calls of the tags in its text."""
+"""The member with the provider's own answer, beside OpenHands' version with calls made of the tags in its text."""
 RESPONSES = (
     "response", "resp", "res", "response_body", "responseBody", "ResponseBody", RAW, "output", "result", "completion",
     "modelOutput",
@@ -61,31 +61,31 @@ LISTS = (
 )
 """The members of an object that may hold the list of pairs (`interactions`: JSON cassettes; `events`: Braintrust)."""
 SPAN = frozenset({"span_id", "root_span_id"})
-"""The members of every span that Braintrust exports; only those of models hold an answer."""
+"""The members of every span that Braintrust exports; only those of models have an answer."""
 STATUS = ("status", "status_code", "statusCode", "StatusCode")
 NOCK = frozenset({"scope", "method", "path"})
 """The first members of an exchange that nock (JavaScript) recorded. `body`, its request, may be left out, so that any
-request matches; `response` may be further on than the head reaches."""
+request matches; `response` may be beyond the head."""
 TEST_PROXY = frozenset({"RequestUri", "RequestMethod"})
-"""The first members of an exchange that the test proxy of Azure's SDKs recorded (OpenAI's SDK for .NET uses it too)."""
+"""The first members of an exchange that the test proxy of Azure's SDKs and of OpenAI's SDK for .NET recorded."""
 AUTOGEN = frozenset({"payload", "sender", "receiver", "delivery_stage"})
 """The members of most events in a log of AutoGen; those of its type `LLMCall` are pairs."""
 ELSEWHERE = ("outputBodyS3Path", wiremock.ELSEWHERE)
-"""The place of an answer in another file: of Bedrock's invocation log, if it is larger than 100 KB, and of WireMock."""
+"""The members with the place of an answer in another file: Bedrock's invocation log, above 100 KB, and WireMock."""
 OPERATIONS = {"Converse": "converse", "ConverseStream": "converse-stream", "InvokeModel": "invoke"}
-"""Operation in Bedrock's invocation log -> the end of its path, which holds the model (Amazon Bedrock API reference). A
-stream of InvokeModel is kept as the events of the model, which say what they are."""
+"""Operation in Bedrock's invocation log -> the end of its path, which includes the model (Amazon Bedrock API
+reference). A stream of InvokeModel is stored as the model's own events, by which the format is recognised."""
 HTTP_ANSWER = frozenset({"status", "headers", "body"})
 """The members of an HTTP answer that was recorded without its request (OpenInference's cassettes)."""
 
 
 def pick(value: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of the names that has a value."""
+    """The first of the names that has a value; None if none has."""
     return next((name for name in names if value.get(name) is not None), None)
 
 
 def is_http(value: dict[str, Any]) -> bool:
-    """Whether one side of a pair is an HTTP message, and not the body itself."""
+    """Whether one side of a pair is an HTTP message, instead of the body itself."""
     return (
         status_of(value) is not None
         or isinstance(value.get("headers"), (dict, list))
@@ -142,7 +142,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) -> RawExchange | None:
-    """The last pair of a cut file, as far as it was written; None if its answer has not begun."""
+    """The last pair of a cut file, up to the cut; None if its answer has not begun."""
     try:
         value = traffic.parse_beginning(piece)
     except ValueError:
@@ -157,7 +157,7 @@ def _cut_pair(entry: int, piece: str, options: Options, reading: FileReading) ->
 
 
 def _note_broken(reading: FileReading, entry: int, where: str, unfinished: RawExchange | None) -> int:
-    """Notes a text that is not JSON; returns how many entries are lost with it."""
+    """Reports a text that is not JSON; returns the number of entries that are lost with it."""
     place = where.removesuffix(_LAST)
     if place != where:
         read = "the part before it was read" if unfinished is None else "what there is was read"
@@ -175,7 +175,7 @@ def _is_nock(value: dict[str, Any]) -> bool:
 
 def _score(value: Any) -> int:
     if not isinstance(value, dict) or value.get("object") == "response":
-        return 0  # an answer of Responses has an `output` of its own, and beside it the input (Llama Stack)
+        return 0  # an answer of Responses has an `output`, and may have the `input` beside it (Llama Stack)
     if _is_nock(value) or value.keys() >= TEST_PROXY:
         return 90
     if value.keys() >= SPAN:
@@ -197,7 +197,7 @@ def _score(value: Any) -> int:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The JSON texts of the single pairs, each with its place."""
+    """The JSON text of each pair, with the pair's place in words."""
     stripped = text.lstrip()
     start = len(text) - len(stripped)
     if stripped[:1] == "{":
@@ -227,7 +227,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
 
 def _elements(text: str, opening: int) -> Iterator[tuple[str, str]]:
     done = opening + 1
-    at = len(text[:done].encode("utf-8", "replace"))  # the byte at which `done` stands
+    at = len(text[:done].encode("utf-8", "replace"))  # the byte offset of `done`
     for start, end in values_in(text, done):
         at, done = at + len(text[done:start].encode("utf-8", "replace")), start
         yield text[start:end], f"the element at byte {at}{_LAST if end is None else ''}"
@@ -263,14 +263,14 @@ def _pair(entry: int, value: Any, piece: str, options: Options, reading: FileRea
     if nock:
         return _of_nock(raw, value, piece, options, reading)
     found = _response(raw, value[answered], piece, (answered,), options, reading, value.get(CHUNKS))
-    empty = not raw.url and raw.body in (b"", b"{}")  # vLLM, Vertex AI: the error of a row stands beside its answer
+    empty = not raw.url and raw.body in (b"", b"{}")  # vLLM, Vertex AI: the error of a row is beside its empty answer
     return (empty and traffic.failure(value)) or found
 
 
 def _of_nock(
     raw: RawExchange, value: dict[str, Any], piece: str, options: Options, reading: FileReading
 ) -> RawExchange | str:
-    """The answer of an exchange of nock: JSON, a text, or the hexadecimal digits of a packed or binary body."""
+    """Reads the answer of an exchange of nock: JSON, a text, or the hexadecimal digits of a packed or binary body."""
     body, names = value["response"], value.get("rawHeaders")
     raw.url, raw.status = f"{value['scope']}{value['path']}", status_of(value)
     raw.headers = traffic.headers(list(zip(names[::2], names[1::2], strict=False)) if type(names) is list else names)
@@ -282,7 +282,7 @@ def _of_nock(
 
 
 def _about(raw: RawExchange, value: dict[str, Any]) -> None:
-    """The facts about the HTTP exchange that either side holds."""
+    """Reads the facts about the HTTP exchange from both sides."""
     url = value.get("url") or value.get("uri") or value.get("urlPath") or value.get("RequestUri")
     if isinstance(url, str):
         raw.url = url
@@ -304,7 +304,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
             value, path = value[step], (*path, step)
     value, path = cassette(value, path)
     if isinstance(value, str) and path[-1] in PACKED:
-        with suppress(ValueError):  # without it the request is unknown
+        with suppress(ValueError):  # the request stays unknown
             raw.request_text = binascii.a2b_base64(value).decode("utf-8", "replace")
     elif isinstance(value, str):
         raw.request_text = value or None
@@ -316,7 +316,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
 def _response(
     raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading, chunks: Any = None
 ) -> RawExchange | str:
-    value, path = batch_line(value, path)  # a line of OpenAI's needs no such step: its `response` is an HTTP answer
+    value, path = batch_line(value, path)  # not needed for OpenAI's lines, whose `response` is an HTTP answer
     if isinstance(value, dict) and pick(value, BODIES) is None and (place := pick(value, ELSEWHERE)) is not None:
         return f"its answer is in another file ({place})"
     if value in ({"type": "expired"}, {"type": "canceled"}):

@@ -1,12 +1,11 @@
-"""Session files of pi and of what was made from it (OpenClaw): `~/.pi/agent/sessions/…`, versions 1 to 3; and the
-events that `pi --mode json` prints.
+"""Session files of pi and of agents that use it (OpenClaw): `~/.pi/agent/sessions/…`, versions 1 to 3; and the events
+that `pi --mode json` prints.
 
-Entries form a tree (`id`, `parentId`); in version 1 they form a line. The stop words are pi's own; since pi 0.83 the
-provider's own word stands beside them (`rawStopReason`).
-Labels, changes of the model or of thinking, and compactions are entries that no request contained. An event about a
-message repeats it, and only the one at its end (`message_end`) has it whole: before that, pi's stop word is a default,
-and the arguments of a call are what could be parsed. Sources: pi's `docs/session-format.md` and `docs/json.md`; the
-words are those of pi's agent loop.
+Entries form a tree (`id`, `parentId`), in version 1 a sequence. The stop words are pi's own; since pi 0.83 the
+provider's word is stored too (`rawStopReason`). Labels, changes of the model or of thinking, and compactions are
+entries that no request contained. Each event about a message repeats it, and only the last (`message_end`) has it in
+full: before that, pi's stop word is a default, and the arguments of a call are the part that could be parsed. Sources:
+pi's `docs/session-format.md` and `docs/json.md`; the words are those of pi's agent loop.
 """
 
 from __future__ import annotations
@@ -64,15 +63,15 @@ STOPS: Mapping[str, StopRow] = {
 
 
 UNMAPPED = re.compile(r"(?:Provider finish_reason|Unhandled stop reason): (?P<word>\w+)\Z")
-"""Matches the error that pi makes of a word of the provider that it does not map to one of its own."""
+"""Matches the error that pi writes for a word of the provider that it does not map to one of its own."""
 CLOSED = frozenset({"openai_responses", "gemini_generate"})
-"""The wire formats in which `stop` beside calls, or without counts, is no word but pi's default: the end of the answer
-gives pi the counts and another word for calls, and pi read none. Releases before 0.83 do not read `response.incomplete`
-of Responses, nor an error in a stream of Gemini."""
+"""The wire formats in which `stop` with calls, or without counts, is only pi's default: pi has not read the end of the
+answer, which has the counts and another word for calls. Releases before 0.83 do not read `response.incomplete` of
+Responses, nor an error in a stream of Gemini."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
-    """Reads the parts of an answer. Arguments are the JSON of the row, which pi has parsed and perhaps repaired."""
+    """Reads the parts of an answer. Arguments are the row's JSON, which pi has parsed and perhaps repaired."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     path = ("message", "content") if "message" in line.value else ("content",)
     for number, block in numbered_objects(blocks):
@@ -89,11 +88,11 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
 
 
 def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the recorder's stop word, and the provider's if it stands beside it."""
+    """Reads the recorder's stop word, and the provider's if it is stored too."""
     word = message.get("stopReason")
     answer.word_at = place = pointer_at(at, "message", "stopReason")
     if not isinstance(word, str) or not word:
-        return  # inferred later, from the rows that follow
+        return  # inferred later, from the following rows
     row = STOPS.get(word)
     if row.stop is Stop.ERROR if row else isinstance(message.get("errorMessage"), str):
         answer.error = _error(known_text(message.get("errorMessage")) or "")
@@ -112,9 +111,9 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
 
 
 def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> None:
-    """Adds the provider's own word. It decides if it names a cut, a filter, a pause or a failure, which pi's word may
-    hide; a clean or unknown word does not change what pi says, which knows the calls, an abort and a failure after the
-    word. Of two errors pi's counts, since it has a message."""
+    """Adds the provider's own word. It counts if it is for a cut, a filter, a pause or a failure, which pi's word may
+    hide. A clean or unknown word does not replace pi's, because pi knows the calls, an abort and a failure after the
+    word. If both are errors, pi's counts, because it has a message."""
     table = wire(answer.api).stop_reasons
     # pi joins the status of the Responses API and its reason with a dot.
     row = table.get(raw) or table.get(raw.replace(".", ":", 1))
@@ -128,7 +127,7 @@ def _take_raw(answer: TranscriptAnswer, stop: StopReason, raw: str, at: At) -> N
 
 
 def _error(message: str) -> ProviderError:
-    """The error in pi's message about a failure, which may begin with the HTTP status."""
+    """The error in pi's message about a failure; the message may begin with the HTTP status."""
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = written_status(words[0]) if words else None
     retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or (
@@ -137,12 +136,12 @@ def _error(message: str) -> ProviderError:
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:
-    """Token counts in pi's names. The input leaves out cached tokens, unless the total shows that it includes them."""
+    """Token counts in pi's names. The input excludes cached tokens, unless the total shows that it includes them."""
     if not isinstance(usage, dict):
         return None
     input_tokens, output_tokens, cached, written, total = counts_of(
         usage, "input", "output", "cacheRead", "cacheWrite", "totalTokens")
-    # A total that equals input plus output shows that cached tokens are part of the input already.
+    # A total that equals input plus output shows that cached tokens are part of the input.
     if total is None or total != (input_tokens or 0) + (output_tokens or 0):
         input_tokens = input_count(api, input_tokens, cached, written)
     return Usage(input_tokens, output_tokens, None, cached, written)
@@ -154,14 +153,14 @@ def result_text(value: Any, number: int) -> str:
 
 
 def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> InterimRow | None:
-    """A message between two answers; None if it was never sent to a model."""
+    """The row for a message between two answers; None if it was never sent to a model."""
     words = text_of(message.get("content"))
     if role == "toolResult":
         key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
         return InterimRow(line.number, "", (store_result(part, line, 0, result_text),))
     if role == "bashExecution":
-        if message.get("excludeFromContext") is True:  # a command typed with `!!`: pi shows its output only to the user
+        if message.get("excludeFromContext") is True:  # a command typed with `!!`, whose output only the user sees
             return None
         return InterimRow(line.number, f"{message.get('command', '')}\n{message.get('output', '')}", own=True)
     return InterimRow(line.number, words, own=role != "user")
@@ -183,7 +182,7 @@ APIS: Mapping[str, str] = {
     "ollama": "ollama_chat",
     "ollama-chat": "ollama_chat",
 }
-"""pi's name of a wire format -> the wire format."""
+"""pi's name of a wire format -> the id of the wire format."""
 NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary",
@@ -204,7 +203,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the header in the first line; if it is lost, a message by its members in the tree or as an event."""
+    """Recognises the header in the first line; without one, a message by its members, in the tree or as an event."""
     parsed_head = first_look(head)
     first = parsed_head.first
     if isinstance(first, dict) and first.get("type") == "session" and "id" in first:
@@ -219,7 +218,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 OPENCLAW_FOLDER = ".openclaw"
-"""The name of the folder of OpenClaw, which writes pi's format; elsewhere the entries show it."""
+"""The name of the folder of OpenClaw, which writes pi's format; in other folders, its entries identify it."""
 
 
 class _Session(TranscriptReader):
@@ -231,7 +230,7 @@ class _Session(TranscriptReader):
         self.last = TreePlace(None)
         self.labels: Counter[str] = Counter()
         self.begun = 0
-        """The line of the event at which an answer began; 0 after its end."""
+        """The line of the event with which the current answer began; 0 after its end."""
         self.title = ""
         self.header: object = None
         """The id of the first row."""
@@ -250,15 +249,15 @@ class _Session(TranscriptReader):
         return place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Also stores the last place: version 1 has no parents, and OpenClaw's header is one."""
+        """Also stores the last place: version 1 has no parents, and in OpenClaw the header is a parent."""
         super().keep(line, place)
         if line.value.get("type") != "label":
             self.last = place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the entry that an entry names as its parent; else of the one before, unless it begins a tree."""
+        """The place after the parent entry; else after the previous one, unless the entry begins a tree."""
         if "parentId" not in value:
-            return self.last  # version 1: each entry follows the one before
+            return self.last  # version 1: each entry follows the previous one
         parent = value["parentId"]
         if not isinstance(parent, str):
             return TreePlace(None)
@@ -266,7 +265,7 @@ class _Session(TranscriptReader):
             self.writer = "openclaw"  # pi's first entries have no parent
         calls = self.last.answer.calls if self.last.answer is not None else ()
         if parent not in self.places and any(call.id == parent for call in calls):
-            return self.last  # OpenClaw: a result names its call
+            return self.last  # OpenClaw: the parent of a result is its call
         return self.parent(parent) or self.last.across_gap(object_of(value.get("message")).get("role") == "assistant")
 
     def _other(self, line: TranscriptLine, value: dict[str, Any]) -> None:

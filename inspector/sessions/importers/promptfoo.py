@@ -1,9 +1,9 @@
 """Results of promptfoo (`promptfoo eval -o out.json`, or `out.jsonl`): each is one answer to one request.
 
-The stop word is promptfoo's translation (`finishReason`) of the words of OpenAI and Anthropic; of others it is theirs
-in small letters. Of Responses it keeps the provider's object (`raw`) instead. Calls of Claude and of Bedrock's Converse
-are JSON in the text. An assertion that failed (`error` beside a response without one) is no failure of the request.
-Source: promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs.
+The stop word (`finishReason`) is promptfoo's translation for OpenAI and Anthropic, and the provider's in lower case for
+others. For Responses, promptfoo stores the provider's object (`raw`) instead. Calls of Claude and of Bedrock's Converse
+are JSON in the text. A failed assertion (`error` beside a response without one) is no failure of the request. Source:
+promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ APIS: Mapping[str, str] = {
 }
 """Beginning of a provider's id in promptfoo -> its wire format."""
 FILTERED = "Content filtered by provider"
-"""What promptfoo writes in place of a text that a filter left out."""
+"""The text that promptfoo writes instead of a text that a filter left out."""
 CALLS_IN_TEXT = re.compile("anthropic:|bedrock:converse:|(?:bedrock|vertex):.*claude")
-"""Matches the ids of providers whose calls promptfoo writes into the text; what others show there is a text."""
+"""Matches the ids of providers whose calls promptfoo writes into the text; the text of others has no calls."""
 _BLOCK = {"type", "id", "name", "input"}
 """The members of a call that promptfoo writes into the text."""
 THOUGHT = re.compile(r"(?s)Thinking: (?:(.*?)\nSignature: [^\n]*|(.*?))(?:\n\n|\Z)")
-"""Matches reasoning, which promptfoo writes before the text: Claude's with its signature, else up to an empty line."""
+"""Matches reasoning, which promptfoo writes before the text: Claude's with a signature, others' up to an empty line."""
 FIELDS: Fields = {"": {"provider": (dict, str), "prompt": (dict,), "response": (dict,), "error": (str,)}}
 
 
@@ -58,7 +58,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _caps(data: bytes) -> dict[str, int]:
-    """Label or id of a provider -> the output cap in the settings of the evaluation, unless it has several."""
+    """Label or id of a provider -> the output cap in the settings of the evaluation, unless there are several."""
     try:
         config = object_of(object_of(loads(data)).get("config"))
     except ValueError:
@@ -80,7 +80,7 @@ class _Results(ChatReader):
         self.caps: dict[str, int] = {}
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """No result follows another one."""
+        """An empty place, because no result follows another one."""
         return TreePlace(None)
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -91,7 +91,7 @@ class _Results(ChatReader):
         label = known_text(object_of(provider).get("label")) or ident
         place = self.say(line, place, _prompt(object_of(value.get("prompt")).get("raw")))
         answer = self.answer(line, place, model=ident.split(":")[-1])
-        answer.session = f"{label} · {line.number}"  # equal requests of an evaluation are no retries
+        answer.session = f"{label} · {line.number}"  # unique: equal requests of an evaluation are no retries
         answer.named_api = api_of(APIS, ident) or answer.named_api
         answer.cap = self.caps.get(label)
         at = answer.word_at = answer.take(line)
@@ -130,7 +130,7 @@ def _message(output: Any, calls_in_text: bool) -> SpanMessage:
     if isinstance(output, list) and objects_of(output) and all("function" in each for each in objects_of(output)):
         return message_of({"tool_calls": output})
     members = object_of(output)
-    if members.keys() == {"name", "arguments"}:  # the first calls of Chat Completions
+    if members.keys() == {"name", "arguments"}:  # the oldest form of calls in Chat Completions
         return message_of({"function_call": members})
     if "role" in members:
         return message_of(members)
@@ -148,7 +148,7 @@ def _is_call(block: dict[str, Any]) -> bool:
 
 
 def _prompt(raw: Any) -> str:
-    """The last message of the user in a prompt, which is a text, or messages as JSON."""
+    """The last message of the user in a prompt, which is a text or messages as JSON."""
     listed = objects_of(load_json(raw))
     asked = [text_of(each.get("content")) for each in listed if each.get("role") == "user"]
     return asked[-1] if asked else str(raw or "")

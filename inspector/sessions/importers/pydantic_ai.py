@@ -1,11 +1,10 @@
 """Message histories of Pydantic AI as JSON (`result.all_messages_json()`): a list of requests and responses.
 
-A response keeps the provider's stop word (`provider_details.finish_reason`) and beside it one of Pydantic AI's own. Its
-own `stop` alone shows nothing: Pydantic AI writes it also for an answer to which the provider gave no reason. Release
-1.0 wrote no word at all. The arguments of a call are a text as the model wrote it, or an object where the provider's
-client had parsed them.
-Source: pydantic-ai 2.68 `messages.py` and `models/openai/_chat_model.py`; 68 histories that 2.68 wrote over four APIs,
-and eight that 1.0 wrote over two.
+A response has the provider's stop word (`provider_details.finish_reason`) and one of Pydantic AI's own, whose `stop`
+alone is no evidence: Pydantic AI also writes it if the provider gave no reason. Release 1.0 wrote no word at all. The
+arguments of a call are the text that the model wrote, or an object if the provider's client had parsed them. Source:
+pydantic-ai 2.68 `messages.py` and `models/openai/_chat_model.py`; 68 histories that 2.68 wrote over four APIs, and
+eight that 1.0 wrote over two.
 """
 
 from __future__ import annotations
@@ -38,28 +37,28 @@ APIS: Mapping[str, str] = {
     "anthropic": "anthropic_messages", "google": "gemini_generate", "google-gla": "gemini_generate",
     "google-vertex": "gemini_generate", "bedrock": "bedrock_converse", "cohere": "cohere_chat",
 }
-"""Name of a provider in Pydantic AI -> its wire format; those of most others are OpenAI's."""
+"""Name of a provider in Pydantic AI -> its wire format; most other providers have OpenAI's."""
 IDS: Mapping[str, str] = {"resp_": "openai_responses", "chatcmpl-": "openai_chat"}
-"""Beginning of the provider's id of a response -> the wire format of OpenAI's that it shows."""
+"""Beginning of a response's id -> the wire format of OpenAI's with such ids."""
 STOPS: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, "FinishReason in messages.py"),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "FinishReason in messages.py; a refusal of OpenAI's too"),
     "tool_call": StopRow(Stop.TOOL_CALL, None, "FinishReason in messages.py"),
     "error": StopRow(Stop.ERROR, None, "FinishReason in messages.py"),
 }
-"""The words of Pydantic AI that show how an answer ended where the provider's word is not in the file."""
+"""Stop word of Pydantic AI -> its meaning, if the provider's word is not in the file."""
 STATES: Mapping[str, StopRow] = {
     "interrupted": StopRow(Stop.INTERRUPTED, None, "ModelResponseState in messages.py; histories of lost connections"),
     "incomplete": StopRow(Stop.INTERRUPTED, None, "ModelResponseState in messages.py: still in flight, or stopped"),
     "suspended": StopRow(Stop.PAUSED, None, "ModelResponseState in messages.py: it expects a continuation"),
 }
-"""The states of a response that is not complete."""
+"""State of an incomplete response -> its meaning."""
 RESULTS = frozenset({"tool-return", "retry-prompt"})
-"""The parts of a request that answer a call; a `retry-prompt` without a tool asks for the answer again."""
+"""The types of parts of a request that answer a call; a `retry-prompt` without a tool asks for the answer again."""
 FEEDBACK = frozenset({"retry-prompt", "retry-feedback"})
 PASSED = frozenset({"system-prompt", "instruction", "instruction-baseline", "instruction-digest", "instruction-delta",
                     "tool-availability-delta", "capability-load-delta", "model-settings-delta"})
-"""The parts of a request that are neither a message nor a result."""
+"""The types of parts of a request that are neither a message nor a result."""
 FIELDS: Fields = {"": {"kind": (str,), "parts": (list,), "model_name": (str,), "usage": (dict,),
                        "provider_details": (dict,), "finish_reason": (str,), "state": (str,)}}
 
@@ -105,13 +104,13 @@ class _History(ChatReader):
         return TreePlace(answer)
 
     def _request(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """The results first: they answer the calls of the response above."""
+        """Reads a request, the results first, because they belong to the calls of the response above."""
         others: list[dict[str, Any]] = []
         for part in objects_of(line.value.get("parts")):
             outcome = part.get("outcome")
             if not _answers_call(part):
                 others.append(part)
-            elif outcome != "interrupted":  # which is written later, so that the history is valid
+            elif outcome != "interrupted":  # such a result is written later, only to make the history valid
                 row = InterimRow(line.number, "", (_result(part),), denied=outcome == "denied", unit=self.unit)
                 place = place.after(row)
         for part in others:
@@ -140,14 +139,15 @@ def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptL
 
 
 def _usage_of(counts: dict[str, Any]) -> Usage | None:
-    """The counts of a response; 0 stands for what the provider did not send."""
+    """The counts of a response; Pydantic AI writes 0 for a count that the provider did not send."""
     names = ("input_tokens", "output_tokens") if "input_tokens" in counts else ("request_tokens", "response_tokens")
     found = counts_of(counts, *names, "output_reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
     return Usage(*(count or None for count in found)) if any(found) else None
 
 
 def _take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """The end of a response: its state, unless that is `complete`; the provider's word; or Pydantic AI's own."""
+    """Sets the stop reason of a response by the provider's word, else by a state other than `complete`, else by
+    Pydantic AI's own word."""
     native = known_text(object_of(value.get("provider_details")).get("finish_reason"))
     word, state = known_text(value.get("finish_reason")) or "", known_text(value.get("state")) or ""
     if state in STATES and native is None:
@@ -155,7 +155,7 @@ def _take_word(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
         answer.stop = table_reason(state, STATES, answer.word_at, "pydantic_ai.states")
     elif native is not None:
         words = wire(answer.api).stop_reasons
-        # For Responses the reason stands in place of the status that it explains.
+        # For Responses, the word is the reason for the status, without the status.
         row = words.get(native) or words.get(f"incomplete:{native}")
         take_api_word(answer, native, pointer_at(at, "provider_details", "finish_reason"),
                       {} if row is None else {native: row})
@@ -169,7 +169,7 @@ def _answers_call(part: dict[str, Any]) -> bool:
 
 
 def _result(part: dict[str, Any]) -> ToolResultPart:
-    """What became of a call. Errors of validation are put as Pydantic AI puts them to the model."""
+    """The result of a call. Errors of validation have the form in which Pydantic AI sends them to the model."""
     content, outcome = part.get("content"), part.get("outcome")
     failed = outcome not in (None, "success") or part.get("part_kind") == "retry-prompt"
     text = any_text(content)
@@ -180,7 +180,7 @@ def _result(part: dict[str, Any]) -> ToolResultPart:
 
 
 def _prompt(content: Any) -> str:
-    """The texts of a message of the user; other contents are left out."""
+    """The texts in a message of the user; other contents are left out."""
     texts = [each if isinstance(each, str) else known_text(object_of(each).get("content")) for each in (
         content if isinstance(content, list) else [content])]
     return "\n".join(filter(None, texts))

@@ -1,8 +1,8 @@
 """Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's.
 
-No stop reason is kept. A failed request is in a row of telemetry, or in the outcome of its turn (`turn_result`), which
-newer releases write where they serve a client. Rows with the same `uuid` are pieces of one message, and a line may hold
-two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `chatRecordingService.ts`.
+No stop reason is stored. A failed request is in a row of telemetry, or in the outcome of its turn (`turn_result`),
+which newer releases write when they serve a client. Rows with the same `uuid` are pieces of one message, and a line may
+have two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `chatRecordingService.ts`.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ NO_EXCHANGE = frozenset({"system", *(f"system/{subtype}" for subtype in (
     "turn_result", "parent_session", "session_source", "session_execution_engine", "session_approval_mode",
     "session_notes", "session_sources_snapshot", "omni_recall", "agent_bootstrap", "agent_retry",
     "agent_session_ready", "user_text_elements", "branch_checkpoint", "goal_state", "goal_turn_end"))})
-"""The types of records that hold no part of an exchange (`ChatRecord`)."""
+"""The types of records without a part of an exchange (`ChatRecord`)."""
 STOPS: Mapping[str, StopRow] = {
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Agent Client Protocol, StopReason"),
     "refusal": StopRow(Stop.SAFETY_BLOCKED, None, "Agent Client Protocol, StopReason"),
 }
-"""Word for the end of a turn that Qwen Code gives its client -> how the turn's last answer ended. Of `end_turn` Qwen
-Code asks no provider: it says so of an answer that was cut as well (QwenLM/qwen-code #12113)."""
+"""Word that Qwen Code sends its client for the end of a turn -> the stop reason of the turn's last answer. `end_turn`
+does not depend on the provider's word: Qwen Code also sends it for a cut answer (QwenLM/qwen-code #12113)."""
 RESPONSE = "qwen-code.api_response"
-"""The name of the event of telemetry behind each response, which stands before the response's message."""
+"""The name of the event of telemetry about a response, which is before the response's message."""
 ABORTED = frozenset({"APIUserAbortError", "AbortError"})
-"""The types of the error by which the SDKs report that the client stopped a request."""
+"""The types of errors by which the SDKs report that the client stopped a request."""
 MANAGED = "managedSession"
-"""The member with an event of the managed engine, which stores the contents of messages in files of its own."""
+"""The member with an event of the managed engine, which stores the contents of messages in separate files."""
 FIELDS: Fields = {
     "": {"type": (str,), "uuid": (str,), "parentUuid": (str,), "subtype": (str,), "timestamp": (str,),
          "model": (str,), "message": (dict,), "usageMetadata": (dict,), "systemPayload": (dict,)},
@@ -69,14 +69,14 @@ def sniff(head: bytes, path: str) -> int:
 
 
 class _Records(TranscriptLines):
-    """The records of a file, also several on one line."""
+    """The records of a file, of which several may be on one line."""
 
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[Piece]:
         for at_line, piece, last in super()._lines(file, number):
             if b"}{" not in piece:
                 yield at_line, piece, last
                 continue
-            # Invalid UTF-8 is kept byte for byte, since offsets of records count these bytes.
+            # Invalid UTF-8 is kept byte for byte, because the offsets of records include these bytes.
             text, done = piece.decode("utf-8", "surrogateescape").strip(), 0
             for start, end in values_in(text, 0):
                 done = len(text) if end is None else end
@@ -95,7 +95,7 @@ class _Transcript(ChatReader):
         super().__init__(path, options)
         self.by_row: dict[str, TranscriptAnswer] = {}
         self.responses = self.taken = 0
-        """The number of responses that telemetry has told of, and that at the last row of the model."""
+        """The number of responses in telemetry so far, and that number at the last row of the model."""
 
     def lines(self, data: bytes | IO[bytes]) -> TranscriptLines:
         lines = _Records(data, self.fields)
@@ -103,18 +103,18 @@ class _Transcript(ChatReader):
         return lines
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place of the row that a row names as its parent; else of the row before, unless it begins a tree."""
+        """The place after the parent row; else after the previous row, unless the row begins a tree."""
         if "parentUuid" not in value:
             return self.last
         parent = value.get("parentUuid")
         if not isinstance(parent, str):
             return TreePlace(None)
-        # of two answers that follow each other here would become one
+        # otherwise two consecutive answers without parents would become one
         parted = value.get("type") == "assistant" and self.last.right_above is not None
         return self.parent(parent) or (TreePlace(None) if parted else self.last)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place after a row under the row's id; for a row in pieces, the place after the last piece."""
+        """Stores the place after a row under the row's id; for a row in pieces, that after the last piece."""
         self.last = place
         key = line.value.get("uuid")
         if isinstance(key, str):
@@ -138,8 +138,8 @@ class _Transcript(ChatReader):
         return self._system(line, lines, place)
 
     def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
-        """Reads a message of the model; consecutive messages, and those with the same `uuid`, are one answer, but not a
-        message with counts and one after a further response."""
+        """Reads a message of the model. Consecutive messages, and those with the same `uuid`, are one answer, unless
+        the earlier one has counts and telemetry has a further response in between."""
         key = known_text(line.value.get("uuid")) or f"line {line.number}"
         answer, above = self.by_row.get(key), place.right_above
         another = above is not None and above.usage is not None and self.responses > self.taken
@@ -148,7 +148,7 @@ class _Transcript(ChatReader):
         self.taken = self.responses
         if answer is None:
             answer = self.answer(line, place, "row", line.value.get("model"))
-            # `/branch` copies rows into another file with their ids, by which such a copy is recognised.
+            # `/branch` copies rows with their ids into another file; the ids identify such copies.
             answer.id = known_text(line.value.get("uuid")) or answer.id
             self.note_compaction(answer)
         self.by_row[key] = answer
@@ -197,12 +197,12 @@ class _Transcript(ChatReader):
         return place
 
     def _outcome(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
-        """Reads how a turn ended, as Qwen Code tells its client."""
+        """Reads the end of a turn, in the words that Qwen Code sends its client."""
         state, word, error = payload.get("state"), payload.get("stopReason"), object_of(payload.get("error"))
         if state == "cancelled":
             return self.say(line, place, "", mark="interrupted")
         if state == "error":
-            # a row of telemetry may tell of the same failure
+            # a row of telemetry may have the same failure
             has_failed = place.right_above is not None and place.right_above.error is not None
             failure = {"error_message": known_text(error.get("message")) or "no message",
                        "status_code": written_status(error.get("code"))}
@@ -210,7 +210,7 @@ class _Transcript(ChatReader):
         if state == "completed" and word in (None, "end_turn"):
             return self.say(line, place, "turn_result", mark="ended")
         last = place.right_above
-        # Behind results of its calls the last answer was whole: the word is about the request that came no more.
+        # After results of its calls, the last answer was complete, and the word is about a request that was not sent.
         if last is not None and last.stop is None and isinstance(word, str) and word in STOPS:
             at = pointer_at(last.take(line), "systemPayload", "stopReason")
             last.stop = table_reason(word, STOPS, at, "qwen.turn_results")
@@ -242,7 +242,7 @@ def result_of(value: dict[str, Any]) -> ToolResultPart:
 
 
 def outcome_of(value: dict[str, Any], parts: list[dict[str, Any]]) -> ToolResultPart:
-    """The result of a call whose row has no function response: the displayed outcome, or its text."""
+    """The result of a call whose row has no function response: the displayed result, or its text."""
     parts_text = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     result = value.get("result", value.get("resultDisplay"))
     text = parts_text or (

@@ -1,7 +1,7 @@
 """The output of `qwen --output-format stream-json`, and of `json` as one list: rows like those of `claude -p`.
 
-Every `stop_reason` is null, and the outcome is `success` also after a failure: its message stands at the end of the
-text, in brackets. Source: outputs of Qwen Code 0.15.10 for answers of a scripted provider.
+Every `stop_reason` is null, and the outcome is `success` also after a failure, whose message is at the end of the text,
+in brackets. Source: outputs of Qwen Code 0.15.10 for answers of a scripted provider.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loop_core.values import TextPart
 
 _FAILED = "[API Error: "
 ADVICE = ("Please wait and try again later.", "Possible quota limitations in place ")
-"""The beginnings of the line that Qwen Code adds behind the message of a rate limit (`utils/errorParsing.ts`)."""
+"""The beginnings of the line that Qwen Code adds after the message of a rate limit (`utils/errorParsing.ts`)."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -36,11 +36,11 @@ class _QwenStream(Session):
     several_apis = True
 
     def begin(self, name: str, api: str | None, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
-        """Starts an answer at a row. No row names a wire format: Qwen Code gives all answers this shape."""
+        """Makes an answer that begins at a row. No row names a wire format: all answers have the same shape."""
         return super().begin(name, None, model, place, line)
 
     def settle(self) -> None:
-        """Also takes the message of a failure from the end of a text."""
+        """Also reads the message of a failure at the end of a text."""
         for answer in self.answers:
             last = answer.parts[-1] if answer.parts else None
             said = last.text.rstrip() if isinstance(last, TextPart) else ""

@@ -13,7 +13,8 @@ from inspector.sessions.recording import ODD, FileReading, Options
 
 
 def beginnings(data: bytes) -> Iterator[bytes]:
-    """The beginnings of a file by which it may be recognised, the shortest first; of a long first row no part."""
+    """The beginnings of a file by which it may be recognised, the shortest first, without a part of a long first
+    row."""
     if data[:1] not in (b"{", b"[") or b"\n" in data[:HEAD] or b"\n" not in data[HEAD:LONG_HEAD].rstrip():
         yield data[:HEAD]
     if len(data) > HEAD:
@@ -23,7 +24,7 @@ def beginnings(data: bytes) -> Iterator[bytes]:
 
 
 def _without_long_strings(data: bytes) -> bytes:
-    """The beginning of JSON without its long strings: a request may hold images of several MB before its model."""
+    """The beginning of JSON without its long strings: a request may have images of several MB before its model."""
     kept_pieces: list[bytes] = []
     size = 0
     for found in re.finditer(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"?', data, re.DOTALL):
@@ -36,13 +37,13 @@ def _without_long_strings(data: bytes) -> bytes:
 
 
 def importer(name: str) -> Importer:
-    """The importer of this name."""
+    """The module of the format with this name."""
     return cast("Importer", import_module(IMPORTERS[name].module))
 
 
 def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) -> FileReading:
-    """The exchanges of a file in the format of this name; an open file, of a format that grows, is read in pieces.
-    Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
+    """Reads the exchanges of a file in the format with this name. An open file, whose format must grow, is read in
+    pieces. Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
     if isinstance(data, bytes):
         head = data[:LONG_HEAD]
         if not IMPORTERS[name].grows:
@@ -57,12 +58,13 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
 
 
 def choose(head: bytes, path: str) -> str | None:
-    """The format that recognises a file beginning with `head` with the most certainty; None if none knows it."""
+    """The name of the format with the highest score for a file that begins with `head`; None if none recognises it."""
     return _best(head, path)[0]
 
 
 def recognise(data: bytes, path: str) -> str | None:
-    """The format of a whole file, by the first of its heads that shows more than JSON."""
+    """The name of a whole file's format, by the first of its `beginnings` that shows more than JSON; None if
+    unknown."""
     name: str | None = None
     for head in beginnings(data):
         name, score = _best(head, path)
@@ -84,7 +86,7 @@ def _best(head: bytes, path: str) -> tuple[str | None, int]:
                 continue
             score = importer(name).sniff(head, path)
         except ODD:
-            continue  # the format's `sniff` cannot examine this head, so the file is not of the format
+            continue  # `sniff` failed, so the file is not of the format
         if score > best_score:
             best, best_score = name, score
         if score >= CERTAIN:

@@ -1,4 +1,4 @@
-"""The JSON values at the beginning of a file, for every importer's `sniff`, and records that are not lines.
+"""Parses the beginning of a file for every importer's `sniff`, and reads records that are not lines.
 
 Such records are rows of tables and elements of lists, each as JSON, and members of a ZIP archive.
 """
@@ -32,13 +32,13 @@ class FileHead(NamedTuple):
     first: Any
     """The first JSON value, perhaps cut; None if the file does not begin with JSON."""
     lines: tuple[Any, ...]
-    """The JSON values of the first lines, the last of them perhaps cut; empty for a file of one line."""
+    """The JSON values of the first lines, the last one perhaps cut; empty for a file of one line."""
     text: bytes
     """The head without byte order mark and leading white space."""
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects among the first value and the values of the first lines."""
+        """The objects in the first value and in the values of the first lines."""
         return [value for value in (self.first, *self.lines) if isinstance(value, dict)]
 
     def has(self, members: frozenset[str]) -> bool:
@@ -48,13 +48,13 @@ class FileHead(NamedTuple):
 
 @lru_cache(maxsize=4)
 def first_look(head: bytes) -> FileHead:
-    """Parses the beginning of a file; if it starts within a row, from the next row."""
+    """Parses the beginning of a file; if it begins within a row, from the next row on."""
     # Windows PowerShell writes UTF-8 with a byte order mark.
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
     parsed_head = _look(text)
     if parsed_head.first is None or (not parsed_head.lines and text.startswith(b"{")):
         _, _, rest = text.partition(b"\n")
-        # A file that is followed, or one that was cut at its front, may begin within a row.
+        # A followed file, or one whose first part was removed, may begin within a row.
         if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
             return _look(rest)
     return parsed_head
@@ -76,7 +76,7 @@ def _look(text: bytes) -> FileHead:
     end = text.find(b"\n")
     first_line = parse_prefix(text[:end]) if end > 0 else None
     if end > 0 and first_line is not None and complete(text[:end]):
-        # blank lines may stand between
+        # there may be blank lines in between
         lines = [line for line in text.split(b"\n", _LINES * 4)[: _LINES * 4] if line.strip()]
         values = [value for value in map(parse_prefix, lines[:_LINES]) if value is not None]
         return FileHead(first_line, tuple(values), text)
@@ -93,26 +93,26 @@ def complete(text: str | bytes) -> bool:
 
 
 def first_lines(data: bytes) -> bytes:
-    """The whole lines among the first bytes of a file; empty if its first line is not JSON."""
+    """The complete lines in the first bytes of a file; empty if the first line is not JSON."""
     return data[: data.rfind(b"\n") + 1] if complete(data[: data.find(b"\n")]) else b""
 
 
 # -- Records that are not lines --------------------------------------------------------------------------------------
 
 Piece = tuple[int, bytes, bool]
-"""The number of a record, its JSON, and whether the record may be cut, as the last of a cut file."""
+"""The number of a record, its JSON, and whether the record may be cut, like the last one of a cut file."""
 
 
 _Record = TypeVar("_Record", bound=bytes | UnbuiltRecord)
 
 
 def number_records(pieces: Iterable[_Record], cut: bool = False) -> Iterator[tuple[int, _Record, bool]]:
-    """Records with their numbers. `cut`: a record that is not JSON is accepted only as the last one of a cut file."""
+    """Records with their numbers. `cut`: the file is cut, so its last record may not be JSON."""
     return ((number, piece, cut) for number, piece in enumerate(pieces, start=1))
 
 
 def in_order(row: dict[str, Any]) -> tuple[float, float, str]:
-    """The sort key of a row: its number, its time and its id, as far as it has them; columns differ by version."""
+    """The sort key of a row: its number, its time and its id, if it has them; columns differ by version."""
     numbers = (row.get(name) for name in ("seq", "time_created"))
     first, second = (float(at) if isinstance(at, (int, float)) else 0.0 for at in numbers)
     return first, second, str(row.get("id"))
@@ -127,7 +127,7 @@ def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]
         below.setdefault(above if above in ids and above != row.get("id") else None, []).append(row)
     done: set[Any] = set()
     stack = list(reversed(below.get(None, [])))
-    # Damaged parents may form a ring, whose sessions are reached from no root.
+    # Damaged parents may form a ring, which is not reached from any root.
     while stack or len(done) < len(ids):
         row = stack.pop() if stack else next(row for row in rows if row.get("id") not in done)
         if row.get("id") in done:
@@ -138,7 +138,7 @@ def in_tree(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]
 
 
 def with_ids(data: Any, **ids: Any) -> bytes:
-    """A record's verbatim JSON with the ids of its columns put in front; unchanged if it is not an object."""
+    """A record's verbatim JSON with the ids of its columns as first members; unchanged if it is not an object."""
     text = data if isinstance(data, bytes) else str(data).encode("utf-8", "replace")
     inner = text.strip()
     if not inner.startswith(b"{") or not inner.endswith(b"}"):
@@ -148,7 +148,7 @@ def with_ids(data: Any, **ids: Any) -> bytes:
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-"""The encoder of `compact_json`. It is created once, because `json.dumps` would create one for each of many values."""
+"""The encoder of `compact_json`, created once, because `json.dumps` would create one for each value."""
 
 
 def compact_json(value: Any) -> bytes:
@@ -158,7 +158,7 @@ def compact_json(value: Any) -> bytes:
 
 @lru_cache(maxsize=256)
 def member_name(name: str) -> bytes:
-    """The name of a member, up to its value, as JSON."""
+    """The name of a member as JSON, up to its value."""
     return compact_json(name) + b":"
 
 
@@ -167,7 +167,7 @@ _BLANK = " \t\r\n,"
 
 
 def values_in(text: str, at: int) -> Iterator[tuple[int, int | None]]:
-    """Where the values of a JSON list begin and end, from its first one on; the last has no end if it is cut."""
+    """The start and end of each value in a JSON list, whose values begin at `at`; a cut value has the end None."""
     while True:
         while at < len(text) and text[at] in _BLANK:
             at += 1
@@ -183,7 +183,7 @@ def values_in(text: str, at: int) -> Iterator[tuple[int, int | None]]:
 
 
 def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
-    """The elements of the list at `path`, byte for byte, from 1; of a cut file as far as it goes."""
+    """The elements of the list at `path`, byte for byte, numbered from 1; in a cut file up to the cut."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")  # invalid UTF-8 stays byte for byte
     at = _opening(text, path)
     for number, (start, end) in enumerate(values_in(text, at) if at is not None else (), 1):
@@ -196,7 +196,7 @@ def elements(data: bytes, *path: str | int) -> Iterator[bytes]:
 
 
 def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
-    """Where the first element of a list may begin; None if there is no such list."""
+    """The position after the opening bracket of the list at `path`; None if there is no such list."""
     span = char_span(text, *path)
     if span is not None:
         return span[0] + 1 if text[span[0]] == "[" else None
@@ -210,13 +210,13 @@ def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
 
 
 def object_lines(data: bytes) -> list[bytes]:
-    """The lines of a file whose first line is a whole JSON object; none if the file is no more than one line."""
+    """The lines of a file whose first line is a whole JSON object; none for any other file, or one of a single line."""
     lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
     return lines if len(lines) > 1 and complete(lines[0]) else []
 
 
 def object_in(text: str | bytes) -> dict[str, Any]:
-    """The object in a JSON text; an empty object if the text is anything else."""
+    """The object in a JSON text; an empty object for any other text."""
     try:
         value = traffic.loads(text)
     except ValueError:
@@ -225,8 +225,8 @@ def object_in(text: str | bytes) -> dict[str, Any]:
 
 
 def object_beside(path: str, name: str, *, cut: bool = False) -> dict[str, Any]:
-    """The object in another file, by its path relative to that of `path`, masked; empty without one. With `cut` a file
-    that is cut is read as far as it goes."""
+    """The object in another file, by its path relative to that of `path`, with credentials masked; empty if there is
+    none. With `cut`, a cut file is read up to the cut."""
     data = sibling(path, name)
     if data is None:
         return {}
@@ -236,7 +236,7 @@ def object_beside(path: str, name: str, *, cut: bool = False) -> dict[str, Any]:
 
 
 def whole_object(data: bytes) -> dict[str, Any]:
-    """The object that a file contains, even if it is cut. Raises `UnreadableError` if it is not an object."""
+    """The object in a file, even if it is cut. Raises `UnreadableError` if it is not an object."""
     value = parse_prefix(data.removeprefix(b"\xef\xbb\xbf"))
     if not isinstance(value, dict):
         raise UnreadableError("not a JSON object: expected one that holds a session")
@@ -245,8 +245,8 @@ def whole_object(data: bytes) -> dict[str, Any]:
 
 # -- The members of a ZIP archive in memory --------------------------------------------------------------------------
 # Members are stored, deflated, or compressed with zstd (method 93), which `zipfile` reads only from Python 3.14 on.
-# Nothing is unpacked beyond a bound. If a writer was killed, its archive has no directory at the end; it is read by the
-# local headers before each member.
+# Nothing is unpacked beyond a maximum. If the writer was killed, the archive has no directory at its end; it is read by
+# the local header before each member.
 
 _LOCAL = b"PK\x03\x04"
 _HEADER = 30
@@ -255,7 +255,7 @@ _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 
 
 class ZipMember(NamedTuple):
-    """One member: its name, its compression, and the place of its header."""
+    """One member: its name, its compression, and the offset of its header."""
 
     name: str
     method: int
@@ -265,7 +265,7 @@ class ZipMember(NamedTuple):
 
 
 def zip_members(data: bytes) -> list[ZipMember]:
-    """The members in the archive's directory; without one, those before the first damage."""
+    """The members in the archive's directory; without a directory, those before the first damage."""
     import zipfile
 
     try:
@@ -297,7 +297,7 @@ def _body_at(data: bytes, at: int) -> int:
 
 
 def zip_content(data: bytes, member: ZipMember, room: Room) -> bytes | str:
-    """The bytes of a member, or why they cannot be read."""
+    """The bytes of a member, or the reason why they cannot be read."""
     if not data.startswith(_LOCAL, member.start):
         return "its header is damaged"
     begins = _body_at(data, member.start)
@@ -327,9 +327,9 @@ def _inflate(packed: bytes, room: Room) -> bytes | str:
 
 
 def beginnings(items: Iterable[Hashable], start: int = 0) -> list[int]:
-    """A key for each beginning of a list: for the empty one, for the first item, for the first two, and so on. Equal
-    beginnings of two lists have equal keys, so that one look finds a list that another repeats. `start`: the key of the
-    items before them."""
+    """A key for each beginning of a list: the empty one, the first item, the first two, and so on. Equal beginnings of
+    two lists have equal keys, so that one look-up finds a list that another repeats. `start`: the key of the items
+    before them."""
     return [*accumulate(items, lambda before, item: hash((before, item)), initial=start)]
 
 

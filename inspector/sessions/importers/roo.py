@@ -1,7 +1,7 @@
 """Tasks of Roo Code, Cline, Zoo Code and Kilo Code: `api_conversation_history.json` and the files beside it.
 
-No stop word is kept. The history has the messages. `ui_messages.json` has a row `api_req_started` for each request,
-with the only token counts and the reason if a stream ended early. Opening either file reads both; a screen file alone
+No stop word is stored. The history has the messages. `ui_messages.json` has a row `api_req_started` for each request,
+with the only token counts, and the reason if a stream ended early. Opening either file reads both; a lone screen file
 is read as text. Source: RooCodeInc/Roo-Code `src/core/task/Task.ts`,
 `src/core/assistant-message/presentAssistantMessage.ts`.
 """
@@ -48,7 +48,7 @@ HISTORIES = ("api_conversation_history.json", "claude_messages.json")
 """The names of the history file, the newer one first."""
 SCREEN = "ui_messages.json"
 STORE = ".messages.json"
-"""The end of the name of a session file of Cline's SDK: an object with messages."""
+"""The end of the name of a session file of Cline's SDK, an object with messages."""
 APIS: Mapping[str, str] = {"anthropic": "anthropic_messages"}
 """`apiProtocol` of a request -> the wire format, if it is not the default (`openai`)."""
 CANCELS: Mapping[str, StopRow] = {
@@ -56,7 +56,7 @@ CANCELS: Mapping[str, StopRow] = {
     "streaming_failed": StopRow(Stop.INTERRUPTED, None, "Roo-Code Task.ts"),
     "retries_exhausted": StopRow(Stop.INTERRUPTED, None, "Cline ExtensionMessage.ts"),
 }
-"""`cancelReason` of a request -> how its answer ended."""
+"""`cancelReason` of a request -> the stop reason."""
 NOTES: Mapping[str, Stop] = {
     "[Response interrupted by user]": Stop.CANCELLED,
     "[Response interrupted by user feedback]": Stop.CANCELLED,
@@ -66,8 +66,8 @@ NOTES: Mapping[str, Stop] = {
     "Failure: response hit the max output token limit before producing any visible content.": Stop.MAX_TOKENS,
     "Failure: the API stream failed mid-response.": Stop.INTERRUPTED,
 }
-"""Beginning of the agent's own paragraph at the end of a model's text, or in place of one -> how the answer ended;
-UNKNOWN if the paragraph does not say it."""
+"""Beginning of the agent's own paragraph at the end of a model's text, or instead of a text -> the stop reason; UNKNOWN
+if the paragraph does not show it."""
 OUTPUT_LIMIT = re.compile(r"Model reached the maximum output token limit\b")
 """Matches the error of Cline's SDK after an answer that was cut at the output cap."""
 REJECTED = re.compile(
@@ -77,12 +77,12 @@ REJECTED = re.compile(
 TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
-"""The tool with which a model ends the task. The tool's result is stored only if the task continues."""
+"""The tool with which a model ends the task. Its result is stored only if the task continues."""
 OWN = re.compile(r"\s*(?:[\[#]|Tool result:\n)")
 """Matches the beginning of the agent's own messages in the role of the user: `[ERROR]`, `[TASK RESUMPTION]`,
-`[read_file for 'a'] Result:`, and what Roo writes in place of a result whose call a summary removed."""
+`[read_file for 'a'] Result:`, and Roo's text for a result whose call a summary removed."""
 RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
-"""Matches the beginning of a tool's result as text: of an XML call, in some releases of a native one."""
+"""Matches the beginning of a tool's result as text: of an XML call, in some releases also of a native call."""
 DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
 MODEL = re.compile(r"<model>([^<\s]{1,200})</model>")
 """Matches the name of the model in Roo's prompt."""
@@ -91,7 +91,7 @@ _UI_TEXT = frozenset({"text", "reasoning", "completion_result"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a list of messages by its file names, or of rows of the screen."""
+    """Recognises a list of messages by the names of its files, or a list of rows of the screen."""
     name, first = os.path.basename(path).lower(), first_look(head).first
     row = first[0] if isinstance(first, list) and first else None
     if isinstance(first, dict) and {"version", "messages"} <= first.keys():  # a session of Cline's SDK
@@ -137,7 +137,7 @@ class _Reader(DialogueReader):
         """The last request, until its answer is read."""
         self.number = 0
         self.sent_back = False
-        """Whether the last message of the user holds the result of a tool as text."""
+        """Whether the last message of the user has the result of a tool as text."""
         self.models: list[tuple[float, str]] = []
         self.completed: list[TranscriptAnswer] = []
         """The answers after which the agent asked whether the task is done."""
@@ -175,7 +175,7 @@ class _Reader(DialogueReader):
             self._add_empty_answer(line.number)
             self.request = roo_store.TaskRequest.of(value)
             return self.here
-        # Roo keeps such messages in the file but no longer sends them; the model had seen them when it answered.
+        # Roo keeps such messages in the file without sending them; the model had received them when it answered.
         if "condenseParent" in value or "truncationParent" in value:
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
@@ -199,7 +199,7 @@ class _Reader(DialogueReader):
         text = _words(content)
         self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
         found = MODEL.search(text)
-        self.model = found[1] if found is not None else self.model  # only messages with environment details name it
+        self.model = found[1] if found is not None else self.model  # only some messages have the environment details
         message = DETAILS.sub("", text).strip()
         if message:
             own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
@@ -207,7 +207,7 @@ class _Reader(DialogueReader):
             self.say(line.number, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
-        """The results in the form of text, each of the first open call of its tool, or the only call."""
+        """The results that are text, each for the first open call of its tool, or for the only call."""
         answer = self.here.answer
         waiting = [call for call in answer.calls if call.id not in answer.results] if answer is not None else []
         for block in blocks_of(content):
@@ -248,8 +248,8 @@ class _Reader(DialogueReader):
             _take_note(answer, note, at)
 
     def _fail(self, line: TranscriptLine) -> None:
-        """Reads the error of a run: that of the answer directly above, unless it has calls, or of a request without
-        an answer."""
+        """Reads the error of a run, which belongs to the answer directly above, unless that has calls, or to a request
+        without an answer."""
         text, above = _words(line.value.get("content")), self.here.right_above
         capped = OUTPUT_LIMIT.match(text) is not None
         if above is not None and (above.calls or capped):
@@ -286,14 +286,14 @@ class _Reader(DialogueReader):
         at = answer.take(line)
         answer.word_at, answer.usage = at, request.usage
         answer.stop = self._stop_reason(answer, request, at)
-        # Nothing of an answer came: its request failed, also where the agent says no more than that its stream did.
+        # No part of an answer arrived, so the request failed, even if the agent reports only a failed stream.
         failed = answer.stop is not None and answer.stop.normalized is Stop.INTERRUPTED
         failure = request.failure or (request.cancel if failed else None)
         if failure:
             answer.fail(failure, at, word=failure[:200])
 
     def settle(self) -> None:
-        """Marks calls that the agent could not parse as malformed and not run; then infers other ends."""
+        """Marks calls that the agent could not parse as malformed, then infers other ends."""
         self._add_empty_answer(self.number + 1)
         roo_store.count_turns(self.turns)
         for answer in self.answers:
@@ -304,7 +304,7 @@ class _Reader(DialogueReader):
 
 
 def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
-    """Removes the agent's own words from a model's text and takes the end of the answer from them."""
+    """Removes the agent's own paragraph from a model's text, and sets the stop reason by it."""
     answer.findings.append(Finding("transcript.own_words", Severity.INFO, f"the agent wrote {note!r} into it", at))
     answer.parts = [part._replace(text=part.text.rpartition(note)[0].rstrip())
                     if type(part) is TextPart and note in part.text else part for part in answer.parts]
@@ -315,8 +315,8 @@ def _take_note(answer: TranscriptAnswer, note: str, at: At) -> None:
 
 
 def _reject(answer: TranscriptAnswer) -> None:
-    """Marks calls as malformed whose result says that their arguments could not be parsed."""
-    # A call whose whole text was kept shows itself what is wrong with it.
+    """Marks calls as malformed whose result reports that their arguments could not be parsed."""
+    # A call that was stored with its whole text shows its damage itself.
     whole_ids = {call.id for call in answer.calls if call.form is ArgsForm.STRING}
     refused = {key: part for key, part in answer.results.items() if key not in whole_ids and REJECTED.search(part.text)}
     if not refused:
@@ -351,8 +351,8 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
 
 
 def _screen_messages(screen: bytes) -> Iterator[bytes]:
-    """The rows of the screen as messages: the model's texts between two requests are one answer. A row that is not a
-    message remains as its kind alone, so that it is counted."""
+    """The rows of the screen as messages: the model's texts between two requests are one answer. Of a row that is not a
+    message, only the type is kept, so that it is counted."""
     blocks: list[dict[str, str]] = []
     first = True
     requests = {request.ts: request for request in roo_store.requests_of(screen)}
@@ -370,7 +370,7 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
             if kind == "api_req_started" and type(at) in (int, float) and at in requests:
                 yield compact_json(requests[at].record())
             elif isinstance(text, str) and kind in ("text", "task", "user_feedback"):
-                # as in the history
+                # in the form of the history
                 yield compact_json({"role": "user", "content": f"<feedback>{text}</feedback>", "ts": at})
             else:
                 yield compact_json({"role": "screen", "kind": str(kind)})

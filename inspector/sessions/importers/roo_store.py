@@ -1,11 +1,11 @@
-"""What stands beside the messages of a task of Roo Code or Cline: its requests, and what Cline's SDK adds.
+"""Reads the requests of a task of Roo Code or Cline, and the members that Cline's SDK adds to messages.
 
-The requests are the `api_req_started` rows of `ui_messages.json`; the history has none, and no token counts. An answer
-belongs to the last request that began before the answer was stored. If messages have no times, requests and answers are
-matched by order, and only if their numbers are equal.
+The requests are the `api_req_started` rows of `ui_messages.json`; the history has neither requests nor token counts. An
+answer belongs to the last request that began before the answer was stored. If messages have no times, requests and
+answers are matched by order, and only if their numbers are equal.
 
 In Cline's `<id>.messages.json`, a call whose arguments cannot be parsed is stored with `{}`, and its text in the
-metadata of the message. Newer releases count the tokens of each answer; older ones give the last answer of a turn the
+metadata of the message. Newer releases count the tokens of each answer; in older ones the last answer of a turn has the
 counts of the whole turn. The file `<id>.json` beside it has the state of the session. Source: cline/cline
 `sdk/packages/agents/src/agent-runtime.ts`, `sdk/packages/core/src/services/session-data.ts`.
 """
@@ -24,7 +24,7 @@ from inspector.sessions.transcripts.member_values import known_text, number_of, 
 from loop_core.values import At, ToolCall, Usage
 
 OVER = frozenset({"completed", "idle"})
-"""The states of a session that was not stopped, did not fail and is not running."""
+"""The states of a session that is not running, did not fail and was not stopped."""
 
 
 class TaskRequest(NamedTuple):
@@ -38,11 +38,11 @@ class TaskRequest(NamedTuple):
     failure: str | None = None
     """The error of the stream or of the request."""
     done: bool = False
-    """Whether the request's cost is known, which Roo stores when the stream has ended (`Task.ts`)."""
+    """Whether the request has a cost, which Roo stores when the stream has ended (`Task.ts`)."""
     partial: bool = False
     """Whether a row of the request was still growing when the file was last written."""
     completed: bool = False
-    """Whether the agent asked after this request if the task is done, as it does after `attempt_completion` has run."""
+    """Whether, after this request, the agent asked if the task is done, as it does after `attempt_completion` ran."""
 
     def record(self) -> dict[str, Any]:
         """The request as a record among the messages."""
@@ -128,18 +128,18 @@ def models_of(metadata: dict[str, Any]) -> list[tuple[float, str]]:
 
 
 def is_own(value: dict[str, Any]) -> bool:
-    """Whether Cline itself wrote a message in the role of the user, such as a reminder or a summary."""
+    """Whether a message in the role of the user is Cline's own, such as a reminder or a summary."""
     metadata = object_of(value.get("metadata"))
     return metadata.get("displayRole") in ("system", "status", "error") or metadata.get("userRunSpan") == 0
 
 
 def is_error(value: dict[str, Any]) -> bool:
-    """Whether Cline wrote a message in the model's name to say that its run failed (`recordTerminalError`)."""
+    """Whether a message in the role of the model is Cline's own, about a failed run (`recordTerminalError`)."""
     return object_of(value.get("metadata")).get("displayRole") == "error"
 
 
 def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
-    """Gives the calls that Cline could not read the text that the model sent; adds those that had no name."""
+    """Sets the arguments of calls that Cline could not read to the model's text; adds the calls without a name."""
     listed = objects_of(object_of(value.get("metadata")).get("invalidToolCalls"))
     for number, row in enumerate(listed):
         text, key = object_of(row.get("input")).get("rawInputText"), known_text(row.get("toolCallId"))
@@ -156,17 +156,17 @@ def take_unread_calls(answer: TranscriptAnswer, value: dict[str, Any], at: At) -
 
 
 def count_turns(turns: Sequence[Sequence[tuple[TranscriptAnswer, dict[str, Any]]]]) -> None:
-    """Gives the answers of each turn their token counts, unless they may be those of the whole turn."""
+    """Sets the token counts of the answers of each turn, unless they may be those of the whole turn."""
     for turn in turns:
         counted = [(answer, usage) for answer, metrics in turn
                    if (usage := usage_in(metrics, "inputTokens", "outputTokens", None, "cacheReadTokens",
                                     "cacheWriteTokens")) is not None and any(usage)]  # zeros if none were sent
-        if len(turn) == 1 or len(counted) > 1:  # older releases write one count for a turn
+        if len(turn) == 1 or len(counted) > 1:  # older releases write one count for the whole turn
             for answer, usage in counted:
                 answer.usage = usage
 
 
 def state_of(manifest: dict[str, Any]) -> str:
-    """The state in which a session was left, if it is not over; else an empty text."""
+    """The state of a session that is not in a state of `OVER`; else empty."""
     state = known_text(manifest.get("status"))
     return "" if state is None or state in OVER else state

@@ -1,10 +1,10 @@
-"""The answers that a span holds as an object of the provider's client, or in names of one recorder.
+"""Reads answers that a span has as an object of the provider's client, or under a recorder's own names.
 
-MLflow and OpenInference write the answer as the client had it: of Chat Completions, Messages, Responses, Gemini or
+MLflow and OpenInference write the answer as the client returned it: of Chat Completions, Messages, Responses, Gemini or
 LangChain. Logfire writes the request as `request_data` and the answer as `response_data`; older Pydantic AI writes all
-messages as one attribute (`events`). All are put under the names of the conventions. Sources: traces of MLflow 2 and 3
-that were published; openinference-instrumentation-openai 0.1.66, -anthropic 3.1, -google-genai 1.4 and -langchain;
-logfire 4 and 5 `llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`.
+messages as one attribute (`events`). All get the names of the conventions. Sources: published traces of MLflow 2 and 3;
+openinference-instrumentation-openai 0.1.66, -anthropic 3.1, -google-genai 1.4 and -langchain; logfire 4 and 5
+`llm_providers/llm_provider.py`, `openai.py`, `anthropic.py`; pydantic-ai 0.4 `models/instrumented.py`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from inspector.sessions.transcripts.member_values import cap_of, known_text, obj
 
 INPUT, OUTPUT, CAP = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.request.max_tokens"
 CHOICE = "gen_ai.choice"
-"""The name of the event that holds an answer; the other events hold messages of the request."""
+"""The name of the event with an answer; the other events have messages of the request."""
 _OBJECTS = tuple(map(frozenset, (
     ("choices", "id", "model"), ("content", "stop_reason"), ("output", "status"), ("candidates",), ("generations",),
     ("content", "finishReason"), ("content", "finish_reason"))))
-"""The members that show that an object is the answer of a provider, of one API each; the last two are of a candidate of
-Gemini's alone, the second in Python's names."""
+"""Sets of members by which an object is recognised as a provider's answer, one for each API; the last two are of a lone
+candidate of Gemini, the second in Python's names."""
 _REQUESTS = ("request_data", "gcp.vertex.agent.llm_request")
 _RESPONSES = ("response_data", "gcp.vertex.agent.llm_response", "response")
-"""The attributes with the request and with the answer as JSON: Logfire's, ADK's, Logfire's of the Agents SDK."""
+"""The attributes with the request and with the answer as JSON: Logfire's, ADK's, and Logfire's for the Agents SDK."""
 
 
 def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a span of MLflow, also under the names of the conventions; others unchanged."""
+    """The attributes of a span of MLflow, also under the names of the conventions; those of any other span
+    unchanged."""
     if "mlflow.spanType" not in attributes:
         return attributes
     listed = {name: load_json(f"[{value}]") for name, value in attributes.items()}
@@ -51,16 +52,16 @@ def of_mlflow(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a span of OpenInference, with what the provider's object in it (`output.value`) holds and the
-    flattened names leave out: the stop word of Responses, the id, reasoning; others unchanged."""
+    """The attributes of a span of OpenInference, with the values of the provider's object (`output.value`) that the
+    flattened names leave out: the stop word of Responses, the id, reasoning; those of any other span unchanged."""
     output = load_json(attributes.get("output.value"))
     members = object_of(output)
-    # Agno's, of an answer of nothing; Phoenix's, of a span of other conventions: it names the response and holds none.
+    # Agno's, for an empty answer; Phoenix's, for a span of other conventions: it names the response and has no content.
     named = members and all(attributes.get(f"gen_ai.response.{name}") == value for name, value in members.items())
     if members.get("messages") == [] or named:
         return {**attributes, "output.value": ""}
     has_answer = any(name.startswith("llm.output_messages") for name in attributes)
-    if members.keys() >= {"messages", "tools"} and not has_answer:  # LlamaIndex's span that only makes a request
+    if members.keys() >= {"messages", "tools"} and not has_answer:  # LlamaIndex's span about making a request
         return {**attributes, "openinference.span.kind": "CHAIN"}
     if word := _word_of_haystack(members):
         return {"llm.finish_reason": word, **attributes}
@@ -75,7 +76,7 @@ def of_openinference(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _word_of_haystack(members: dict[str, Any]) -> str | None:
-    """The stop word in a message of Haystack as Python prints it: in its last member, behind what the model wrote."""
+    """The stop word in a message of Haystack as Python prints it: in its last member, after the model's text."""
     replies = members.get("replies")
     printed = known_text(replies[0]) if isinstance(replies, list) and len(replies) == 1 else None
     about = printed.rpartition(", _meta={")[2] if printed and printed.startswith("ChatMessage(") else ""
@@ -84,8 +85,8 @@ def _word_of_haystack(members: dict[str, Any]) -> str | None:
 
 
 def _object_in(value: Any) -> dict[str, Any]:
-    """The object of a provider in a parsed value; empty if it is none. OpenAI's Agents SDK lists that of a streamed
-    answer."""
+    """The provider's object in a parsed value; empty if there is none. OpenAI's Agents SDK puts that of a streamed
+    answer into a list."""
     answer = object_of(value[0] if isinstance(value, list) and len(value) == 1 else value)
     return answer if any(names <= answer.keys() for names in _OBJECTS) else {}
 
@@ -115,7 +116,7 @@ def _answer_of_object(response: dict[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _word_of_status(response: dict[str, Any]) -> Any:
-    """The stop word of an answer of Responses, with the reason of one that is incomplete."""
+    """The stop word of an answer of Responses; for an incomplete one, with its reason."""
     reason = object_of(response.get("incomplete_details")).get("reason")
     return f"incomplete:{reason}" if reason else response.get("status")
 
@@ -127,8 +128,8 @@ def with_messages(attributes: dict[str, Any]) -> dict[str, Any]:
                          for names in (_REQUESTS, _RESPONSES))
     if not (events or request or response):
         return attributes
-    # Of the Agents SDK, the messages of the request hold the answer too, and stand apart in `input` (of Responses
-    # `raw_input`) and `output`.
+    # In spans of the Agents SDK, the messages of the request include the answer; separately, both are in `input` (for
+    # Responses `raw_input`) and `output`.
     apart = {name: load_json(attributes.get(name)) for name in ("input", "raw_input", "output")}
     inputs = objects_of(apart["raw_input"]) or [each for each in events if each["event.name"] != CHOICE] or objects_of(
         apart["input"]) or objects_of(request.get("messages")) or objects_of(request.get("contents"))

@@ -1,8 +1,8 @@
-"""The answer in the chunks of a stream that a recorder keeps beside its own account of the answer.
+"""Reads an answer from the chunks of a stream that a recorder stores in addition to its own version of the answer.
 
-MLflow makes the answer of a streamed Chat Completion itself: it says `stop` where the last chunk has only the usage,
-and leaves the calls out. The chunks, as events of the span (`mlflow.chunk.item.N`), are what the client received.
-Source: MLflow 3.17 `openai/autolog.py`.
+MLflow itself builds the answer of a streamed Chat Completion: its stop word is `stop` if the last chunk has only the
+usage, and the calls are missing. The chunks, in events of the span (`mlflow.chunk.item.N`), are those that the client
+received. Source: MLflow 3.17 `openai/autolog.py`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from loop_core.values import ReasoningPart, TextPart, ToolCall
 from loop_core.wire import decode_response
 
 CHUNK = "mlflow.chunk.value"
-"""The attribute of an event that holds one chunk as JSON."""
+"""The attribute of an event with one chunk as JSON."""
 
 
 def answer_of_chunks(chunks: Sequence[str]) -> dict[str, Any]:
-    """The answer of a span under the names of the conventions; empty if the chunks are of no API that is known."""
+    """The answer in chunks, under the names of the conventions; empty if their API is unknown."""
     body = "".join(f"data: {line}\n\n" for line in frame_lines(chunks)).encode("utf-8", "replace")
     api = traffic.by_content(body) if chunks else None
     if api is None:

@@ -1,4 +1,4 @@
-"""A message of a span or a log record, from any of the conventions and the clients that recorders copy it from.
+"""Reads a message of a span or a log record, in the form of any convention or of a client that recorders copy.
 
 Sources: opentelemetry-semantic-conventions 0.66b2; OpenLLMetry, its instrumentation of LangChain 0.62; OpenInference;
 langchain-anthropic 1.7; AI SDK 5.
@@ -19,17 +19,17 @@ PART_KINDS = frozenset({
     "redacted_thinking", "tool_call", "tool_use", "function_call", "function", "tool_call_response", "tool_result",
     "tool_response",
 })
-"""The types of the parts that recorders write as JSON into the text of a message."""
+"""The types of parts that recorders write as JSON into the text of a message."""
 TYPELESS_PARTS = frozenset({
     "text", "thought", "thoughtSignature", "thought_signature", "functionCall", "function_call", "functionResponse",
     "function_response", "toolUse", "toolResult", "reasoningContent",
 })
-"""The members of Gemini's and Bedrock's parts, which have no type."""
+"""Members of Gemini's and Bedrock's parts, which have no type."""
 _NAMED_PARTS = (("functionCall", "function_call", "toolUse"), ("functionResponse", "function_response", "toolResult"),
                 ("reasoningContent",))
 """The members with which Gemini and Bedrock name the kind of a part: a call, a result, reasoning."""
 _PRINTED_PART = re.compile(r"[a-z_]+=None [a-z_]+=.*\bfunction_response=.*\btext=", re.DOTALL)
-"""Matches the last part of a stream of Gemini as Python prints it, which OpenLLMetry keeps in place of the answer."""
+"""Matches the last part of a stream of Gemini as Python prints it, which OpenLLMetry stores instead of the answer."""
 
 
 class SpanMessage(NamedTuple):
@@ -39,13 +39,13 @@ class SpanMessage(NamedTuple):
     text: str
     reasoning: str = ""
     calls: tuple[tuple[str | None, str, Any], ...] = ()
-    """Id, name and arguments of each call; the arguments are a string as received, or a parsed value."""
+    """Id, name and arguments of each call; the arguments are the received string, or a parsed value."""
     results: tuple[ToolResultPart, ...] = ()
     word: str | None = None
     numbered: bool = False
     """Whether the message has the number of a choice."""
     further_words: tuple[str, ...] = ()
-    """The stop words of the answer's other items, where a message is made of several."""
+    """The stop words of further items of the answer, if the message was made of several."""
 
 
 def load_json(value: Any) -> Any:
@@ -70,7 +70,7 @@ def message_of(value: Any) -> SpanMessage:
     thoughts = [thought] if thought else []
     listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
     calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
-    # LangChain keeps calls apart whose arguments it could not parse.
+    # LangChain stores calls with arguments that it could not parse separately.
     calls += [_call(each) for each in (*_several(listed), *_several(message.get("invalid_tool_calls")))]
     if not calls and isinstance(message.get("function_call"), dict):  # the first calls of Chat Completions; LiteLLM's
         calls.append(_call(message["function_call"]))
@@ -128,9 +128,9 @@ def message_of(value: Any) -> SpanMessage:
 
 
 def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str | None, str]]:
-    """The parts, and by the id of a call its arguments as received: as streamed from Claude, LangChain's block keeps
-    them, and the call beside it has them repaired. OpenLLMetry writes blocks that it does not know as texts of JSON, a
-    call beside its block once more."""
+    """The parts; and id of a call -> its arguments as received. For a stream of Claude, LangChain's block has them,
+    while the separate call has them repaired. OpenLLMetry writes blocks of unknown types as JSON texts, and so repeats
+    calls."""
     ids = {known_text(part.get("id")) for part in parts} - {None}
     blocks = [object_of(load_json(part.get("content"))) if part.get("type") == "text" else {} for part in parts]
     received = {known_text(each.get("id")): raw for each in (*parts, *blocks)
@@ -146,7 +146,7 @@ def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
     function = object_of(call.get("function")) or call
     names = ("arguments", "arguments_json", "input", "args")
     arguments = next((function[name] for name in names if name in function), None)
-    # OpenLLMetry puts arguments that it cannot parse, such as cut ones, under this name.
+    # OpenLLMetry stores arguments that it cannot parse, such as cut ones, under this name.
     if isinstance(arguments, dict) and arguments.keys() == {"_raw"}:
         arguments = arguments["_raw"]
     ids = ("call_id", "id", "toolCallId", "toolUseId")
@@ -168,8 +168,8 @@ def _several(value: Any) -> list[dict[str, Any]]:
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether the JSON of a text is parts of a message, and not an answer that is JSON itself, such as `[]`. A part of
-    a kind that is not known, such as a document, may stand beside others."""
+    """Whether the JSON in a text is the parts of a message, and not an answer that is itself JSON, such as `[]`. Some
+    of the parts may be of an unknown type, such as a document."""
     listed = value.get("parts", [value]) if isinstance(value, dict) else value or None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         return False

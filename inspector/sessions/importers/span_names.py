@@ -1,4 +1,4 @@
-"""A span of a trace, and the attributes that describe an answer: the GenAI conventions of all versions, OpenInference.
+"""Reads the attributes of a span that describe an answer, in all versions of the GenAI conventions and OpenInference.
 
 The same fact has different names in the OpenTelemetry conventions (`gen_ai.…`, with older versions), OpenLLMetry
 (`gen_ai.prompt.N.…`), OpenInference (`llm.…`, flattened), and the AI SDK (`ai.…`). Messages of all of them are
@@ -42,17 +42,17 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "result": ("gen_ai.tool.call.result", "gen_ai.tool.message", "output.value", "ai.toolCall.result",
                "gcp.vertex.agent.tool_response"),
 }
-"""Name of a fact -> the names of its attributes, the newest first."""
+"""Fact -> the names of its attributes, the newest first."""
 ANSWERING = frozenset({
     "chat", "text_completion", "generate_content", "completion", "responses", "message", "messages",
     # Semantic Kernel, and the first releases of Microsoft's Agent Framework
     "chat.completions", "chat.streaming_completions", "text.completions", "text.streaming_completions",
 })
-"""The operations of spans that are one answer of a model."""
+"""The operations of spans that are an answer of a model."""
 SYSTEMS = frozenset({"gen_ai.provider.name", "gen_ai.system"})
 INPUTS = ("gen_ai.input.messages", "gen_ai.prompt", "gen_ai.content.prompt", "ai.prompt.messages")
 OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.content.completion")
-"""The attributes that hold output messages, as JSON or as values."""
+"""The attributes with output messages, as JSON or as values."""
 FLAT_INPUTS = ("llm.input_messages", "gen_ai.prompt")
 FLAT_OUTPUTS = ("llm.output_messages", "gen_ai.completion")
 """The beginnings of flattened names of output messages, before the number of the message."""
@@ -63,15 +63,15 @@ KINDS = (
 )
 """OpenInference's kinds of spans."""
 MESSAGE_MEMBERS = frozenset({"role", "content", "contents", "message", "parts", "tool_calls", "type", "toolName"})
-"""The members of which a message has one at least."""
+"""The members of which a message has at least one."""
 
 
 _CUT_MESSAGES = re.compile(r'\s*\[?\s*\{\s*"(?:role|parts|message|content|finish_reason|index)"\s*:')
-"""Matches the beginning of messages as JSON. A text that begins so but is not JSON was cut."""
+"""Matches the beginning of messages as JSON. A text with this beginning that is not JSON was cut."""
 
 
 class TraceSpan(NamedTuple):
-    """The fields of a span that reading its answer needs, or of an answer in log records alone."""
+    """The fields of a span that are needed to read its answer, or of an answer that is only in log records."""
 
     piece: bytes
     id: str
@@ -80,16 +80,16 @@ class TraceSpan(NamedTuple):
     start: int
     attributes: dict[str, Any]
     logs: tuple[bytes, ...] = ()
-    """The log records of the same answer, which are shown below the piece."""
+    """The log records of the same answer, which are shown after the span."""
     output_rows: tuple[int, int] = (0, 0)
-    """The first and the last row with the output messages: 0 is the piece, 1 the first log record."""
+    """The first and the last row with the output messages: 0 is the span, 1 the first log record."""
     word_row: int = 0
     """The row with the stop word."""
     end: int = 0
 
 
 def fact(attributes: Attributes, name: str) -> Any:
-    """The value of a fact; None if no name of it has one."""
+    """The value of a fact; None if none of its attributes has one."""
     return next((attributes[key] for key in FACTS[name] if attributes.get(key) not in (None, "")), None)
 
 
@@ -118,7 +118,7 @@ def is_tool(attributes: Attributes) -> bool:
 
 
 def model_of(attributes: Attributes) -> Any:
-    """The model that answered, else the one that the parameters of the request name (OpenInference, of a failure)."""
+    """The model that answered, else the one in the request's parameters (OpenInference, for a failure)."""
     return fact(attributes, "model") or object_of(load_json(attributes.get("llm.invocation_parameters"))).get("model")
 
 
@@ -130,7 +130,7 @@ def cap_of(attributes: Attributes) -> int | None:
 
 
 def count(value: Any) -> int | None:
-    """A count, which OTLP may write as a string."""
+    """A count, which may be a string in OTLP; None for any other value."""
     if isinstance(value, str) and value.isdigit() and len(value) < 16:
         return int(value)
     return int(value) if type(value) in (int, float) and 0 <= value < 1e15 else None
@@ -142,7 +142,7 @@ def word_of(attributes: Attributes) -> str | None:
 
 
 def words_of(attributes: Attributes) -> list[str]:
-    """The stop words of the first choice. OpenLLMetry's spans of the Agents SDK have one for each item of it."""
+    """The stop words of the first choice. OpenLLMetry's spans of the Agents SDK have one for each of its items."""
     words = load_json(fact(attributes, "word"))
     listed = words if isinstance(words, list) else [words]  # the conventions have a list, one word per choice
     words_as_text = map(known_text, listed[:1] if _has_choices(attributes) else listed)
@@ -150,7 +150,7 @@ def words_of(attributes: Attributes) -> list[str]:
 
 
 def _has_choices(attributes: Attributes) -> bool:
-    """Whether the request asked for several answers (n > 1), so that each output message is one of them."""
+    """Whether the request asked for several answers (n > 1), so that each output message is an answer."""
     parameters = object_of(load_json(attributes.get("llm.invocation_parameters")))
     asked = (attributes.get("gen_ai.request.choice.count"), parameters.get("n"), parameters.get("candidate_count"))
     return any((count(each) or 1) > 1 for each in asked)
@@ -164,8 +164,8 @@ def inputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 
 def _with_ids(found: list[SpanMessage]) -> list[SpanMessage]:
-    """The messages, with ids that a call and its result have in common. Gemini gives calls no ids. ADK makes one for
-    itself (`adk-…`), and in messages of a request one of the name and the place: a result `ls_0` answers `ls_1`."""
+    """The messages, with ids that a call and its result share. Gemini's calls have no ids. ADK makes its own (`adk-…`),
+    and in messages of a request it makes ids of the name and the position: a result `ls_0` answers `ls_1`."""
     made = {name for message in found for key, name, _ in message.calls if _tool_of(key, name) == name}
     for number, message in enumerate(found if made else ()):
         calls = _number_ids([(key, _tool_of(key, name)) for key, name, _ in message.calls], made)
@@ -177,7 +177,7 @@ def _with_ids(found: list[SpanMessage]) -> list[SpanMessage]:
 
 
 def _number_ids(ids: list[tuple[str | None, str]], made: set[str]) -> list[str | None]:
-    """The ids, those of the tools in `made` as the name and the number of the call among those of its message."""
+    """The ids; for tools in `made`, the name and the number of the call in its message."""
     names = [name for _, name in ids]
     return [f"{name}_{names[:at].count(name)}" if name in made else key for at, (key, name) in enumerate(ids)]
 
@@ -191,7 +191,7 @@ def _tool_of(key: str | None, name: str = "") -> str:
 def outputs_of(attributes: Attributes) -> list[SpanMessage]:
     """The recorded output messages, the first choice first; empty if there are none."""
     found = _join_items(attributes, list(_messages(attributes, OUTPUTS, FLAT_OUTPUTS)))
-    if len(found) == 1 and not found[0].calls:  # LiteLLM has the calls of the message under flattened names alone
+    if len(found) == 1 and not found[0].calls:  # LiteLLM has the calls of the message only under flattened names
         found[0] = found[0]._replace(calls=tuple(
             call for each in _messages(attributes, (), FLAT_OUTPUTS) for call in each.calls))
     found = _with_ids(found)
@@ -204,9 +204,9 @@ def outputs_of(attributes: Attributes) -> list[SpanMessage]:
 
 
 def _join_items(attributes: Attributes, found: list[SpanMessage]) -> list[SpanMessage]:
-    """The messages, as one if they are items of one answer, as in the spans of OpenTelemetry's own instrumentation of
-    Responses, and in OpenLLMetry's of the Agents SDK. Two texts may be two answers that were asked for at once, so they
-    are never joined, unless they are the pieces of a stream, of which the last one has the stop word (ADK's)."""
+    """The messages, joined if they are items of one answer, as in OpenTelemetry's own instrumentation of Responses and
+    in OpenLLMetry's of the Agents SDK. Two texts may be two answers of one request, so they are not joined, unless they
+    are pieces of a stream, of which only the last has the stop word (ADK)."""
     apart = _has_choices(attributes) or any(each.numbered for each in found)
     in_pieces = bool(found and found[-1].word) and not any(each.word for each in found[:-1])
     if len(found) < 2 or apart or (sum(bool(each.text) for each in found) > 1 and not in_pieces):

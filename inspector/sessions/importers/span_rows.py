@@ -1,7 +1,7 @@
-"""The spans of stores that keep them as rows: the databases of MLflow and of Phoenix, and Phoenix's data frame as JSON.
+"""Reads spans that are stored as rows: in the databases of MLflow and of Phoenix, and in Phoenix's data frame as JSON.
 
-Phoenix nests attributes by their names; here they are plain names with dots again. Sources: MLflow 3.17
-`store/tracking/dbmodels/models.py`; arize-phoenix 20 `db/models.py`, and what they wrote over two APIs.
+Phoenix nests attributes by their names; here they become plain names with dots. Sources: MLflow 3.17
+`store/tracking/dbmodels/models.py`; arize-phoenix 20 `db/models.py`, and files that they wrote over two APIs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from inspector.sessions.traffic import moment
 
 
 class SpanStore(NamedTuple):
-    """A database that holds spans."""
+    """A kind of database with spans."""
 
     columns: frozenset[str]
     """The columns of its table `spans`."""
     query: str
-    """The rows: a span as JSON in `content`, or its members."""
+    """The query for the rows: a span as JSON in `content`, or its members."""
 
 
 STORES: Mapping[str, SpanStore] = {
@@ -34,12 +34,12 @@ STORES: Mapping[str, SpanStore] = {
 }
 """Name of a program -> its database."""
 FRAME = "context.span_id"
-"""The column with which Phoenix's data frame names a span."""
+"""The column with the id of a span in Phoenix's data frame."""
 _BELOW = "attributes."
 
 
 def store_of(path: str) -> SpanStore | None:
-    """The store that a database is, by its columns; None if it is none."""
+    """The kind of a database, by its columns; None if it is of no known kind."""
     found: Schema = schema(path)
     return next((store for store in STORES.values() if has(found, "spans", *store.columns)), None)
 
@@ -57,7 +57,7 @@ def rows_in(path: str) -> Iterator[bytes]:
             else:
                 nested = {name: load_json(held[name]) for name in ("attributes", "events")}
                 span = {**held, **nested, "attributes": dict(_plain_names(nested["attributes"]))}
-                yield json.dumps(span, default=repr).encode()  # a row may hold bytes where a text should be
+                yield json.dumps(span, default=repr).encode()  # a row may have bytes where a text should be
 
 
 def of_frame(span: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def of_frame(span: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_names(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values below the names of a nested value, each with its whole name; a list of objects counts by numbers."""
+    """The values in a nested value, each with its whole name; elements of a list of objects have numbers as names."""
     waiting = [(name, value)]
     while waiting:
         above, here = waiting.pop()

@@ -1,4 +1,4 @@
-"""Bodies as recorders store them: what stands around the text that was sent, and streams as lists."""
+"""Reads bodies in the forms in which recorders store them: wrapped in other values, and streams as lists."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from inspector.sessions.transcripts.member_values import known_text, object_of, 
 from loop_core.wire.json_values import char_span
 
 DUMP = "__data__"
-"""The member that holds the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
+"""The member with the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
 Path = tuple[str | int, ...]
 """The place of a value in a record."""
 
 PACKED = ("base64_string", "b64", wiremock.PACKED)
-"""The members whose text is base64: of Ruby's VCR with `preserve_exact_body_bytes`, of ReqLLM, of WireMock."""
+"""The members whose text is base64: Ruby's VCR with `preserve_exact_body_bytes`, ReqLLM, WireMock."""
 _AROUND = frozenset({"string", "encoding", "decoded", *PACKED})
 
 
 def cassette(value: Any, path: Path) -> tuple[Any, Path]:
-    """The text inside `{"string": …}`, as cassettes write bodies, or the JSON of an SDK's object."""
+    """The text in `{"string": …}`, the form of bodies in cassettes, or the JSON of an SDK's object; and its path."""
     if isinstance(value, dict):
         for key in ("string", *PACKED):
             if isinstance(value.get(key), str) and set(value) <= _AROUND:
@@ -34,19 +34,19 @@ def cassette(value: Any, path: Path) -> tuple[Any, Path]:
 
 
 ROW_NAMES = ("custom_id", "recordId")
-"""The members by which OpenAI, Anthropic and Mistral, and Bedrock name a row of a batch."""
+"""The members with the name of a row of a batch: of OpenAI, Anthropic and Mistral, and of Bedrock."""
 
 
 def batch_row(value: dict[str, Any], entry: int) -> str:
-    """The name of a row of a batch, which is no repeat of another row that asks the same; empty if it is no such row.
-    Gemini names its rows by a `key`, which other logs have for other purposes. Vertex AI needs no names."""
+    """The name of a row of a batch, by which rows with equal requests are not taken for retries; empty for any other
+    record. Gemini's rows have a `key`, which other logs have for other purposes. Vertex AI needs no names."""
     names = (*ROW_NAMES, "key") if "contents" in object_of(value.get("request")) else ROW_NAMES
     named = next((value[name] for name in names if known_text(value.get(name))), "")
     return named or (f"row {entry + 1}" if "processed_time" in value else "")
 
 
 def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
-    """The message inside a line of an Anthropic batch's results."""
+    """The message in a line of an Anthropic batch's results, and its path."""
     if isinstance(value, dict) and value.get("type") in ("succeeded", "errored"):
         for key in ("message", "error"):
             if key in value:
@@ -56,14 +56,14 @@ def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
 
 def word_of(answer: Any) -> str | None:
     """The stop word of an answer of Chat Completions; None if there is none. A program that makes calls of tags in the
-    text, which its prompt asked for, may change the provider's word; else its calls are what its agent saw."""
+    text may change the provider's word; if the words are equal, its version is what its agent received."""
     choices = objects_of(object_of(answer).get("choices"))
     return known_text(choices[0].get("finish_reason")) if choices else None
 
 
 def request_beside(value: dict[str, Any]) -> str | None:
-    """The request as JSON, if its members stand beside an answer that is an object: in events of AutoGen, and in DSPy's
-    history, where `kwargs` has the others. None if this is no such record."""
+    """The request as JSON, if its members are beside an answer that is an object: in events of AutoGen, and in DSPy's
+    history, where `kwargs` has the others. None for any other record."""
     if not (isinstance(value.get("messages"), list) and isinstance(value.get("response"), dict)):
         return None
     members = {name: value[name] for name in ("messages", "tools") if value.get(name)}
@@ -71,12 +71,13 @@ def request_beside(value: dict[str, Any]) -> str | None:
 
 
 def unpack_pieces(text: str) -> bytes:
-    """The bytes of a stream whose pieces were stored in base64, one in each line."""
+    """The bytes of a stream whose pieces were stored as base64, one per line."""
     return b"".join(map(binascii.a2b_base64, text.split("\n")))
 
 
 def list_around(value: Any) -> str | None:
-    """The member that holds such values in an answer, if a value is a choice or a candidate alone."""
+    """The member of an answer to which a value belongs, if it is a lone choice or candidate; None for any other
+    value."""
     members = object_of(value)
     if members.keys() >= {"message", "finish_reason"}:
         return "choices"
@@ -87,16 +88,16 @@ def list_around(value: Any) -> str | None:
 
 FRAMED = "streams were recorded as lists of events; their framing was added"
 EVENT_MEMBERS = frozenset({"event", "type", "name", "id", "lasteventid", "retry"})
-"""The members of a server-sent event that a logger wrote as an object, in small letters, beside what was sent."""
+"""The members, in lower case, of a server-sent event that a logger wrote as an object, without that of its data."""
 TIMES = frozenset({"ts", "time", "timestamp", "at", "received_at", "created_at", "elapsed_ms", "seq", "index", "level"})
-"""The members in which a logger notes when an event came, and its number."""
+"""The members in which loggers write the time and the number of an event."""
 HOLDERS = ("data", "Data", "chunk", "event", "payload", "raw")
-"""The members in which loggers put an event as it was sent."""
+"""The members in which loggers write an event as it was sent."""
 
 
 def event_data(value: Any) -> str | None:
-    """The member that holds an event as it was sent, in an object of a logger; None if this is no such object. Of
-    the providers' own events none has a `data` that is a text or an object: what they say stands beside their type."""
+    """The member with an event as it was sent, in an object of a logger; None for any other object. No provider's own
+    event has a `data` that is a text or an object: its other members are beside its type."""
     if not isinstance(value, dict) or len(value) < 2:
         return None
     name = next((name for name in HOLDERS if value.get(name) and isinstance(value[name], (str, dict))), None)
@@ -108,7 +109,7 @@ def event_data(value: Any) -> str | None:
 
 
 def frame_lines(texts: Iterable[str]) -> list[str]:
-    """JSON texts, each on one line; of an SDK's object the text of its JSON, of a server-sent event its data."""
+    """JSON texts, each on one line: an SDK's object as its JSON, a server-sent event as its data."""
     return [_one_line(_inner(text)) for text in texts]
 
 
@@ -131,15 +132,15 @@ def _one_line(text: str) -> str:
     try:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except ValueError:
-        return " ".join(text.split())  # no JSON in any case; a line break would begin another field
+        return " ".join(text.split())  # not JSON; a line break would begin another field
 
 
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
-"""How a line of server-sent events begins, unless it is blank."""
+"""The beginnings of lines of server-sent events that are not blank."""
 
 
 def join_stream(texts: Sequence[str]) -> str:
-    """The body of a stream that was stored as its chunks as they arrived, as its lines, or as JSON of its events."""
+    """The body of a stream that was stored as its chunks, as its lines, or as the JSON of its events."""
     are_lines = all("\n" not in text and (text.startswith(_FIELDS) or text in ("", "[DONE]") or complete(text))
                     for text in texts)
     return "\n".join([*texts, ""]) if are_lines else "".join(texts)

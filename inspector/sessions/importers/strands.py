@@ -1,8 +1,8 @@
 """Sessions of Strands Agents (`FileSessionManager`): an `agent.json` with a file for each message in `messages`.
 
-No stop word is kept. Strands puts a sentence in place of each call of an answer that the provider cut; the arguments
-come parsed, and are `{}` where Strands could not parse them. An answer that was cut in its text looks like any other,
-and of a request that failed there is only the message before it. Source: strands-agents 1.62 `types/session.py`,
+No stop word is stored. Strands replaces each call of a cut answer by a sentence; arguments are parsed, and `{}` if
+Strands could not parse them. An answer that was cut in its text looks like any other, and of a failed request there is
+only the message before it. Source: strands-agents 1.62 `types/session.py`,
 `event_loop/_recover_message_on_max_tokens_reached.py`, `event_loop/streaming.py`; 14 sessions that it wrote over two
 APIs.
 """
@@ -31,9 +31,9 @@ AGENT = frozenset({"agent_id", "conversation_manager_state"})
 MESSAGE = frozenset({"message", "message_id", "created_at"})
 COUNTS = ("inputTokens", "outputTokens", None, "cacheReadInputTokens", "cacheWriteInputTokens")
 CUT = re.compile(r"The selected tool (.+?)'s tool use was incomplete due to maximum token limits being reached\.")
-"""What Strands writes in place of a call of an answer that was cut."""
+"""Matches the text that Strands writes instead of a call of a cut answer."""
 CANCELLED = "Cancelled by user"
-"""What Strands writes in place of an answer that the user stopped."""
+"""The text that Strands writes instead of an answer that the user stopped."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -43,7 +43,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads the messages of an agent. Raises `UnreadableError` for one of the messages beside such a state."""
+    """Reads the messages of an agent. Raises `UnreadableError` for a message file that is read with an `agent.json`."""
     if first_look(data).has(AGENT):
         pieces = list(_messages(path))
     elif os.path.exists(os.path.join(os.path.dirname(os.path.abspath(path)), os.pardir, "agent.json")):
@@ -98,7 +98,7 @@ class _Session(ChatReader):
         return TreePlace(answer)
 
     def summarise(self) -> None:
-        """Also reports a last message that has no answer."""
+        """Also reports a last message without an answer."""
         super().summarise()
         if any(row.is_user_message or row.results for row in self.last.rows()):
             self.remarks["end the session without an answer, as a run that failed leaves it"] += 1

@@ -1,9 +1,9 @@
 """Trajectories of SWE-agent (`.traj`), and the files of its demonstrations: one JSON object with `history`.
 
 The history is a list of messages. An assistant message has the command that SWE-agent extracted from its text
-(`action`) or the model's calls (`tool_calls`); the next message is the result. In a file without a history the steps of
-`trajectory` hold the same. No stop word is kept: `info.exit_status` is the outcome of the whole run. Source: SWE-agent
-`sweagent/agent/agents.py`.
+(`action`) or the model's calls (`tool_calls`); the next message is the result. In a file without a history, the steps
+of `trajectory` have the same. No stop word is stored: `info.exit_status` is the outcome of the whole run. Source:
+SWE-agent `sweagent/agent/agents.py`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from loop_core.values import At, ExchangePart, Finding, Severity, Stop, ToolResu
 from loop_core.wire.failures import StopRow
 
 LISTS = ("history", "trajectory")
-"""The members that may hold messages or steps; the first that is not empty is read."""
+"""The members that may have messages or steps; the first that is not empty is read."""
 EXIT = re.compile(r"Exit(?:ing)? due to (.*)", re.DOTALL)
-"""Matches SWE-agent's text in place of an answer when it gives up the run (`handle_error_with_autosubmission`)."""
+"""Matches SWE-agent's text instead of an answer when it gives up the run (`handle_error_with_autosubmission`)."""
 REFUSED: Mapping[str, StopRow] = {
     "context window": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "SWE-agent agents.py, exit_context"),
     "retry error": StopRow(Stop.ERROR, "fatal", "SWE-agent agents.py, exit_api"),
 }
-"""Beginning of the reason for giving up the run -> how the request ended; for other reasons none was sent."""
+"""Beginning of the reason for giving up the run -> the stop reason; for other reasons no request was sent."""
 FIELDS: Fields = {
     "": {
         "role": (str,), "content": (str, list), "thought": (str,), "action": (str,), "tool_calls": (list,),
@@ -46,7 +46,7 @@ FIELDS: Fields = {
     },
 }
 SUBMITTED = "submitted"
-"""The exit status of a run that ended because SWE-agent carried out the run's last command."""
+"""The exit status of a run that ended after its last command was run."""
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -97,7 +97,7 @@ class _Trajectory(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.outcome = ("", "")
-        """The last command among the steps, and its output."""
+        """The last command in the steps, and its output."""
         self.status = ""
         self.requests = 0
         """The number of requests according to the facts about the run."""
@@ -134,7 +134,7 @@ class _Trajectory(ChatReader):
         last = self.last.answer
         call = unanswered_call(self.last)
         action = object_in(row_bytes(last.rows[-1])).get("action") if last is not None else None
-        # An empty output is what the steps have of a command without any result.
+        # In the steps, a command without a result has an empty output.
         if last is not None and call is not None and all(self.outcome) and self.outcome[0] == action:
             result = ToolResultPart(call.id, None, self.outcome[1])
             last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
@@ -149,7 +149,7 @@ class _Trajectory(ChatReader):
             last.findings.append(Finding("transcript.exit_status", Severity.INFO, text, at))
 
     def summarise(self) -> None:
-        """Reports how many answers the history lacks: one without a usable command is only in the steps."""
+        """Reports the number of answers that the history lacks: one without a usable command is only in the steps."""
         super().summarise()
         lacking = self.requests > len(self.answers) and not self.runs
         if lacking:
@@ -162,7 +162,7 @@ class _Trajectory(ChatReader):
         role = value.get("role")
         if role is None and ("response" in value or "observation" in value):
             return self._step(line, place)
-        # Put into the prompt as an example; no model answered in it in this run.
+        # An example in the prompt, whose answers are not from this run.
         if value.get("is_demo") is True or value.get("message_type") == "demonstration":
             lines.count("demonstration", frozenset({"demonstration"}))
         elif role == "assistant":
@@ -211,7 +211,7 @@ class _Trajectory(ChatReader):
             return self._exit(line, place, exited)
         answer = self.answer(line, place)
         at = answer.take(line)
-        # `response` is the whole text, `thought` only the part of it that stands before the command.
+        # `response` is the whole text, `thought` only the part before the command.
         answer.add_text(known_text(value.get("response")) or value.get("thought"))
         take_command(answer, value, at)
         observation = value.get("observation")
@@ -229,7 +229,7 @@ def take_command(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> Non
 
 
 def given_up(value: dict[str, Any], text: Any) -> re.Match[str] | None:
-    """Why SWE-agent gave up the run, where it wrote that in place of an answer; None for an answer of the model."""
+    """The match of SWE-agent's text about giving up the run; None for an answer of the model."""
     action, thought = value.get("action") or "", value.get("thought")
     idle = isinstance(action, str) and (not action.strip() or action.startswith("exit_"))
     if not idle or value.get("tool_calls") or not isinstance(thought, str) or text != thought:

@@ -1,16 +1,17 @@
-"""Which exchange of a trace a request continues, for every format of traces.
+"""Finds the exchange of a trace that a request continues, for every format of traces.
 
-Several agents may work in one trace, at once or in turns, and a trace may lack the spans around them. So a request
+Several agents may work in one trace, in parallel or in turns, and a trace may lack the spans around them. So a request
 continues the exchange whose messages it repeats. Evidence is tried from the strongest to the weakest: the messages with
-their answer, or without it, the longest first; the last answer of the history alone, since a client may rewrite what is
-before it; a result for a call of the answer. A request that repeats another one entirely stands where that one stands:
-whether it is a further attempt is decided with the other turns. A request of a user alone begins a conversation.
+their answer, or without it, the longest first; only the last answer of the history, because a client may rewrite the
+messages before it; a result for a call of the answer. A request that repeats another one entirely has the same place;
+whether it is a further attempt is decided with the other turns. A request with only a user's message begins a
+conversation.
 
-A client without a span around its requests has a trace for each of them. So a request
-without such a span continues another one whose messages and answer it repeats whole: less shows nothing there.
+A client without a span around its requests has a trace for each of them. So a request without such a span continues
+another one only if it repeats that one's messages and answer entirely.
 
-If there is nothing to compare, or nothing that is known, the request follows the last one of its agent by time, and
-only if the trace has no other conversation; the reader reports that.
+If there is nothing to compare, or nothing known, the request follows the last one of its agent by time, and only if the
+trace has no other conversation; the reader reports this.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from inspector.sessions.importers.records import Piece, beginnings, object_in
 from inspector.sessions.importers.span_messages import SpanMessage
 
 SYSTEM = ("system", "developer")
-"""The roles of messages that other conversations may begin with too."""
+"""The roles of messages with which several conversations may begin."""
 ANSWERING = ("assistant", "model", "ai")
-"""The roles of messages of a model, in the words of different APIs and of LangChain."""
+"""The roles of a model's messages, in different APIs and in LangChain."""
 BY_TIME = "are placed by their time alone, since no message shows what they continue"
-"""The remark about requests that only the time places."""
+"""The remark about requests whose place was found only by their time."""
 ALONE = "/"
-"""What stands in place of a trace for requests without a span around them; no trace has this id."""
+"""The key instead of a trace for requests without a span around them; no trace has this id."""
 REPEATED = "are left out, since they repeat an answer that another one around them tells of"
 """The remark about answers within another answer (`order_of_start`)."""
 
 
 class TraceRecord(NamedTuple):
-    """What of a record gives its place in a trace."""
+    """The members of a record by which its place in a trace is found."""
 
     start: Any
-    """The time at which it began, as text; anything else counts as none."""
+    """The start time as text; a value of another type counts as none."""
     id: Any
     parent: Any
     """The id of the record around it."""
@@ -49,8 +50,8 @@ class TraceRecord(NamedTuple):
 def order_of_start(
     pieces: Iterable[Piece], place_of: Callable[[dict[str, Any]], TraceRecord]
 ) -> tuple[list[Piece], frozenset[str]]:
-    """The records in the order of their start, since exports list the newest first; and the ids of the answers within
-    another answer, which two instrumentations recorded."""
+    """The records in the order of their start times, because exports list the newest first; and the ids of the answers
+    within another answer, which two instrumentations recorded."""
     found = [(place_of(object_in(piece[1])), piece) for piece in pieces]
     by_id = {record.id: record for record, _ in found if isinstance(record.id, str)}
     answers = {key for key, record in by_id.items() if record.is_answer}
@@ -60,27 +61,27 @@ def order_of_start(
 
 
 class Predecessor(NamedTuple):
-    """What a request continues."""
+    """The exchange that a request continues."""
 
     before: int | None
     """The number of the earlier exchange; None if the request begins a conversation."""
     repeats: int
-    """The number of messages at the beginning of the request that are not new after that exchange."""
+    """The number of first messages of the request that are not new after that exchange."""
     by_time: bool = False
-    """Whether only the time shows it."""
+    """Whether the exchange was found only by time."""
 
 
 class TraceOrder:
-    """The exchanges of one file so far, each with a number, in the order in which they began."""
+    """The exchanges of one file so far, each with a number, in the order of their start times."""
 
     def __init__(self) -> None:
         self._repeated: defaultdict[tuple[str, Hashable], list[int]] = defaultdict(list)
-        """Trace and a beginning of messages, or an answer, or a call's id -> the exchanges that have it; `ALONE` and a
-        request with its answer -> those that have nothing around them."""
+        """Trace and a beginning of messages, an answer, or a call's id -> the exchanges that have it; `ALONE` and a
+        request with its answer -> the exchanges without a span around them."""
         self._requests: dict[tuple[str, int], int] = {}
         """Trace and all messages of a request -> the last exchange with that request."""
         self._ends: dict[int, tuple[str, int, bool]] = {}
-        """Exchange -> its trace, the key of all its messages, and whether nothing stands around it."""
+        """Exchange -> its trace, the key of all its messages, and whether it has no span around it."""
         self._predecessors: dict[int, Predecessor] = {}
         self._last: dict[tuple[str, str], int] = {}
         """Trace and agent -> the last exchange."""
@@ -90,7 +91,7 @@ class TraceOrder:
     def follow(
         self, number: int, trace: str, messages: Sequence[SpanMessage], agent: str = "", alone: bool = False
     ) -> Predecessor:
-        """What a request continues; the request is noted. `alone`: no span stands around it."""
+        """The exchange that a request continues; also stores the request. `alone`: it has no span around it."""
         items, ends = _items_of(messages)
         keys = beginnings(items)
         found = self._find(trace, agent, messages, list(zip(keys, ends, strict=True)), alone)
@@ -103,7 +104,7 @@ class TraceOrder:
         return found
 
     def answer(self, number: int, messages: Sequence[SpanMessage]) -> None:
-        """Notes the answer to a request."""
+        """Stores the answer to a request."""
         trace, key, alone = self._ends[number]
         for item in _items_of([each._replace(role=ANSWERING[0]) for each in messages])[0]:
             if item != _NOTHING:
@@ -142,27 +143,27 @@ class TraceOrder:
         return Predecessor(before if self._conversations[trace] < 2 else None, last, before is not None)
 
     def _take(self, trace: str, key: Hashable) -> int | None:
-        """The last exchange with this key; of several, each is found once."""
+        """The last exchange with this key; of several, each is returned once."""
         found = self._repeated.get((trace, key))
         return None if not found else found.pop() if len(found) > 1 else found[0]
 
 
 _NOTHING = ("answer", "")
-"""The item of an answer of which nothing is known."""
+"""The item of an answer without known content."""
 
 
 def _is_answer(message: SpanMessage) -> bool:
-    # Some instrumentations write a call as a message of its own, without a role or with that of the tool.
+    # Some instrumentations write a call as a separate message, without a role or with that of the tool.
     return message.role in ANSWERING or (bool(message.calls) and message.role in ("", "tool"))
 
 
 def _can_compare(messages: Sequence[SpanMessage]) -> bool:
-    """Whether the messages hold something that distinguishes them from others: recorders leave out contents."""
+    """Whether the messages have something that distinguishes them from others: recorders may leave out contents."""
     return any(each.role not in SYSTEM and (each.text or each.calls or each.results) for each in messages)
 
 
 def _items_of(messages: Sequence[SpanMessage]) -> tuple[list[tuple[Hashable, ...]], list[int]]:
-    """What is compared of the messages, and where each item ends, from 0. Messages in which the model goes on are one
+    """The items by which messages are compared, and the end of each, from 0. Consecutive messages of the model are one
     item: the ids and names of the calls, else the text, which a history may leave out beside calls."""
     items: list[tuple[Hashable, ...]] = []
     ends = [0]

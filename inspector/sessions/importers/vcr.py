@@ -1,8 +1,8 @@
-"""YAML cassettes of vcrpy (`interactions`), of Ruby's VCR (`http_interactions`, or in old versions a list), of
-Rust's httpmock (a document with `when` and `then` for each interaction), and of WireMock (a document with `request` and
+"""YAML cassettes of vcrpy (`interactions`), of Ruby's VCR (`http_interactions`, in old versions a list), of Rust's
+httpmock (a document with `when` and `then` for each interaction), and of WireMock (a document with `request` and
 `response` for each, or `mappings`).
 
-A cassette becomes texts, lists and mappings only: a tag such as `!ruby/struct:VCR::Request` creates no object, keys are
+Reading creates only texts, lists and mappings: a tag such as `!ruby/struct:VCR::Request` creates no object, keys are
 not merged, and repetition by anchors is bounded. Cassettes in JSON are read as pairs. If a body is stored as JSON
 values (`parsed_body`), its JSON is written again, with a notice. Sources: vcrpy 9.4.2 `serializers/yamlserializer.py`,
 VCR's `docs/configuration`, and cassettes of its versions 1 to 6, of pydantic-ai and of rig (httpmock).
@@ -31,14 +31,14 @@ _NULL = frozenset({"", "~", "null"})
 """Unquoted scalars that mean null."""
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]{1,3})?")
-"""Matches a JSON number, including the spellings of YAML writers."""
+"""Matches a number in JSON or in the spelling of YAML writers."""
 _PARSED = "parsed_body"
 _BODIES = frozenset({"body", "content", _PARSED})
 _REWRITTEN = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Matches the control characters that YAML does not allow unescaped."""
 _DEPTH = 100
-"""The largest depth of nested values, since later code processes the values recursively."""
+"""The largest depth of nested values, because later code processes them recursively."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -68,8 +68,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _interactions(data: bytes, reading: FileReading) -> list[Any]:
-    """The interactions; of a damaged file those before the damage."""
-    # PyYAML rejects the whole document for one such character, which bodies stored as text contain.
+    """The interactions; in a damaged file those before the damage."""
+    # PyYAML rejects the whole document for one control character, and bodies stored as text may contain some.
     text = _CONTROL.sub("\ufffd", data.decode("utf-8", "replace").removeprefix("\ufeff"))
     documents, line = parse_documents(text)
     value = documents[0] if documents else None
@@ -88,7 +88,7 @@ def _interactions(data: bytes, reading: FileReading) -> list[Any]:
 
 
 def _of_httpmock(value: Any) -> Any:
-    """An interaction of httpmock in the words of the other cassettes. Its address is a path, without a host."""
+    """An interaction of httpmock with the members of the other cassettes. Its URL is a path, without a host."""
     if not isinstance(value, dict) or not all(isinstance(value.get(name), dict) for name in ("when", "then")):
         return value
     request, response = value["when"], value["then"]
@@ -135,20 +135,20 @@ def _scalar(value: str, tag: str | None, plain: bool) -> Any:
 
 
 class Plain(str):
-    """An unquoted scalar; within a `parsed_body` it may be a number, true or false."""
+    """An unquoted scalar, which may be a number, true or false in a `parsed_body`."""
 
     __slots__ = ()
 
 
 class _Document:
-    """Documents that are built from parser events."""
+    """Builds the values of documents from parser events."""
 
     def __init__(self) -> None:
         self.roots: list[Any] = []
         self.anchors: dict[str, Any] = {}
         self.line = 0
         self._open: list[tuple[Any, list[str]]] = []
-        """The open lists and mappings, each with the key of a mapping whose value comes next."""
+        """The open lists and mappings, each with the key whose value comes next, for a mapping."""
 
     def add(self, value: Any, anchor: str | None) -> None:
         if anchor is not None:
@@ -202,7 +202,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.body = body or b""
     raw.recorded = bool(raw.body) or traffic.says_enough(raw.status)
     if raw.status is None and raw.body:
-        raw.end = TransportEnd.CUT  # keys are sorted, so a cut after the body loses the status
+        raw.end = TransportEnd.CUT  # keys are sorted, so after a cut behind the body the status is missing
     return raw
 
 
@@ -219,7 +219,7 @@ def _stored_body(
 
 
 def _size(value: Any, sizes: dict[int, int]) -> int:
-    """The approximate length of a value's JSON, counting each repetition by an anchor."""
+    """The approximate length of a value's JSON, including each repetition by an anchor."""
     if not isinstance(value, (dict, list)):
         return len(value) + 8 if value is not None else 8
     if id(value) not in sizes:
@@ -230,7 +230,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
 
 
 def _with_types(value: Any) -> Any:
-    """A value as JSON has it: scalars without quotes may be numbers, true or false."""
+    """A value with JSON's types: unquoted scalars may be numbers, true or false."""
     if isinstance(value, dict):
         return {key: _with_types(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -246,7 +246,7 @@ def _with_types(value: Any) -> Any:
 
 
 def _body(value: Any, headers: list[tuple[str, str]], room: Room, visited: set[int]) -> bytes | str | None:
-    """A decompressed body; None if there is none, a text that says why if it cannot be decompressed."""
+    """A decompressed body; None if there is none; a text with the reason if it cannot be decompressed."""
     # Ruby's VCR wraps a body: {"encoding": …, "string": …}, or `base64_string`.
     if isinstance(value, dict):
         packed = value.get("base64_string")

@@ -1,7 +1,7 @@
 """Chats of VS Code (Copilot Chat): `chatSessions/<id>.json`, or `.jsonl` of operations on such an object.
 
 A request of the user is one record; its rounds (`toolCallRounds`) are the answers. No stop reason, cap or provider's id
-is kept. A failed request has an error code of Copilot Chat. Source: microsoft/vscode `objectMutationLog.ts`,
+is stored. A failed request has an error code of Copilot Chat. Source: microsoft/vscode `objectMutationLog.ts`,
 `chatModel.ts`; vscode-copilot-chat `commonTypes.ts` (ChatFetchResponseType).
 """
 
@@ -46,7 +46,7 @@ CODES: Mapping[str, StopRow] = {
     "promptFiltered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", "ChatFetchResponseType.PromptFiltered"),
     "canceled": StopRow(Stop.CANCELLED, None, "ChatFetchResponseType.Canceled"),
 }
-"""Error code of Copilot Chat -> how the answer ended; any other code is a failure."""
+"""Error code of Copilot Chat -> the stop reason; any other code is a failure."""
 FIELDS: Fields = {
     "": {"message": (dict, str), "response": (list, str), "result": (dict,), "modelId": (str,), "isCanceled": (bool,),
          "modelState": (dict,)},
@@ -58,7 +58,7 @@ _LIMIT = "maxToolCallsExceeded"
 """The member of a request that Copilot Chat stopped at its own limit of rounds (`chat.agent.maxRequests`). If the user
 lets the chat continue, the next request runs the calls of the last round (`toolCallingLoop.ts`)."""
 _PENDING, _COMPLETE, _CANCELLED = 0, 1, 2
-"""States of a request in newer files (ResponseModelState of `chatService.ts`)."""
+"""The states of a request in newer files (ResponseModelState of `chatService.ts`)."""
 _NOTICE = "what is shown is the chat after {count:,} operations on it; those were folded"
 
 
@@ -78,7 +78,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def _is_chat(value: Any) -> bool:
-    """Whether a value has a list of requests, or most members of a chat without any."""
+    """Whether a value has a list of requests, or most members of a chat without requests."""
     if not isinstance(value, dict):
         return False
     names, requests = sum(name in value for name in _SESSION), value.get("requests")
@@ -180,7 +180,7 @@ class _Chat(ChatReader):
         elif failure and place.answer is not None and place.answer.parts:
             place = TreePlace(self._begin(line, place, "failure"))
         if place.answer is None or place.answer is above:
-            return place  # what the request says of its end is not about the answer before it
+            return place  # the end of this request does not belong to the previous answer
         if len(rounds) < 2:  # the counts are those of the whole request
             place.answer.usage = place.answer.usage or _usage(value, metadata)
         state, answer = object_of(value.get("modelState")).get("value"), place.answer
@@ -229,11 +229,11 @@ class _Chat(ChatReader):
         if known_text(turn.get("summary")):
             self.compacted = f"request {line.number}: the rounds up to this answer were replaced by a summary"
         after = self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
-        hook = known_text(turn.get("hookContext"))  # the model is told to go on, although it was done
+        hook = known_text(turn.get("hookContext"))  # a message to go on, although the model had finished
         return after if hook is None else self.say(line, after, hook, own=True)
 
     def _response(self, line: TranscriptLine, place: TreePlace, failed: bool) -> TreePlace:
-        """Reads the displayed answer of a request without rounds."""
+        """Adds the displayed answer of a request without rounds."""
         response = line.value.get("response")
         parts = [{"value": response}] if isinstance(response, str) else objects_of(response)
         if not parts and not failed:
@@ -280,6 +280,6 @@ def _write_json(value: Any) -> Any:
 
 
 def _usage(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
-    """The counts of a request: in newer files its own, also as an object, in others those of its metadata."""
+    """The counts of a request: its own in newer files, also as an object, else those in its metadata."""
     own = {**metadata, **object_of(request.get("usage")), **request}
     return usage_in(own, "promptTokens", "completionTokens" if "completionTokens" in own else "outputTokens")

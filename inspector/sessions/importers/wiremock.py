@@ -1,7 +1,7 @@
-"""What the mappings of WireMock name in words of their own, in JSON (read as pairs) and in YAML (read as a cassette).
+"""Reads the members that only mappings of WireMock have, in JSON (read as pairs) and in YAML (read as a cassette).
 
-The request is a pattern that a request must match, and the body of the answer may be packed, or stand in a file of its
-own. Source: WireMock's documentation, "Stubbing" and "Record and playback", and mappings that OpenTelemetry recorded.
+The request is a pattern that a request must match, and the body of the answer may be in base64, or in a separate file.
+Source: WireMock's documentation, "Stubbing" and "Record and playback", and mappings that OpenTelemetry recorded.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 from inspector.sessions.transcripts.member_values import numbered_objects, object_of
 
 PACKED = "base64Body"
-"""The body of an answer, in base64."""
+"""The member with the body of an answer in base64."""
 ELSEWHERE = "bodyFileName"
-"""The file that holds the body of an answer."""
+"""The member with the name of the file with the body of an answer."""
 
 
 def asked_body(request: dict[str, Any]) -> tuple[str | int, ...]:
-    """The place in a request of the whole body that a pattern asks for; empty if there is none."""
+    """The path, in a request, of the pattern that requires a whole body; empty if there is none."""
     for number, pattern in numbered_objects(request.get("bodyPatterns")):
-        # what else such a body may contain was not recorded: its limits and its tools would be guesses
+        # with `ignoreExtraElements`, the rest of the body was not recorded, such as its limits and tools
         if "equalToJson" in pattern and str(pattern.get("ignoreExtraElements")).lower() != "true":
             return "bodyPatterns", number, "equalToJson"
     return ()
 
 
 def interaction(value: Any) -> Any:
-    """A mapping in the words of the cassettes."""
+    """A mapping with the members of the cassettes."""
     request, response = object_of(object_of(value).get("request")), object_of(object_of(value).get("response"))
     if not request or not response:
         return value

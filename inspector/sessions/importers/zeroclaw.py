@@ -1,9 +1,9 @@
 """Sessions of ZeroClaw: `sessions/sessions.db`, `sessions/acp-sessions.db`, and the JSON lines of older releases.
 
-ZeroClaw keeps no stop word. A turn with native calls is JSON in the content, with the arguments as the received string,
-so a cut call is visible; `acp-sessions.db` has rows for calls and results instead, in a table of their own. If a
-request got no answer, ZeroClaw writes a text of its own in the model's name.
-Source: zeroclaw-labs/zeroclaw `session_sqlite.rs`, `session_store.rs`, `acp_session_store.rs`, `orchestrator/mod.rs`.
+ZeroClaw stores no stop word. A turn with native calls is JSON in the content, with the arguments as the received
+string, so a cut call is visible; `acp-sessions.db` has rows for calls and results instead, in a separate table. If a
+request got no answer, ZeroClaw writes its own text in the role of the model. Source: zeroclaw-labs/zeroclaw
+`session_sqlite.rs`, `session_store.rs`, `acp_session_store.rs`, `orchestrator/mod.rs`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CLOSURES: Mapping[str, StopRow] = {
         "我生成了内部工具调用格式错误，无法完成此请求。请重试。",
     )},
 }
-"""Text of ZeroClaw in place of a missing answer -> how the answer ended."""
+"""Text of ZeroClaw instead of a missing answer -> the stop reason."""
 MARKS: Mapping[str, Stop] = {
     "[interrupted by user]": Stop.CANCELLED, "[interrumpido por el usuario]": Stop.CANCELLED,
     "[interrompu par l'utilisateur]": Stop.CANCELLED, "[ユーザーによって中断されました]": Stop.CANCELLED,
@@ -66,12 +66,12 @@ MARKS: Mapping[str, Stop] = {
     "[flux interrompu]": Stop.INTERRUPTED, "[ストリームが中断されました]": Stop.INTERRUPTED,
     "[流已中断]": Stop.INTERRUPTED,
 }
-"""Text of ZeroClaw after a partial answer, or alone (`locales/*/cli.ftl`) -> how the answer ended."""
+"""Text of ZeroClaw after a partial answer, or alone (`locales/*/cli.ftl`) -> the stop reason."""
 LIMIT = re.compile(r"(?:\A|\n\n)\*(Turn stopped: reached maximum tool iterations \(\d+\))\.\*\Z")
-"""Matches the text of ZeroClaw after an answer that it asked for because the turn had used up its iterations."""
+"""Matches the text of ZeroClaw after an answer that it requested because the turn had used up its iterations."""
 FOOTER = re.compile(r"\n\n---\n⚡ `[^`\n]*`[^\n*]*\*\*[^*\n]*\*\*[^\n`]*`(?P<model>[^`\n]+)`[^\n`]*\n[^\n`]*/models\Z")
-"""Matches the footer of ZeroClaw behind an answer of another model than the one that was asked for, in any of its
-languages (`channel-runtime-fallback-footer` in `locales/*/cli.ftl`)."""
+"""Matches the footer of ZeroClaw after an answer of another model than the requested one, in any of its languages
+(`channel-runtime-fallback-footer` in `locales/*/cli.ftl`)."""
 RESULTS = "[Tool results]\n"
 """The beginning of a message with the results of calls that the model wrote as text."""
 
@@ -85,9 +85,9 @@ def sniff(head: bytes, path: str) -> int:
     rows = look.lines or (() if b"\n" in look.text.strip() else (look.first,))
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
                                and isinstance(row["content"], str) for row in rows)
-    # Answers alone, without calls, are what other agents print: a session has what somebody asked.
+    # Only answers, without calls, are the output of other agents: a session also has the messages of a user.
     plain = plain and any(row["role"] != "assistant" or row["content"].startswith("{") for row in rows)
-    return 60 if plain else 0  # other agents' lines look the same, so any importer that is surer comes first
+    return 60 if plain else 0  # other agents' lines look the same, so any importer with a higher score comes first
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
@@ -141,7 +141,7 @@ class _Reader(DialogueReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.after_results: dict[str, bool] = {}
-        """Session -> whether the session's last message of the user contains tool results."""
+        """Session -> whether the session's last message of the user has tool results."""
 
     def session_of(self, value: dict[str, Any]) -> str:
         key = value.get("session_key")
@@ -207,7 +207,7 @@ class _Reader(DialogueReader):
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")
-                text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw puts a blank line before the mark
+                text = text.removesuffix(mark).removesuffix("\n\n")  # ZeroClaw writes a blank line before the mark
             answer.add_text(text)
             return
         answer.add_thought(inner.get("reasoning_content"))
@@ -219,5 +219,5 @@ class _Reader(DialogueReader):
 
 
 def _write_json(value: Any, *path: str | int) -> str | None:
-    """Arguments that are not a string, as JSON. They are inside a text, so their bytes cannot be quoted."""
+    """Arguments that are not a string, as JSON. They are within a text, so their bytes cannot be quoted."""
     return None if value is None else compact_json(value).decode()

@@ -1,8 +1,8 @@
-"""The runtime trace of ZeroClaw: `state/runtime-trace.jsonl`, one event a line, of all its sessions.
+"""The runtime trace of ZeroClaw: `state/runtime-trace.jsonl`, one event per line, of all its sessions.
 
 An event of the first version has `event_type` and `payload`; one of the second has `message` and `attributes`. The text
-of an answer is scrubbed of credentials, and its native calls are only counted, so calls are taken from the events of
-the tools; `{}` stands there for arguments that ZeroClaw could not parse. No stop reason is kept. Source:
+of an answer is scrubbed of credentials, and its native calls are only counted, so calls are read from the events of the
+tools, where `{}` replaces arguments that ZeroClaw could not parse. No stop reason is stored. Source:
 zeroclaw-labs/zeroclaw `agent/turn/*.rs`, `zeroclaw-log/src/migrate.rs`.
 """
 
@@ -33,15 +33,15 @@ FIELDS: Fields = {
     "": {"event_type": (str,), "event": (dict,), "attributes": (dict,), "payload": (dict,), "zeroclaw": (dict,)},
 }
 CHANNEL = frozenset({"channel_message_inbound", "channel_message_outbound", "channel_message_error"})
-"""The types of events about messages on a channel, which name no turn and hold no whole text."""
+"""The types of events about messages on a channel, which have neither a turn nor a whole text."""
 STOPPED: Mapping[str, str] = {
     "tool_loop_exhausted": "the turn had used up its iterations",
     "loop_detector_circuit_breaker": "ZeroClaw found a loop",
     "tool_loop_identical_output_abort": "the same call gave the same output again and again",
 }
-"""Event -> why ZeroClaw stopped a turn."""
+"""Type of an event -> the reason why ZeroClaw stopped the turn."""
 ISSUE = "tool_call_parse_issue"
-"""The event, before that of an answer, about calls in it that ZeroClaw could not read."""
+"""The event, before that of an answer, about calls in the answer that ZeroClaw could not read."""
 MISSING = re.compile(r"(?i)\bmissing (?:required )?(?:'\w+'|parameter|field|argument)")
 """Matches the error of a tool of ZeroClaw about a parameter that its arguments lack (`crates/zeroclaw-tools`)."""
 _EVENTS = ("llm_request", "llm_response", "tool_call_start", "tool_call_result", "turn_final_response", ISSUE, *STOPPED)
@@ -61,7 +61,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 class _Trace(ChatReader):
-    """One file being read: a conversation for each session; an event without one belongs to its turn alone."""
+    """Reads one file, with a conversation for each session. An event without a session belongs only to its turn."""
 
     name, agent, fields = "zeroclaw-trace", "ZeroClaw", FIELDS
     unit, key, row_word = "line", "id", ("an event", "events")
@@ -71,7 +71,7 @@ class _Trace(ChatReader):
         self.turns: set[str] = set()
         """The ids of the turns that have begun."""
         self.issues: dict[str, str] = {}
-        """Turn -> what was wrong with the calls of its next answer."""
+        """Turn -> the error in the calls of its next answer."""
 
     def lane(self, value: dict[str, Any]) -> str:
         """The session of an event, else the event's turn."""
@@ -152,8 +152,8 @@ def _add_call(answer: TranscriptAnswer, facts: dict[str, Any], line: TranscriptL
 
 
 def _reject_empty(place: TreePlace, result: ToolResultPart) -> None:
-    """Marks a call as malformed whose `{}` its tool refuses because a parameter is missing: `{}` stands for what
-    ZeroClaw could not read, or the model sent no more."""
+    """Marks a call as malformed if its tool refuses `{}` because a parameter is missing: `{}` replaces arguments that
+    ZeroClaw could not read, or is all that the model sent."""
     answer = place.answer
     if answer is None or MISSING.search(result.text[:200]) is None:
         return

@@ -1,12 +1,12 @@
-"""Finds which bytes of a response became which fact, by a second decoding that keeps the frames. It is done only for
-displayed responses.
+"""Finds the bytes of each fact of a response, by a second decoding that keeps the frames. It is done only for displayed
+responses.
 
-The format's table says which values may be a fact, and the response has each fact's value. The pieces that form exactly
-this value are its bytes. Places are byte ranges of the decoded body; that of a string includes its quotes.
+The format's table states which values may be a fact, and the response has each fact's value. The pieces that form
+exactly this value are its bytes. Places are byte ranges of the decoded body; that of a string includes its quotes.
 
     body -> the decoder's frames -> values that rows name -> pieces that make the facts of the response -> Provenance
 
-`inspector.sessions.evidence_places` adds such places to the judge's evidence.
+`inspector.sessions.evidence_places` adds places to the judge's evidence.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class FactRead(NamedTuple):
     pointer: str
     """The JSON pointer of the value in its frame."""
     again: bool = False
-    """Whether the piece repeats other bytes of the fact; the others form it in their order."""
+    """Whether the piece repeats other bytes of the fact; the pieces without repetitions form it in order."""
 
 
 class Provenance(NamedTuple):
-    """The readings of one body, by fact and by byte; `provenance` computes it."""
+    """The facts of one body with their bytes, by fact and by byte; `provenance` computes it."""
 
     by_fact: Mapping[str, tuple[FactRead, ...]]
     """Name of a fact -> its pieces in order, then its repetitions."""
     by_start: tuple[FactRead, ...]
     reach: tuple[int, ...]
-    """For each element of `by_start` the largest end among the elements up to it."""
+    """For each element of `by_start`, the largest end of the elements up to it."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Provenance(NamedTuple):
         return tuple(read for read in self.by_fact.get(fact, ()) if not read.again)
 
     def at(self, offset: int) -> tuple[FactRead, ...]:
-        """The facts of the byte at `offset`, the smallest value first; empty if it became no fact."""
+        """The facts of the byte at `offset`, the shortest piece first; empty if there are none."""
         found: list[FactRead] = []
         index = bisect_right(self.by_start, offset, key=lambda read: read.start) - 1
         while index >= 0 and self.reach[index] > offset:
@@ -70,8 +70,8 @@ class Provenance(NamedTuple):
 
 
 def provenance(api: str, body: bytes, response: ChatResponse | None = None, **options: Any) -> Provenance:
-    """Computes which bytes of `body` became which fact of `response`, by default the result of `decode` with `options`.
-    Raises `CallerError` if there is no such API, and `DecodeError` if the bytes are not a body of it."""
+    """Finds the bytes of `body` for each fact of `response`, by default the result of `decode` with `options`. Raises
+    `CallerError` if there is no such API, and `DecodeError` if the bytes are not a body of it."""
     if response is not None:
         options.setdefault("http_status", response.http_status)
     read, decoded = frames(api, body, **options)
@@ -91,7 +91,7 @@ def provenance(api: str, body: bytes, response: ChatResponse | None = None, **op
 
 
 _Values = Sequence[tuple[Frame, FactValue]]
-"""The values in a body that the rows of the format's table name, each with its frame."""
+"""The values in a body that match rows of the format's table, each with its frame."""
 
 
 def _read(fact: str, found: FactValue, again: bool = False) -> FactRead:
@@ -102,7 +102,7 @@ def _read(fact: str, found: FactValue, again: bool = False) -> FactRead:
 
 
 def _stop(response: ChatResponse, read: Sequence[Frame], values: _Values) -> Iterator[FactRead]:
-    """The places that the decoder's own evidence names, and the values of rows in the same frame."""
+    """The places in the decoder's own evidence, and the values that match rows in the same frame."""
     starts = [frame.start for frame in read]
     error_read = any(found.row.fact == "error" for _, found in values)
     for evidence in response.stop_reason.evidence:
@@ -132,7 +132,7 @@ def _single(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
 
 
 def _counts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
-    """Token counts of the last frame that has them, as one number or as several that add up."""
+    """Token counts of the last frame with the number, as one value or as several that add up."""
     for name in _COUNTS:
         fact, count = f"usage.{name}", getattr(response.usage, name, None)
         by_frame: dict[int, list[tuple[int, FactValue]]] = defaultdict(list)
@@ -140,7 +140,7 @@ def _counts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
             if found.row.fact == fact and (number := _number(found.text)) is not None:
                 by_frame[frame.start].append((number, found))
         again = False
-        # From the end: counts of a stream are running totals, and the decoder kept the last ones.
+        # From the end, because counts of a stream are running totals, of which the decoder kept the last.
         for numbers in reversed(by_frame.values()):
             exact = [found for number, found in numbers if number == count][:1]
             if not exact and not again and sum(number for number, _ in numbers) == count:
@@ -179,7 +179,7 @@ def _texts(response: ChatResponse, values: _Values) -> Iterator[FactRead]:
 
 
 def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str, Supply]) -> Iterator[FactRead]:
-    """Arguments that a decoder builds from single values: all values between the beginnings of two calls."""
+    """Arguments that the decoder builds from single values: all values between the beginnings of two calls."""
     places: dict[str, list[int]] = defaultdict(list)
     for piece in supplies["call"]:
         places[piece.pointer].append(piece.start)
@@ -196,7 +196,7 @@ def _put_together(facts: Set[str], response: ChatResponse, supplies: Mapping[str
 
 
 def _calls(response: ChatResponse) -> Iterator[tuple[str, ToolCall]]:
-    """The fact name and the call of each call: `tool_calls[0]` as in `ChatResponse.tool_calls`, `server_calls[0]`."""
+    """Each call with its fact name: `tool_calls[0]` as in `ChatResponse.tool_calls`, `server_calls[0]`."""
     counts = {"tool_calls": 0, "server_calls": 0}
     for part in response.parts:
         if type(part) is ToolCall:
@@ -228,7 +228,7 @@ def _texts_by_kind(response: ChatResponse) -> dict[str, list[FactText]]:
 
 
 def readings(exchange: Exchange) -> Provenance | None:
-    """The provenance of a body; None if it holds no bytes of a provider, or nothing can be read from it."""
+    """The provenance of an exchange's body; None if it has no bytes of a provider, or cannot be decoded."""
     if not exchange.recorded or exchange.recorder is not None:
         return None
     try:

@@ -1,9 +1,9 @@
-"""Finds pieces of text in the bytes that, in their order, form exactly the texts of a response.
+"""Finds the pieces of a body that, in order, form exactly the texts of a response.
 
 A text is assigned to the first group of pieces that forms it, else to pieces of several groups. Unused pieces with the
-same text are repetitions. A text that no pieces form has none. This part knows no wire format.
+same text are repetitions. A text may have no pieces. This part knows no wire format.
 
-The second part has the frames of a body as its decoder got them, and the place in the body of each byte of a payload.
+The second part has the frames of a body as its decoder got them, and the offset in the body of each byte of a payload.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -21,7 +21,7 @@ from loop_core.wire.framing import with_blank_lines
 from loop_core.wire.reads import FactRow, FactValue, find
 
 _MOST_BEGINNINGS = 64
-"""The largest number of beginnings that are tried for a text, since a hostile body may have very many."""
+"""The largest number of first pieces that are tried for a text, because a hostile body may have very many."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -38,13 +38,13 @@ class TextPiece:
 
 
 class FactText(NamedTuple):
-    """A text of the response: its fact, and the first byte at which it may begin."""
+    """A text of the response: its fact, and the earliest byte at which it may begin."""
 
     fact: str
     text: str
     after: int = 0
     joint: str = ""
-    """The text that the decoder puts between two pieces, which is not in the bytes."""
+    """The text that the decoder inserts between two pieces, which is not in the bytes."""
     cut: bool = False
     """Whether the text may be the beginning of a JSON value whose end the decoder removed."""
 
@@ -72,10 +72,10 @@ class Supply:
         self._groups[key].pieces.append(piece)
 
     def take(self, fact: FactText) -> list[TextPiece]:
-        """The pieces that form the text, which are then used up; empty if no pieces form it."""
+        """The pieces that form the text, which become used; empty if no pieces form it."""
         found: list[TextPiece] = []
         empty = []
-        # Groups first: nearly always a text is all pieces of one choice, block or item, in a row.
+        # Groups first: nearly always a text consists of all pieces of one choice, block or item, in order.
         for key, group in self._unused_groups.items():
             if group.used_up:
                 empty.append(key)
@@ -127,7 +127,7 @@ class _Group:
         return self.head == len(self.pieces)
 
     def run(self, fact: FactText) -> list[TextPiece]:
-        """Unused pieces in a row that make the text."""
+        """Consecutive unused pieces that form the text; empty if there are none."""
         pieces = self.pieces
         tries = _MOST_BEGINNINGS
         for first in range(self.head, len(pieces)):
@@ -143,7 +143,7 @@ class _Group:
 
 
 def _pick(pieces: Iterable[TextPiece], fact: FactText, *, gaps: bool) -> list[TextPiece]:
-    """Unused pieces that form the text in order; without `gaps` no unused piece between them may be skipped."""
+    """Unused pieces that form the text in order; without `gaps`, no unused piece between them may be skipped."""
     text, joint = fact.text, fact.joint
     found: list[TextPiece] = []
     at = 0
@@ -180,7 +180,7 @@ def _beginning(pieces: Iterable[TextPiece], fact: FactText) -> list[TextPiece]:
 
 
 class Frame(NamedTuple):
-    """One decoded JSON text: its place as evidence names it, and its pieces if lines were joined."""
+    """One decoded JSON text, its place for evidence, and the offsets of its pieces."""
 
     payload: bytes
     event: Mapping[str, Any]
@@ -188,10 +188,11 @@ class Frame(NamedTuple):
     start: int
     end: int
     pieces: tuple[tuple[int, int], ...] = ()
-    """The offsets of each piece, nearly always one, in the payload and in the body; none if it is not there."""
+    """The offsets of each piece in the payload and in the body; nearly always one, several if lines were joined, none
+    if the text is not in the body."""
 
     def values(self, rows: tuple[FactRow, ...]) -> list[FactValue]:
-        """The values that the rows match, with their places in the body."""
+        """The values that match the rows, with their places in the body."""
         if not self.pieces:
             return []
         if len(self.pieces) == 1:
@@ -223,14 +224,14 @@ class _Recording(Decoder):
         super().on_body(body)
 
 
-@cache  # a class is a reference cycle, and uncollected classes would pile up while the collector is paused
+@cache  # a class is a reference cycle, and the collector may be paused, so a class for each body would stay in memory
 def _recording_of(api: str) -> type[_Recording]:
     return type("Recording", (_Recording, wire(api).decoder), {})
 
 
 def frames(api: str, body: bytes, **options: Any) -> tuple[list[Frame], ChatResponse]:
-    """Every JSON text that the decoder read, with its parsed value. Raises `CallerError` if there is no such API, and
-    `DecodeError` if the bytes are not a body of it."""
+    """Every JSON text that the decoder read, with its parsed value; and the response. Raises `CallerError` if there is
+    no such API, and `DecodeError` if the bytes are not a body of it."""
     recording, body = _recording_of(api)(**options), with_blank_lines(body)  # as the decoder's payloads have them
     recording.feed(body)
     response = recording.close()
@@ -245,14 +246,14 @@ def _pieces(body: bytes, payload: bytes, start: int, end: int) -> tuple[tuple[in
     wrapped = payload.removeprefix(b'{"error":')
     at = body.rfind(wrapped[:-1], start, end) if len(wrapped) < len(payload) else -1
     if at >= 0:
-        # An SSE field `error:`, which the decoder wraps in an object.
+        # an SSE field `error:`, which the decoder wraps in an object
         return ((0, start), (len(payload) - len(wrapped), at))
     found: list[tuple[int, int]] = []
     offset = 0
     for line in payload.split(b"\n"):
         start = body.find(b"data:", start, end) + 5
         if start < 5:
-            return ()  # not in the body: an error from the headers of a binary frame
+            return ()  # not in the body, such as an error from the headers of a binary frame
         start += body[start : start + 1] == b" "
         found.append((offset, start))
         offset += len(line) + 1

@@ -1,8 +1,8 @@
-"""Transcripts of agents: their own rows in place of the provider's bytes.
+"""Reads transcripts of agents, which have the agent's own rows instead of the provider's bytes.
 
-This package has what the importers of such files share: a file's records (`TranscriptRows`, `TranscriptLines`) and the
-reader that makes exchanges of them (`TranscriptReader`). An exchange that was made here names its `recorder`. A record
-that is cut, broken, repeated or unknown is counted and reported.
+This package has the common code of the importers of such files: a file's records (`TranscriptRows`, `TranscriptLines`)
+and the reader that makes exchanges of them (`TranscriptReader`). Such an exchange names its `recorder`. A record that
+is cut, broken, repeated or unknown is counted and reported.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_name
 _BOM = b"\xef\xbb\xbf"
 _MOST_NAMED = 5
 _PIECE = 1 << 17
-"""The bytes of a file of lines that are read and searched at once. 1 MB would take 2 MB more memory."""
+"""The number of bytes of a file of lines that are read and searched at once. 1 MB would take 2 MB more memory."""
 
 Kinds = Mapping[str, tuple[type, ...]]
 """Name of a member -> the types that its value can have."""
 Fields = Mapping[str, Kinds]
-"""A row's member that is an object ("": the row itself) -> its members that are read, with their types."""
+"""Member of a row that is an object ("": the row itself) -> its members that are read, with their types."""
 _WORDS: Mapping[type, str] = {
     str: "text", dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number",
     type(None): "null",
@@ -45,9 +45,9 @@ _WORDS: Mapping[type, str] = {
 
 
 class TranscriptRows:
-    """The records of one file, read once, with notices about them. A piece has the number of a record, its JSON, and
-    whether the record may be cut, as the last of a cut file. Records that are not lines have another `unit`, such as
-    the row of a database or the element of a list."""
+    """The records of one file, which can be read once, with notices about them. A piece has the number of a record, its
+    JSON, and whether the record may be cut, like the last one of a cut file. Records that are not lines have another
+    `unit`, such as the row of a database or the element of a list."""
 
     unit: str
     """The word for a record, before its number."""
@@ -60,17 +60,17 @@ class TranscriptRows:
         self._pieces, self._fields, self.unit = pieces, fields, unit
         self._damaged: list[Notice] = []
         self._expected: set[tuple[object, ...]] = set()
-        """The combinations of member types that are as expected; nearly all rows have one of a few."""
+        """The combinations of member types that were checked and are as expected; nearly all rows have one of a few."""
         self._odd = 0
         self.passed: Counter[str] = Counter()
-        """Known type of records that hold no part of an exchange -> the number of such records."""
+        """Known type of records without a part of an exchange -> the number of such records."""
         self.unknown: Counter[str] = Counter()
         """Unknown type of records -> the number of such records."""
         self.masked: Counter[str] = Counter()
         """Kind of credential -> the number that was masked."""
 
     def pieces(self) -> list[RecordPiece]:
-        """The records that are still to be read."""
+        """The records that have not been read."""
         return list(self._pieces)
 
     def go_on(self, rest: Any, number: int) -> None:
@@ -78,7 +78,7 @@ class TranscriptRows:
         self._pieces = rest
 
     def suspicious(self, piece: bytes) -> bool:
-        """Whether a record may contain a credential and has to be searched."""
+        """Whether a record may contain a credential and must be searched."""
         return detection.suspicious(piece)
 
     def __iter__(self) -> Iterator[TranscriptLine]:
@@ -94,7 +94,7 @@ class TranscriptRows:
 
     def _parse(self, piece: bytes, number: int, last: bool) -> Any:
         try:
-            value = from_json_rows(piece)  # without a cache of strings, since few texts repeat
+            value = from_json_rows(piece)  # without a cache of strings, because few texts repeat
         except ValueError:
             try:
                 value = traffic.reparse(piece)
@@ -109,7 +109,7 @@ class TranscriptRows:
         return value
 
     def _check_types(self, number: int, value: dict[str, Any]) -> None:
-        """Notes members whose value has an unexpected type; readers treat them as absent."""
+        """Reports members whose value has an unexpected type; readers treat them as absent."""
         for name, kinds in self._fields.items():
             holder = value.get(name) if name else value
             if type(holder) is not dict:
@@ -126,14 +126,14 @@ class TranscriptRows:
                 self._expected.add(types)
 
     def note_unreadable(self, number: int, why: Exception) -> None:
-        """Notes an unreadable line."""
+        """Reports an unreadable record."""
         self._damage(number, f" {unusable(why)}; the rest was read")
 
     def _damage(self, number: int, words: str) -> None:
         self._damaged.append(Notice(words, at=f"{self.unit} {number}"))
 
     def count(self, kind: Any, known_kinds: frozenset[str]) -> None:
-        """Counts a record that is not part of an exchange."""
+        """Counts a record that is not part of an exchange, as known or unknown."""
         name = kind if isinstance(kind, str) and kind.isprintable() else "no type"
         (self.passed if name in known_kinds else self.unknown)[name[:40]] += 1
 
@@ -163,11 +163,11 @@ class TranscriptLines(TranscriptRows):
         self._pieces = self._lines(io.BytesIO(rest), number)
 
     def suspicious(self, piece: bytes) -> bool:
-        """Whether the lines around it may contain a credential; some hundred lines are searched at once."""
+        """Whether the lines around the record may contain a credential; some hundred lines are searched at once."""
         return self._suspicious
 
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
-        """The lines, read a piece at a time: searching a large file at once would block every other thread."""
+        """The lines, which are read in pieces: searching a large file at once would block every other thread."""
         while piece := file.read(_PIECE):
             piece += file.readline()
             self._suspicious = detection.suspicious(piece)
@@ -193,11 +193,11 @@ def slice_of(data: bytes, *path: str | int) -> str | None:
 
 
 class TranscriptReader:
-    """Reads one file: its tree of rows and its answers. A subclass for each format interprets the rows."""
+    """Reads one file into a tree of rows and its answers. Each format has a subclass that interprets the rows."""
 
     name: ClassVar[str]
     agent: ClassVar[str]
-    """The name of the agent that writes such files, for people."""
+    """The name of the agent that writes such files, in text."""
     fields: ClassVar[Fields]
     key: ClassVar[str] = "id"
     row_word: ClassVar[tuple[str, str]] = ("an entry", "entries")
@@ -209,11 +209,11 @@ class TranscriptReader:
     reread: ClassVar[int] = 0
     """The number of last rows of a growing file that are read again, because later rows decide their meaning."""
     words: ClassVar[str] = ""
-    """The notice about the origin of the format's stop reasons; empty for no notice."""
+    """The notice about the source of the format's stop reasons; empty for no notice."""
     steered: ClassVar[bool] = False
-    """Whether a text of the user beside tool results belongs to the current turn."""
+    """Whether a text of the user beside tool results belongs to the current turn, instead of beginning one."""
     own_api: ClassVar[str | None] = None
-    """The id of the wire format of all answers, without an import of its package; None if the agent speaks several."""
+    """The id of the wire format of all answers, without an import of its package; None if the agent uses several."""
 
     def __init__(self, path: str, options: Options) -> None:
         self.path, self.options = path, options
@@ -223,17 +223,17 @@ class TranscriptReader:
         self.answers: list[TranscriptAnswer] = []
         self.model: str | None = None
         self.places: dict[str, TreePlace] = {}
-        """Id of a row -> the place after the row, at which the rows below it begin."""
+        """Id of a row -> the place after the row, where its children begin."""
         self.remarks: Counter[str] = Counter()
         """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
         """The finding about a compaction of the history, for the next answer."""
         self._speakers: dict[tuple[str | None, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
-        """API, if it is named, and model -> the server's profile and its evidence."""
+        """API, if it is named, and model -> the server's profile, and the evidence for it."""
 
     @classmethod
     def of(cls, path: str, options: Options, head: bytes) -> TranscriptReader:
-        """The reader of a file, whatever its head is (`inspector.sessions.file_format.Importer.reader`)."""
+        """The reader of a file; `head` is not used (`inspector.sessions.file_format.Importer.reader`)."""
         return cls(path, options)
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -263,7 +263,7 @@ class TranscriptReader:
         return self.reading
 
     def forget_places(self) -> None:
-        """Frees the data that only further rows would need, after the last row."""
+        """Frees, after the last row, the data that only further rows would need."""
         self.places.clear()
 
     def take_rows(self, lines: TranscriptRows) -> None:
@@ -298,20 +298,20 @@ class TranscriptReader:
         reading.notices += [Notice(f"{several} that {what}", {"": count}) for what, count in self.remarks.items()]
 
     def note_compaction(self, answer: TranscriptAnswer) -> None:
-        """Notes on the first answer after a compaction that the history before it was compacted."""
+        """Adds the finding about a compaction to an answer, the first one after it."""
         if self.compacted:
             answer.findings.append(Finding("transcript.compacted", Severity.INFO, self.compacted))
         self.compacted = ""
 
     def count_stopped(self, place: TreePlace) -> None:
-        """Counts a request of the user that was stopped before any answer came; `place`: the rows before the stop."""
+        """Counts a request of the user that was stopped before any answer; `place` has the rows before the stop."""
         if any(row.is_user_message for row in place.rows()):
             self.remarks["stop a request of the user before any answer"] += 1
 
     # -- what a format may override ----------------------------------------------------------------------------------
 
     def above(self, value: dict[str, Any]) -> TreePlace:
-        """The place in the tree after which a row comes."""
+        """The place in the tree to which a row is added."""
         raise NotImplementedError
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -319,11 +319,11 @@ class TranscriptReader:
         raise NotImplementedError
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """How an answer without a stop word ended, by the other rows and the caps that the file states."""
+        """The stop reason of an answer without a stop word, inferred from its own and the other rows."""
         return call_unfinished(answer) or infer(answer, frozenset())
 
     def settle(self) -> None:
-        """Decides how each answer ended, after all rows are read; then marks the turns that the user ended."""
+        """Sets the stop reason of each answer after all rows are read, then marks the turns that the user ended."""
         for answer in self.answers:
             answer.stop = answer.stop or self.infer_end(answer)
             answer.stop = without_lost_call(answer)
@@ -331,41 +331,41 @@ class TranscriptReader:
         self.reading.acts += [end for end in ends if end is not None]
 
     def summarise(self) -> None:
-        """Adds the notices about the whole file: first, whose stop words it has."""
+        """Adds the notices about the whole file, first that about the source of its stop words."""
         if self.words and self.answers:
             self.reading.notices.insert(0, self.words)
 
     def look_ahead(self, data: bytes) -> bool:
-        """Examines added rows; False if they change the meaning of rows that are not read again."""
+        """Examines added bytes; False if they change the meaning of rows that are not read again."""
         return True
 
     def common(self) -> object:
-        """The facts of the file on which all answers depend; if they change, all are built again."""
+        """The facts of the file on which all answers depend; if they change, all answers are built again."""
         return None
 
     # -- what formats share ------------------------------------------------------------------------------------------
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place of a row under its name."""
+        """Stores the place after a row under the row's key."""
         key = line.value.get(self.key)
         if isinstance(key, str):
             self.places[key] = place
 
     def parent(self, name: str) -> TreePlace | None:
-        """The place of the row with this key; None, with a remark, if the file has no such row before."""
+        """The place after the row with this key; None, with a remark, if the file has no such row before."""
         found = self.places.get(name)
         if found is None:
             self.remarks["name a parent that is not in the file before them, so their place is a guess"] += 1
         return found
 
     def begin(self, name: str, api: str | None, model: Any, place: TreePlace, line: TranscriptLine) -> TranscriptAnswer:
-        """Starts an answer at a row; `add` puts it among those of the file. `api`: the wire format, if rows name it."""
+        """Makes an answer that begins at a row; `add` adds it to the file. `api`: the wire format, if rows name it."""
         return TranscriptAnswer(name, api or self.options.api or self.own_api,
                                 intern(model) if isinstance(model, str) else None, place, line.number,
                                 text_or_none(line.value.get("timestamp")))
 
     def add(self, answer: TranscriptAnswer) -> TranscriptAnswer:
-        """Adds an answer to the file, below the answer that it follows."""
+        """Adds an answer to the file, and to the answer that it follows."""
         place = answer.above
         if place.answer is not None:
             place.answer.next.append(answer)

@@ -1,7 +1,7 @@
 """One answer of a model while it is built from the rows of a transcript.
 
-A transcript keeps no requests. A request is represented by the id of the answer before it and the rows since then, as
-for a provider that stores histories, so that each row is processed once however long the history grows.
+A transcript has no requests. A request is represented by the id of the previous answer and the rows since then, as for
+a provider that stores histories, so that each row is processed once, however long the history is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from loop_core.values import (
 from loop_core.wire.profiles import Profile
 
 STOP_STRING = "stop_sequence"
-"""Anthropic's word for an answer that a stop sequence ended; as a detail, the recorder reports it."""
+"""Anthropic's word for an answer that a stop sequence ended; also the detail of a stop reason of the recorder."""
 
 
 class TranscriptLine(NamedTuple):
@@ -78,11 +78,11 @@ class InterimRow(NamedTuple):
     text: str
     results: tuple[ToolResultPart, ...] = ()
     own: bool = False
-    """Whether the agent wrote the text, and not the user."""
+    """Whether the agent wrote the text, instead of the user."""
     mark: str | None = None
-    """The mark of a row that asks nothing: `interrupted`, `stopped`, `ended`, or a key of `ERROR_MARKS`; else None."""
+    """The mark of a row that is no request: `interrupted`, `stopped`, `ended`, or a key of `ERROR_MARKS`; else None."""
     at_tool: bool = False
-    """Whether a tool was interrupted, and not the answer."""
+    """Whether a tool was interrupted, instead of the answer."""
     denied: bool = False
     """Whether the row reports, beside its results, that the user refused the calls."""
     unit: str = "line"
@@ -90,12 +90,12 @@ class InterimRow(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The place of the row, for people."""
+        """The place of the row, in words."""
         return f"{self.unit} {self.line}"
 
     @property
     def is_user_message(self) -> bool:
-        """Whether the user wrote it as a message of its own."""
+        """Whether the row is a message of the user, without results or a mark."""
         return not (self.own or self.results or self.mark)
 
 
@@ -104,7 +104,7 @@ RowChain = tuple[Any, InterimRow] | None
 
 
 class TreePlace(NamedTuple):
-    """A place in the tree of rows: the answer above it, and the rows since."""
+    """A place in the tree of rows: the answer above it, and the rows since that answer."""
 
     answer: TranscriptAnswer | None
     since: RowChain = None
@@ -115,8 +115,8 @@ class TreePlace(NamedTuple):
         return self.answer if self.since is None else None
 
     def across_gap(self, is_answer: bool) -> TreePlace:
-        """The place of a row that comes after this place, and whose parent is lost. An answer right after one that
-        asked for no tool begins a tree: the lost row may be a message of the user."""
+        """The place for a row after this place whose parent row is lost. An answer right after an answer without calls
+        begins a new tree, because the lost row may be a message of the user."""
         above = self.right_above
         return _NOWHERE if is_answer and above is not None and not above.calls else self
 
@@ -140,7 +140,7 @@ _NOWHERE = TreePlace(None)
 
 @dataclass(slots=True, eq=False, repr=False)
 class TranscriptAnswer:
-    """A model's answer while its file is read."""
+    """A model's answer, while its file is being read."""
 
     id: str
     named_api: str | None
@@ -165,7 +165,7 @@ class TranscriptAnswer:
     stop: StopReason | None = None
     findings: list[Finding] = field(default_factory=list)
     after: list[InterimRow] = field(default_factory=list)
-    """The rows after the answer, in the file's order, up to the next answers."""
+    """The rows after the answer, in the file's order, up to the next answers on all branches."""
     unended: bool = False
     """Whether the recorder marks the end of each answer, and this one has no such mark."""
     recorded_place: TurnPlace | None = None
@@ -176,11 +176,11 @@ class TranscriptAnswer:
 
     @property
     def api(self) -> str:
-        """The wire format as which it is read; a guess, if none is named."""
+        """The wire format as which the answer is read; a guess if none is named."""
         return self.named_api or GUESSED_API
 
     def take(self, line: TranscriptLine) -> At:
-        """Adds a row to its body; returns the row's place there."""
+        """Adds a row to the answer's body; returns the row's place there."""
         start = self.size + 1 if self.rows else 0  # a line break stands between two rows
         self.rows.append(line.place or line.data)
         self.lines.append(line.number)
@@ -190,33 +190,33 @@ class TranscriptAnswer:
     def fail(
         self, text: str, at: At, status: int | None = None, kind: str | None = None, word: str | None = None
     ) -> None:
-        """Ends it with the error in a text of the recorder; `word`: its stop word for the error, if it has one."""
+        """Ends the answer with the error in a text of the recorder; `word` is the recorder's stop word, if any."""
         self.status, self.error = status, error_in_text(text, status, kind)
         self.stop = message_reason(self.error, at, text) if word is None else error_reason(self.error, at, word)
 
     def add_text(self, text: Any) -> None:
-        """Adds a visible text, unless there is none."""
+        """Adds a visible text, if there is one."""
         if isinstance(text, str) and text:
             self.parts.append(TextPart(text))
 
     def add_thought(self, text: Any, signature: Any = None) -> None:
-        """Adds reasoning, unless there is none."""
+        """Adds reasoning, if there is any."""
         if isinstance(text, str) and text:
             self.parts.append(ReasoningPart(text, known_text(signature)))
 
     def follow(self, row: InterimRow) -> None:
-        """Adds a row that follows it."""
+        """Adds a row after the answer."""
         self.after.append(row)
 
     def forget(self) -> None:
-        """Frees what only its own exchange needs, since answers form cycles and the collector is paused."""
+        """Frees the data that only the answer's exchange needs: answers form cycles, and the collector is paused."""
         self.rows.clear()
         self.next.clear()
         self.above = self._asked_at if self.is_dropped else _NOWHERE
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """The results that follow it, by the ids of their calls: the first that is no error, else the first."""
+        """Id of a call -> its result among the rows after the answer: the first that is no error, else the first."""
         found: dict[str, ToolResultPart] = {}
         for key, part in ((one.call_id, one) for row in self.after for one in row.results if one.call_id is not None):
             before = found.setdefault(key, part)
@@ -236,12 +236,12 @@ class TranscriptAnswer:
 
     @property
     def open(self) -> bool:
-        """Whether a later row may still show how the answer ended, because no row has yet."""
+        """Whether no row has shown so far how the answer ended, so that a later one may."""
         return self.stop is None and not any(row.mark == "ended" for row in self.after)
 
     @property
     def is_dropped(self) -> bool:
-        """Whether the answer is in no later request, because it failed before any output."""
+        """Whether later requests do not contain the answer, because it failed before any output."""
         return self.error is not None and not self.parts
 
     # -- the answer as an exchange ---------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class TranscriptAnswer:
     def exchange(
         self, path: str, recorder: str, profile: Profile, evidence: tuple[Evidence, ...], steered: bool = False
     ) -> Exchange:
-        """The decoded exchange, once `stop` is known. `steered`: text beside results opens no turn."""
+        """The exchange of the answer, for which `stop` must be known. `steered`: text beside results opens no turn."""
         stop = self.stop or unrecorded_reason(self.word_at)
         if recorder_word(stop) == STOP_STRING:
             stop = stop._replace(detail=STOP_STRING)
@@ -267,14 +267,14 @@ class TranscriptAnswer:
             refusals=self._refusals(), session=self.session)
 
     def _content(self) -> bytes | StoredBody:
-        """The body of the answer. The rows of a file are all in memory, or all stay in the file."""
+        """The body of the answer. The rows of a file are either all in memory or all in the file."""
         places = [row for row in self.rows if isinstance(row, RowPlace)]
         return stored_body(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 
     def _opens(self, steered: bool) -> bool:
-        """Whether its request begins a turn, even if the answer before it asked for tools."""
+        """Whether the answer's request begins a turn, even if the previous answer has calls."""
         rows = self.above.rows()
-        # After an interruption the next message is a new request, even if calls were still unanswered.
+        # After an interruption the next message is a new request, even if calls have no results.
         if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.is_cancelled):
             return any(not row.results and row.mark is None for row in rows)
         unseen = self.above.answer is not None and self.above.answer.unseen
@@ -282,7 +282,7 @@ class TranscriptAnswer:
         return asked and (unseen or (not steered and any(row.results for row in rows)))
 
     def _refusals(self) -> Mapping[str, str]:
-        """The calls that did not run: from id to the reason in the result."""
+        """Id of a call that did not run -> the reason in its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
         tools = {call.id: call.name for call in self.calls} if self.results else {}
         return {key: why for key, part in self.results.items()
@@ -301,7 +301,7 @@ class TranscriptAnswer:
         return self.stop is not None and self.stop.normalized is Stop.CANCELLED
 
     def end(self) -> Act | None:
-        """The operator's end of the turn, if it was stopped after this answer; the findings name its place."""
+        """The operator's act that ended the turn after this answer, if there is one; a finding names its place."""
         reason = self._why_stopped()
         if reason is None:
             return None
@@ -323,8 +323,8 @@ class TranscriptAnswer:
         return waits
 
     def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
-        """The parts; a call that may be cut does not count as finished. A stop sequence may cut one as well."""
-        # A call with the same id and the same content is from a row that was written twice.
+        """The parts of the answer. A last call that a limit or a stop sequence may have cut is marked as not closed."""
+        # A call with the same id and content comes from a row that was written twice.
         parts = tuple({part[:3] if type(part) is ToolCall and part.id else at: part
                        for at, part in enumerate(self.parts)}.values())
         last = parts[-1] if parts else None
@@ -334,7 +334,7 @@ class TranscriptAnswer:
 
     @property
     def _asked_at(self) -> TreePlace:
-        """The place of its request; behind failed attempts, that of the first, since the same request was sent."""
+        """The place of the answer's request; after failed attempts, that of the first, whose request was the same."""
         above = self.above
         while above.since is None and above.answer is not None and above.answer.is_dropped:
             above = above.answer.above
@@ -350,13 +350,13 @@ class TranscriptAnswer:
         text_rows = [row for row in rows if not row.results and row.mark is None]
         typed = [row for row in text_rows if row.is_user_message] or text_rows
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
-        # A failure names no model, but its repetition does.
+        # A failed answer names no model, but its repetition does.
         model = self.model or next((later.model for later in self.next), None)
         return Request(self.api, tuple(messages), model, max_tokens=self.cap, extra=EMPTY,
                        previous_id=before.id if before else None)
 
     def answers(self) -> list[ToolAnswer]:
-        """Tool results that no later request contains, because the session ended or continued elsewhere after them."""
+        """Tool results that no later request contains, because the session ended or went on elsewhere after them."""
         if self.next:
             return []
         nameless = [part for row in self.after for part in row.results if part.call_id is None]
@@ -364,21 +364,21 @@ class TranscriptAnswer:
 
 
 def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
-    """The results among the rows, and those of parallel calls, which are on other branches below their own calls."""
+    """The results in the rows, and those of parallel calls, which are on other branches below their own calls."""
     found = [part for row in rows for part in row.results]
     if before is None or not found:
         return tuple(found)
     there = {part.call_id for part in found}
     others = [part for row in before.after if row.line < line for part in row.results if part.call_id not in there]
-    first = before.results if others else {}  # of two results of a call the first counts
+    first = before.results if others else {}  # a call may have two results, of which the first counts
     return (*(part for part in others if first.get(part.call_id or "") is part), *found)
 
 
 def store_result(
     part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
 ) -> ToolResultPart:
-    """The result of a row, with its text read again on access; `pick` finds it in block `number`. A short result stays
-    in memory, and so does one that reports a refusal or an interruption."""
+    """The result of a row, whose text is read again on access; `pick` finds the text of block `number`. A result that
+    is short or reports a refusal or an interruption stays in memory."""
     place, text = line.place, part.text
     if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
@@ -387,7 +387,7 @@ def store_result(
 
 
 def text_of(content: Any) -> str:
-    """The text of a content: a text, or a list of texts and blocks, of which others than texts are named."""
+    """The text of a content, which is a text or a list of texts and blocks; blocks of other types are named."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join([block if isinstance(block, str) else
@@ -396,5 +396,5 @@ def text_of(content: Any) -> str:
 
 
 def any_text(value: Any) -> str:
-    """The text of a value that may also be something else than a content; that is written as JSON."""
+    """The text of a content; any other value as JSON."""
     return text_of(value) if value is None or isinstance(value, (str, list)) else json.dumps(value, ensure_ascii=False)

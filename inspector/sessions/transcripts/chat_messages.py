@@ -1,7 +1,7 @@
-"""Messages in the forms of chat APIs, as harnesses, agents and their logs store them.
+"""Reads messages in the forms of chat APIs, as harnesses, agents and their logs store them.
 
-Importers of such files share: the elements of a list as records (`list_pieces`), a reader without a tree of rows
-(`ChatReader`), and functions for the parts of a message in OpenAI's or Anthropic's form.
+The module has a reader of consecutive messages without a tree of rows (`ChatReader`), and functions for the parts of a
+message in OpenAI's or Anthropic's form.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from loop_core.values import (
 )
 
 THOUGHTS = frozenset({"think", "thinking", "reasoning", "redacted_thinking"})
-"""The types of blocks of reasoning, of Kimi, Anthropic and Mistral, Inspect, and Anthropic where it is hidden."""
+"""The types of blocks of reasoning: Kimi's, that of Anthropic and Mistral, Inspect's, and Anthropic's for hidden
+ones."""
 
 
 def is_thought(block: Any) -> bool:
-    """Whether a block holds reasoning, which stands among the blocks of text."""
+    """Whether a block is reasoning, which may be between the blocks of text."""
     return isinstance(block, dict) and str(block.get("type")) in THOUGHTS
 
 
@@ -60,14 +61,14 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
     shown = known_text(thought)
     beside = [] if shown else objects_of(message.get("thinking_blocks"))
     thoughts = [thought_of(block) for block in beside or filter(is_thought, objects_of(content))]
-    # The text of a block may be hidden, and the model thought all the same; or the block repeats what is shown.
+    # A block is also kept without a text, which may be hidden. It is left out if it repeats the shown reasoning.
     answer.parts += [part for part in thoughts if shown is None or part.text not in shown]
     answer.add_text(said_text(content))
     take_calls(answer, message.get("tool_calls"), line, at, *path, "tool_calls")
 
 
 def thought_of(block: dict[str, Any]) -> ReasoningPart:
-    """The reasoning of a block; each recorder has a member of its own for the text."""
+    """The reasoning of a block; recorders have different members for the text."""
     text = next((block[name] for name in ("think", "thinking", "reasoning", "text") if block.get(name)), "")
     return ReasoningPart(text_of(text), known_text(block.get("signature")) or known_text(block.get("encrypted")))
 
@@ -85,14 +86,14 @@ def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: A
 
 
 def arguments_of(value: Any, find: partial[str | None], member: str) -> tuple[str | None, ArgsForm]:
-    """The arguments of a call: the model's string, or an object that the recorder parsed, as written."""
+    """The arguments of a call: the model's string, or the verbatim JSON of an object that the recorder parsed."""
     if isinstance(value, str):
         return value, ArgsForm.STRING
     return None if value is None else find(member), ArgsForm.OBJECT
 
 
 def call_of(key: Any, name: Any, value: Any, find: partial[str | None], member: str, at: At) -> ToolCall:
-    """One call, with the `member` that `find` looks up as its arguments."""
+    """One call. Its arguments are `value`; `find` looks up the verbatim JSON of `member`."""
     arguments, form = arguments_of(value, find, member)
     return ToolCall(known_text(key), known_text(name) or "", arguments, True, form=form, at=at)
 
@@ -127,7 +128,7 @@ class ChatReader(TranscriptReader):
     row_word = ("a message", "messages")
     several_apis = True
     repairs: ClassVar[bool] = False
-    """Whether a text of the agent after an answer asks for that answer again in another form."""
+    """Whether a text of the agent after an answer asks for the same answer in another form."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -142,7 +143,7 @@ class ChatReader(TranscriptReader):
         self.run = ""
 
     def several(self, runs: Iterable[tuple[str, Iterable[Piece]]]) -> Iterator[Piece]:
-        """The records of several runs, numbered through; a run without records is reported."""
+        """The records of several runs, numbered consecutively; a run without records is reported."""
         before = 0
         for index, (name, pieces) in enumerate(runs):
             number, title = 0, redact.text(name)[:80]
@@ -155,12 +156,12 @@ class ChatReader(TranscriptReader):
                 self.reading.skipped.append(Skipped(index, f"{title} has no {self.unit}s"))
 
     def begins(self, line: TranscriptLine) -> bool:
-        """Whether a record begins another run, for which earlier records are no context."""
+        """Whether a record begins another run, which does not continue earlier records."""
         self.run = self.runs.get(line.number, self.run)
         return line.number in self.runs
 
     def lane(self, value: dict[str, Any]) -> str:
-        """The session or agent of a message, in a file that mixes those of several."""
+        """The session or agent of a message, in a file with messages of several."""
         return ""
 
     def above(self, value: dict[str, Any]) -> TreePlace:
@@ -168,7 +169,7 @@ class ChatReader(TranscriptReader):
         return self.lanes.get(self.lane(value), TreePlace(None))
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the last message of each lane; its name as well, if messages have names, so that a repeat is known."""
+        """Stores the place as the last of its lane, and under the message's key if it has one, to recognise repeats."""
         super().keep(line, place)
         self.last = self.lanes[self.lane(line.value)] = place
 
@@ -177,7 +178,7 @@ class ChatReader(TranscriptReader):
         key = f"{name or self.unit}:{line.number}"
         answer = self.add(self.begin(key, None, model or self.model, place, line))
         answer.cap, answer.session = self.cap, self.run
-        rows = place.rows()  # a complaint after results concerns an answer that the file lacks
+        rows = place.rows()  # a complaint after results is about an answer that the file lacks
         complaint = any(row.own for row in rows) and not any(row.results for row in rows)
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
         return answer
@@ -185,9 +186,9 @@ class ChatReader(TranscriptReader):
     def failed_request(
         self, line: TranscriptLine, place: TreePlace, why: str, *, after_results: bool, kind: str | None = None
     ) -> TreePlace | None:
-        """Adds an answer that failed with this error, if a request was waiting for one; returns the place after it. A
-        message of the user begins a request, and so do the results of calls where `after_results` says so; else the
-        error belongs to no request."""
+        """Adds an answer that failed with this error, if a request has no answer so far; returns the place after it. A
+        request begins with a message of the user or, with `after_results`, with the results of calls. None if the error
+        belongs to no request."""
         if not any(row.is_user_message or (after_results and row.results) for row in place.rows()):
             return None
         answer = self.answer(line, place)
@@ -195,11 +196,11 @@ class ChatReader(TranscriptReader):
         return TreePlace(answer)
 
     def skip(self, line: TranscriptLine, why: str) -> None:
-        """Notes a row that holds no part of an exchange, with the reason."""
+        """Adds a row without a part of an exchange to the skipped ones, with the reason."""
         self.reading.skipped.append(Skipped(line.number - 1, why))
 
     def stream_answer(self, line: TranscriptLine, place: TreePlace, name: str) -> TranscriptAnswer:
-        """The answer that an event of a stream belongs to, with its row: a new one after any other row."""
+        """The answer of a stream's event, to which the row is added: the one right above, else a new one."""
         answer = place.right_above or self.answer(line, place, name)
         answer.word_at = answer.take(line)
         return answer
@@ -210,8 +211,7 @@ class ChatReader(TranscriptReader):
     ) -> TreePlace:
         """Adds a row between two answers; returns the place after it."""
         row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
-        # After an interruption the next message begins a turn (`TranscriptAnswer._opens`); other marks change nothing
-        # for it.
+        # After an interruption the next message begins a turn (`TranscriptAnswer._opens`), but not after other marks.
         after = place.after(row)
         return place if mark is not None and mark != "interrupted" else after
 
@@ -226,12 +226,13 @@ class ChatReader(TranscriptReader):
         return self.cap
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """How an answer without a stop word ended, also by the caps of the file and of its request."""
+        """The stop reason of an answer without a stop word, also by the caps of the file and of its request."""
         caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
         return call_unfinished(answer) or infer(answer, caps)
 
     def summarise(self) -> None:
-        """Also stores the session's title and, if `words` is empty, reports the number of missing stop words."""
+        """Also stores the session's title and, if `words` is empty, reports the number of answers without a stop
+        word."""
         super().summarise()
         if not self.words:
             self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
@@ -245,10 +246,10 @@ class MessageReader(ChatReader):
     fields: ClassVar[Fields] = {"": {
         "role": (str,), "content": (str, list), "tool_calls": (list,), "tool_call_id": (str,), "name": (str,)}}
     marks: ClassVar[frozenset[str]] = frozenset({"system"})
-    """The roles of records that hold no part of an exchange."""
+    """The roles of records without a part of an exchange."""
 
     def own(self, text: str) -> bool:
-        """Whether the agent itself wrote a message of the user."""
+        """Whether the agent wrote a message with the role of the user."""
         return False
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -269,7 +270,7 @@ class MessageReader(ChatReader):
 
 
 def unanswered_call(place: TreePlace) -> ToolCall | None:
-    """The call above a place that has no result yet; None if there is none, or several."""
+    """The only call above a place that has no result so far; None if there is none, or several."""
     answer = place.answer
     if answer is None:
         return None
@@ -277,16 +278,16 @@ def unanswered_call(place: TreePlace) -> ToolCall | None:
     return answer.calls[0] if len(answer.calls) == 1 and not done else None
 
 
-# -- Messages of content blocks in Anthropic's form, which agents of other models use too (Droid, Cursor) ------------
-# Names of blocks differ between releases: a call is `tool_use` or `tool_call`, a result `tool_result` or `tool-result`,
-# and ids may be missing.
+# -- Messages of content blocks in Anthropic's form, which agents also use for other models (Droid, Cursor) ----------
+# Names of blocks differ by release: a call is `tool_use` or `tool_call`, a result `tool_result` or `tool-result`. Ids
+# may be missing.
 
 CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 RESULTS = frozenset({"tool_result", "tool-result"})
 
 
 def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message; a plain text counts as one block."""
+    """The blocks of a message; a plain text is one block."""
     return content if isinstance(content, list) else [] if content is None else [content]
 
 
@@ -305,7 +306,7 @@ def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
     thought = block.get("text" if kind == "reasoning" else "thinking")
     find = partial(slice_of, line.data, *path)
     if kind in CALLS:
-        # by release of the agent
+        # the name depends on the agent's release
         member = next((name for name in ("input", "parameters", "arguments", "args") if name in block), "input")
         answer.parts.append(call_of(block.get("id") or block.get("toolCallId"), block.get("name"), block.get(member),
                                     find, member, pointer_at(at, *path)))

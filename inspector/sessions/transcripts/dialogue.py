@@ -1,7 +1,7 @@
-"""Files of sessions that are plain sequences of messages, possibly many per file: databases, exports, threads.
+"""Reads files of one or many sessions that are plain sequences of messages: databases, exports, threads.
 
-A record follows the previous one of its session. Each answer has the name of its session, so that turns of a file with
-many sessions can be found by it.
+A record follows the previous one of its session. Each answer has the name of its session, by which the turns of a file
+with many sessions can be found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loop_core.values import ToolResultPart
 
 
 class DialogueReader(TranscriptReader):
-    """Reads one file of sessions."""
+    """Reads one file of sessions; subclasses interpret the records of a format."""
 
     several_apis = True
     row_word = ("a row", "rows")
@@ -81,17 +81,17 @@ class DialogueReader(TranscriptReader):
         super().settle()
 
     def common(self) -> object:
-        """The titles and parents of the sessions, of which the names on answers are made."""
+        """The titles and parents of the sessions, from which the session names of answers are made."""
         return tuple(self.titles.items()), tuple(self.parents.items())
 
     def title_of(self, session: str) -> str:
-        """The title of a session, below the titles of those that started it."""
+        """The title of a session, after the titles of those that started it."""
         names, visited_ids = list[str](), set[str]()
-        # damaged parents may form a ring
+        # the parents in a damaged file may form a ring
         while session and session not in visited_ids and (not names or session in self.titles):
             visited_ids.add(session)
             title = self.titles.get(session) or session
-            # the end of the id, since many ids begin with a time
+            # the end of the id, because many ids begin with a time
             names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
             session = self.parents.get(session, "")
         return BELOW.join(reversed(names))
@@ -108,7 +108,7 @@ class DialogueReader(TranscriptReader):
 
 
 def moment_text(value: Any) -> str | None:
-    """A time as text; a number counts as seconds or milliseconds since the epoch."""
+    """A time as text; a number is seconds or milliseconds since the epoch."""
     if isinstance(value, str):
         return value or None
     if type(value) not in (int, float) or value <= 0:
@@ -121,6 +121,6 @@ def moment_text(value: Any) -> str | None:
 
 
 def api_of(table: Mapping[str, str], provider: Any) -> str | None:
-    """The wire format of a provider, by its name or a prefix of it; None if it is not known."""
+    """The wire format of a provider, by the provider's name or a prefix of it; None if it is unknown."""
     name = provider.lower() if isinstance(provider, str) else ""
     return next((api for begins, api in table.items() if name.startswith(begins)), None)

@@ -1,8 +1,8 @@
-"""Infers how an answer without a stop reason ended: rules over its own row and the rows after it.
+"""Infers the stop reason of an answer without a stop word, from its own rows and the rows after it.
 
 Claude Code leaves the word out by design since 1.0.10 (claude-code #1546): it writes a row when its block is complete,
-and the word arrives later. The rules are a table, the strictest first. An answer to which no rule applies stays
-`unknown`, with the detail `not_recorded`.
+and the word arrives later. The rules are a table, the strictest first. An answer to which no rule applies is `unknown`,
+with the detail `not_recorded`.
 
 The end of a subagent may also be visible in another file, where its last text is the result of the parent's call.
 """
@@ -35,10 +35,10 @@ from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, Exchang
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import byte_span, pointer
 
-CLAUDE = "anthropic_messages"  # only the id, since importing its package would slow down all transcripts
-# Added by hand when models were released. If a newer model's default is missing, the end stays unknown.
+CLAUDE = "anthropic_messages"  # only the id, because importing its package would slow down all transcripts
+# Kept up by hand. If a newer model's default is missing, the end stays unknown.
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
-"""The default output caps of Claude models and Claude Code. An answer of exactly so many tokens was cut."""
+"""The default output caps of Claude models and Claude Code. An answer with exactly so many output tokens was cut."""
 RESUMED = re.compile(
     r"\s*(?:output token limit hit|"
     r"your (?:previous )?response was cut off because it (?:exceeded the|reached the model's) output[ -]token limit)\b",
@@ -48,7 +48,7 @@ RESUMED = re.compile(
 
 
 OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
-"""Where Claude Code writes the output tokens of an answer: in its rows, and in the last event of its stream."""
+"""The paths of the output tokens of an answer of Claude Code: in its rows, and in the last event of its stream."""
 
 
 class EndSign(NamedTuple):
@@ -62,7 +62,7 @@ class EndSign(NamedTuple):
 ERROR_MARKS: Mapping[str, Stop] = {
     "cap": Stop.MAX_TOKENS, "context": Stop.CONTEXT_WINDOW_EXCEEDED, "filter": Stop.SAFETY_BLOCKED,
     "malformed": Stop.MALFORMED_TOOL_CALL}
-"""Mark of a row of the agent about the answer before it -> how that answer ended."""
+"""Mark of a row of the agent about the answer before it -> the stop reason of that answer."""
 
 Caps = frozenset[int]
 """The output caps that the rows of a file state."""
@@ -70,7 +70,8 @@ Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
 def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent's own next row reports that a cap, the context or a filter ended it, or that no call could be read."""
+    """A row of the agent after the answer reports that a cap, the context or a filter ended it, or that its call could
+    not be read."""
     for row in answer.after:
         if row.mark == "ended":
             break  # a failure after the end of the turn belongs to another request
@@ -81,7 +82,7 @@ def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent recorded the end of its turn; this outranks inferences."""
+    """The agent recorded the end of its turn after an answer without calls; this outranks the later rules."""
     row = next((row for row in answer.after if row.mark == "ended"), None)
     if row is None or answer.calls or not answer.parts:
         return None
@@ -92,7 +93,7 @@ def turn_ended(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """A call of the answer ends in the middle of its JSON."""
     for call in answer.calls:
-        # Only JSON text shows a cut: a parsed object always looks whole, and free text may end anywhere.
+        # Only JSON text shows a cut: a parsed object always looks complete, and free text may end anywhere.
         json_text = call.form is ArgsForm.STRING and call.kind is not CallKind.CUSTOM
         if json_text and parse(call.arguments).shape is ArgumentShape.CUT:
             return EndSign(Stop.MAX_TOKENS, f"the arguments of {call.name} end in the middle of their JSON", call.at)
@@ -101,7 +102,7 @@ def call_cut(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The output tokens of the answer equal a cap that the file states, or a default cap of Claude."""
-    # Exactly a cap: a model that happens to stop there is far less likely than a cut.
+    # A model that happens to stop exactly at a cap is far less likely than a cut.
     used = answer.usage.output_tokens if answer.usage else None
     defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
     if used is None or used not in caps | defaults:
@@ -112,7 +113,7 @@ def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def agent_resumed(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """The agent itself, not the user, immediately told the model that the output cap had cut it."""
+    """The next row is a message of the agent, not of the user, that the output cap had cut the answer."""
     row = next((row for row in answer.after if row.results or row.mark or row.text.strip()), None)
     if row is None or not row.own or row.results or RESUMED.match(row.text) is None:
         return None
@@ -144,10 +145,10 @@ def calls_answered(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 
 def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """A new user message follows a text without calls; a message that asks for the rest shows nothing."""
+    """A new user message follows a text without calls; a message that asks for the rest is no evidence."""
     row = next((row for row in answer.after if row.is_user_message), None)
-    # A request to go on would follow a cut as well, so it proves nothing. Neither does any message where the recorder
-    # says that the answer never ended.
+    # A request to go on may follow a cut as well, so it proves nothing. Nor does a message after an answer without the
+    # mark by which the recorder marks the end of each answer (`unended`).
     hinted = row is not None and known_hint(row.text, call=False) is not None
     if row is None or hinted or answer.unended or answer.calls or not answer.text.strip():
         return None
@@ -156,8 +157,8 @@ def user_went_on(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
 
 def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     """The stop reason of an answer with a call that the recorder marks as unfinished; None if every call is finished.
-    If the session went on, the call was never finished (INTERRUPTED). At the end of a session the end is unknown, since
-    the agent may still be writing."""
+    If the session went on, the call was never finished (INTERRUPTED). At the end of a session the stop reason is
+    unknown, because the agent may still be writing."""
     call = next((call for call in answer.calls if not call.closed), None)
     if call is None:
         return None
@@ -177,12 +178,12 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("calls_answered", calls_answered),
     ("user_went_on", user_went_on),
 )
-"""The rules, of which the first with a result counts. A user's sentence is no evidence of a cut."""
+"""The rules; the first with a result counts. A user's words are no evidence of a cut."""
 _REQUEST = At(ExchangePart.REQUEST)
 
 
 def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
-    """The stop reason of an answer without a stop word, and the rule that inferred it."""
+    """The stop reason of an answer without a stop word, with the rule that inferred it."""
     for name, rule in RULES:
         sign = rule(answer, caps)
         if sign is not None:
@@ -191,9 +192,9 @@ def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
 
 
 def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, StopRow]) -> StopReason:
-    """The mapped reason of an answer with the provider's own word in its rows, and the place of the word. A word for a
-    limit always counts. One for a finished answer, or for a cut of any kind, is overruled if the agent's next row
-    reports a limit."""
+    """The stop reason of an answer by the provider's own word in its rows; inferred if there is none. A word for a
+    finished or interrupted answer is overruled if a row of the agent reports another end (`error_row`); other words
+    always count."""
     if answer.word is None:
         return infer(answer, caps)
     reason = provider_reason(answer.word, answer.word_at, words, answer.api)
@@ -207,23 +208,22 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
 
 
 def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
-    """The stop reason of an answer. A word for calls ends no turn if a result follows and the call is not in the file:
-    then its row was lost, and the model did send it."""
+    """The stop reason of an answer; not recorded if a word for calls is followed by a result but the file has no call:
+    the model sent one, and its row was lost."""
     stop = answer.stop
     asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
     return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
 
 
 def wordless_notice(answers: Sequence[TranscriptAnswer], agent: str) -> list[Notice]:
-    """The notice that answers have no word for their end, neither the provider's nor the recorder's; empty if all have.
-    """
+    """The notice about answers without a stop word, of the provider or the recorder; empty if all have one."""
     count = sum(answer.word is None and answer.error is None and not is_recorders(answer.stop) for answer in answers)
     return share(count, len(answers), f"answers have no stop reason, as {agent} keeps none for them: what is shown for "
                  "those is inferred from other rows, and says so")
 
 
 def unanswered_calls(answer: TranscriptAnswer) -> int:
-    """The number of calls of a whole answer without a result, although the session continued and nobody stopped it."""
+    """The number of calls without a result in a complete answer after which the session went on and was not stopped."""
     went_on = answer.next or any(row.is_user_message for row in answer.after)
     whole = answer.stop is not None and (answer.stop.normalized in FINISHED or answer.unseen)
     if not went_on or not whole or any(row.mark in ("interrupted", "stopped") for row in answer.after):
@@ -234,8 +234,8 @@ def unanswered_calls(answer: TranscriptAnswer) -> int:
 
 
 def _has_all_results(answer: TranscriptAnswer) -> bool:
-    """Whether every call has a result of its own; a placeholder for an interrupted call does not count. Calls without
-    ids are answered by as many results of the same tools."""
+    """Whether every call has a result; a placeholder for an interrupted call does not count. Calls without ids match as
+    many results of the same tools."""
     found = [_result(answer, call.id) for call in answer.calls]
     if len(found) > 1 and not any(call.id for call in answer.calls):
         beside = [part for part in _nearby_results(answer) if part.call_id is None]
@@ -245,14 +245,14 @@ def _has_all_results(answer: TranscriptAnswer) -> bool:
 
 
 def _nearby_results(answer: TranscriptAnswer) -> list[ToolResultPart]:
-    """The results that follow, for calls without ids; none if one stands behind a message of the user, since that may
-    belong to an answer whose row is lost."""
+    """The results after the answer, for calls without ids; none if one comes after a message of the user, because that
+    one may belong to an answer whose row is lost."""
     spoken = dropwhile(lambda row: not row.is_user_message, answer.after)
     return [] if any(row.results for row in spoken) else [part for row in answer.after for part in row.results]
 
 
 def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
-    """The result of a call; one without an id answers an answer's only call (some recorders leave ids out)."""
+    """The result of a call. Without an id (some recorders leave ids out), the only result belongs to the only call."""
     if key is not None:
         return answer.results.get(key)
     alone = _nearby_results(answer)
@@ -278,21 +278,21 @@ def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
 
 # -- An answer that another session quotes whole ---------------------------------------------------------------------
 # A result with the whole text of a subagent's answer shows that the subagent had finished. The result may be in another
-# file, so this is examined after all files are read.
+# file, so it is looked up after all files are read.
 
 TASKS = frozenset({"Task", "Agent", "TaskOutput", "AgentOutputTool"})
 """The tools of Claude Code whose result is the text of a subagent."""
 _IDENTIFYING = 40
-"""The number of characters without white space from which an answer may be quoted anywhere in a result. A shorter
-answer must be the whole result, or all of the result before `BEHIND`."""
+"""The smallest number of characters, without white space, of an answer that may be quoted anywhere in a result. A
+shorter answer must be the whole result, or all of the result before `BEHIND`."""
 BEHIND = ("agentid:", "<usage>")
-"""The beginnings of the texts that Claude Code adds after a subagent's text."""
+"""The beginnings of texts that Claude Code adds after a subagent's text."""
 NOTICE = "<task-notification>"
 """The beginning of the notice that a subagent in the background has finished."""
 
 
 def settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
-    """Infers the end of every answer that its own file does not show and that a parent's file quotes in full."""
+    """Infers the end of every answer whose own file does not show it and which a parent's row quotes in full."""
     open_ends = [at for at, exchange in enumerate(exchanges) if _open(exchange)]
     if not open_ends:
         return
@@ -312,7 +312,7 @@ def _open(exchange: Exchange) -> bool:
 
 
 def _results(exchanges: Sequence[Exchange], inputs: Sequence[Input]) -> Iterator[tuple[str, str]]:
-    """The results of calls that began a subagent, each with its note for the evidence."""
+    """The results of calls that started a subagent, each with a note for the evidence."""
     tasks = {call.id for exchange in exchanges if exchange.recorder is not None
              for call in exchange.response.tool_calls if call.name in TASKS and call.id}
     if not tasks:

@@ -1,4 +1,4 @@
-"""Typed access to members of a row: a text, an object or a count, or nothing if the type differs."""
+"""Typed access to the members of a row: a text, an object or a count, or nothing if the type is another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MASK = re.compile(r"\W*(?:(?:redacted|masked|removed|hidden)\W*)?", re.IGNORECA
 
 
 def is_mask(value: Any) -> bool:
-    """Whether a text stands where a name was taken out before the file was shared, or is empty: it names nothing."""
+    """Whether a text names nothing: it is empty, or replaces a name that was removed before the file was shared."""
     return isinstance(value, str) and _MASK.fullmatch(value) is not None
 
 
@@ -37,12 +37,12 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 
 
 def numbered_objects(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The objects in a list, each with its index there, by which its place is found; none if the value is no list."""
+    """The objects in a list, each with its index in the list; none if the value is not a list."""
     return [(at, each) for at, each in enumerate(value) if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def counts_of(holder: dict[str, Any], *names: str | None) -> tuple[int | None, ...]:
-    """The counts in these members; None stands for a count that the recorder does not have."""
+    """The counts in these members; for the name None, the count None."""
     return tuple([None if name is None else number_of(holder.get(name)) for name in names])
 
 
@@ -51,23 +51,23 @@ CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens",
 
 
 def cap_of(*holders: dict[str, Any]) -> int | None:
-    """The output cap that one of these objects states, the first that is above 0."""
+    """The first output cap above 0 in these objects; None if there is none."""
     return next(filter(None, (number_of(holder.get(name)) for holder in holders for name in CAPS)), None)
 
 
 def first_count(holder: dict[str, Any], *names: str) -> int | None:
-    """The first of these members that is a count."""
+    """The first of these members that is a count; None if none is."""
     return next((found for found in counts_of(holder, *names) if found is not None), None)
 
 
 def usage_in(holder: dict[str, Any], *names: str | None) -> Usage | None:
-    """The counts in these members, in the order of `Usage`; None without input and output."""
+    """The counts in these members, named in the order of `Usage`; None without input and output."""
     usage = Usage(*counts_of(holder, *names))
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
 
 
 def input_count(api: str, fresh: int | None, cached: int | None, written: int | None) -> int | None:
-    """The input tokens as the wire format counts them, for a recorder that always counts cached tokens separately."""
+    """The input tokens as the wire format counts them, from a recorder that always counts cached tokens separately."""
     if fresh is None or wire(api).cached_apart:
         return fresh
-    return fresh + (cached or 0) + (written or 0)  # these formats count cached tokens among the input
+    return fresh + (cached or 0) + (written or 0)  # these formats count cached tokens as input

@@ -1,10 +1,10 @@
-"""The model's answer as a log stores it: in the provider's own shape, or in that of LiteLLM.
+"""Reads a model's answer that a log stores in the provider's own shape, or in that of LiteLLM.
 
-A provider's answer is a dump of an object of a client library: member names may have underscores, and words may be
-members of an enumeration (`FinishReason.STOP`). By LiteLLM many harnesses speak to every provider, in the shape of Chat
-Completions. It writes a word of OpenAI's for every answer: `stop` if the provider sent no reason, and for reasons that
-it does not know or that report a failure. Newer releases also keep the provider's word if it differs
-(`native_finish_reason`). Source: litellm 1.110.2, `types/utils.py` `Choices`, `core_helpers.py`.
+A provider's answer is a dump of a client library's object: member names may have underscores, and words may be members
+of an enumeration (`FinishReason.STOP`). Many harnesses use LiteLLM for every provider. It writes Chat Completions with
+a word of OpenAI's for every answer: `stop` if the provider sent no reason, and for reasons that it does not know or
+that report a failure. Newer releases also keep the provider's word if it differs (`native_finish_reason`). Source:
+litellm 1.110.2, `types/utils.py` `Choices`, `core_helpers.py`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
     (("choices", 0, "message", "tool_calls"), "id", ("function", "arguments")),
     (("output",), "call_id", ("arguments",)),
 )
-"""Where the calls of an answer are in OpenAI's formats, the only ones with arguments as text: the place of the list,
-the name of the id in a call, and the place of the arguments there."""
+"""The places of calls in answers of OpenAI's formats, the only ones with arguments as text: the path of the list, the
+name of a call's id, and the path of its arguments."""
 
 
 def take_provider_word(answer: TranscriptAnswer, value: Any, at: At, *path: str | int) -> bool:
-    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row. False if there is none."""
+    """Sets the stop reason by the word in the provider's answer `value`, at `path` of a row. False if it has no
+    word."""
     if isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("status"), str):
         reason = value_at(value, ("incomplete_details", "reason"))
         word = f"{value['status']}:{reason}" if isinstance(reason, str) and reason else value["status"]
@@ -77,7 +78,7 @@ def take_api_word(answer: TranscriptAnswer, word: str, at: At, words: Mapping[st
 
 
 def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
-    """The place and the text of the arguments of a call in the provider's answer; None if they are not there."""
+    """The path and the text of a call's arguments in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
         for number, call in numbered_objects(value_at(response, path)):
             arguments = value_at(call, below)
@@ -87,8 +88,8 @@ def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str
 
 
 def litellm_reason(word: str, model: str | None, at: At) -> StopReason:
-    """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's own translation of another
-    vocabulary. A word of that vocabulary itself, which some routers pass on, is the provider's again."""
+    """The stop reason of an answer from LiteLLM: the provider's word, or LiteLLM's translation of a word of another
+    vocabulary. A word of that other vocabulary, which some routers pass on, is the provider's."""
     name = (model or "").lower()
     row = STOP_REASONS.get(word)
     own = native_word(word) if row is None and _OTHER_WORDS.search(name) is not None else None
@@ -111,7 +112,7 @@ def take_litellm(
 
 
 def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: str | None, at: At, *path: str) -> None:
-    """Reads its model, token counts and stop word."""
+    """Reads the model, token counts and stop word of such an answer."""
     choice = next(iter(objects_of(payload.get("choices"))), {})
     answer.model = known_text(payload.get("model")) or answer.model
     answer.usage = read_usage(object_of(payload.get("usage")), answer.model) or answer.usage
