@@ -37,7 +37,6 @@ from loop_core.turn.state import (
 )
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
-
 TEXT_LOST = "answer.text_lost"
 """The rule of the finding that a recorder left out the text of an answer, which may have brought some."""
 

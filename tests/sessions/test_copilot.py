@@ -154,7 +154,7 @@ def test_answers_that_were_cut_in_a_row_and_whose_texts_were_not_stored_have_a_r
     rest = [record("stop", "r3"), reply("d of it.", apiCallId="r3"), turn_end()]
     seen = show(file(user("go"), *cuts, *rest), tmp_path)
     assert (stops(seen), words(seen)) == (["max_tokens", "max_tokens", "end_turn"], ["CUT, COMPLETED"])
-    assert [each.rule for each in seen.responses[0].exchange.response.findings][0] == "answer.text_lost"
+    assert seen.responses[0].exchange.response.findings[0].rule == "answer.text_lost"
     assert words(show(file(user("go"), *cuts), tmp_path)) == ["TRUNCATED"], "nothing came after them"
     parted = show(file(user("go"), *cuts, user("And the weather?"), *rest), tmp_path)
     assert words(parted) == ["TRUNCATED, ANSWER LOST", "COMPLETE"]

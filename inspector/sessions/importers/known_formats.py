@@ -23,7 +23,6 @@ JSON: Mapping[str, frozenset[str]] = {
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
     "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
     "chat store of LlamaIndex": frozenset({"store", "class_name"}),
-    "journal of Mistral Vibe 3": frozenset({"recovery_journal_record_version", "record_sha256", "sequence"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
