@@ -272,9 +272,6 @@ BAD = {
                      "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',
                           "state of a team of AutoGen: not read yet"),
-    "what Mistral Vibe 3 writes": (b'{"payload": {}, "record_sha256": "4c", "sequence": 1, '
-                                   b'"recovery_journal_record_version": 1}\n',
-                                   "journal of Mistral Vibe 3: not read yet"),
 }
 
 

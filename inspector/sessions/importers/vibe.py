@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import UNREAD_CALL, recorder_reason, table_reason
-from inspector.sessions.recording import Options
+from inspector.sessions.recording import Options, TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
@@ -38,10 +38,12 @@ STOPS: Mapping[str, StopRow] = {
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, "mistral-vibe 3.0.2"),
 }
 """Stop word of Vibe, which maps the words of all providers to these and `other` -> its meaning."""
-NO_EXCHANGE = frozenset({"command_reserved", "core_input", "projection_delta", "receipt_succeeded", "action_intent",
-                         "action_result"})
+BEGINS = ("command_", "core_", "action_", "process_", "callback_", "receipt_", "projection_", "session_")
+"""The beginnings of the types of all records. Records that hold no part of an exchange are only counted."""
 CANCELLED = "effect_recovery_failed"
 """The code of the error of a request that was stopped."""
+DISCARDED = "Your previous response was discarded because it reached the output token limit"
+"""The beginning of the message with which Vibe asks again for an answer that was cut."""
 DENIED = "tool_denied"
 """The code of the error of a call that the user or a rule refused."""
 INVALID = '{"result":{"type":"error","error":{"name":"InvalidToolCall"'
@@ -63,7 +65,6 @@ class _Journal(ChatReader):
 
     name, agent, fields = "vibe", "Mistral Vibe", FIELDS
     unit, row_word = "line", ("a record", "records")
-    repairs = True
     words = ("stop reasons are in Vibe's words, for all providers; the turns before the last one, of which Vibe keeps "
              "no more than the messages, have none")
 
@@ -88,7 +89,7 @@ class _Journal(ChatReader):
             return self._result(line, object_of(payload.get("result")), place)
         elif kind == "core_input":
             place = self._event(line, payload, place)
-        lines.count(kind, NO_EXCHANGE)
+        lines.count(kind, frozenset({kind}) if isinstance(kind, str) and kind.startswith(BEGINS) else frozenset())
         return place
 
     def _event(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
@@ -118,6 +119,8 @@ class _Journal(ChatReader):
             elif role == "user" and text in self.typed:
                 self.typed.remove(text)
                 place = self.say(line, place, text)
+            elif role == "user" and whole and text.startswith(DISCARDED):
+                self.remarks["ask again for an answer that was cut, which Vibe did not store"] += 1
             elif role == "user" and (first or not whole):
                 place = self.say(line, place, text, own=not whole)
         return place
@@ -159,6 +162,8 @@ class _Journal(ChatReader):
             return place
         answer = self.answer(line, place)
         self.note_compaction(answer)
+        if any(row.own and row.text.startswith(DISCARDED) for row in place.rows()):
+            answer.recorded_place = TurnPlace.RETRY  # Vibe took the cut answer out of the history
         at = answer.take(line)
         if kind == "completion_failed":
             answer.word_at = pointer_at(at, "payload", "result", "error", "code")
