@@ -215,3 +215,11 @@ def test_records_that_hold_no_exchange(tmp_path, kind, known):
 def test_other_lines_are_no_journal():
     assert choose(file(record("command_reserved", method="turn/start")).encode(), "0001.jsonl") == "vibe"
     assert choose(json.dumps({"recovery_journal_record_version": 1, "type": "x"}).encode(), "0001.jsonl") != "vibe"
+
+
+@pytest.mark.parametrize(("odd", "named"), [
+    ({"payload": 7}, "payload is a number"), ({"payload": {"kind": 7}}, "payload.kind is a number")])
+def test_a_member_of_another_type_is_named(tmp_path, odd, named):
+    seen = reading(tmp_path, *turn("go", came("stop", text("Done."))), {**record("core_input"), **odd}, ENDED)
+    assert any(named in str(notice) for notice in seen.inputs[0].notices)
+    assert words(seen) == ["COMPLETE"]
