@@ -268,6 +268,8 @@ BAD = {
                           "output of cline --json: not read yet"),
     "an agent of AutoGen": (b'{"type": "AssistantAgentState", "version": "1.0.0", "llm_context": {"messages": []}}',
                             "state of an agent of AutoGen: not read yet"),
+    "what gptme writes": (b'{"role": "system", "content": "You are gptme v0.35.1.", "pinned": true, "hide": true, '
+                          b'"timestamp": "2026-11-29T11:02:00+00:00"}\n', "conversation of gptme: not read yet"),
     "a chat store": (b'{"store": {"a": []}, "class_name": "SimpleChatStore"}',
                      "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',

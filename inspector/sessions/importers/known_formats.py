@@ -22,6 +22,7 @@ JSON: Mapping[str, frozenset[str]] = {
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
     "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
+    "conversation of gptme": frozenset({"role", "content", "timestamp", "pinned", "hide"}),
     "chat store of LlamaIndex": frozenset({"store", "class_name"}),
 }
 """Name of a format that cannot be read -> the members of the first values in its files."""
