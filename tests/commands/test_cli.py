@@ -270,6 +270,10 @@ BAD = {
                             "state of an agent of AutoGen: not read yet"),
     "what gptme writes": (b'{"role": "system", "content": "You are gptme v0.35.1.", "pinned": true, "hide": true, '
                           b'"timestamp": "2026-11-29T11:02:00+00:00"}\n', "conversation of gptme: not read yet"),
+    "what nanocoder writes": (b'{"id": "7f", "title": "go", "createdAt": "2026-11-29T11:53:29.910Z", "lastAccessedAt": '
+                              b'"2026-11-29T11:53:29.910Z", "messageCount": 1, "provider": "lo", "model": "m", '
+                              b'"workingDirectory": "/w", "messages": [{"role": "user", "content": "go"}]}',
+                              "session of nanocoder: not read yet"),
     "a chat store": (b'{"store": {"a": []}, "class_name": "SimpleChatStore"}',
                      "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',
