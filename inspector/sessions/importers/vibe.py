@@ -3,7 +3,7 @@
 A record is a step of Vibe's loop: `action_intent` has the messages that a request adds to the history, `action_result`
 an answer with its stop reason, or the result of a call, and `core_input` what the user did. Vibe deletes a journal once
 a later turn is stored, so that a file mostly has the last turn, and the turns before it as the history of the first
-request, without stop reasons. An answer that was cut is discarded: Vibe asks again, up to seven times.
+request, without stop reasons. An answer that was cut is discarded: Vibe asks again, up to six times.
 Source: mistral-vibe 3.0.2 (`mistralai_vibe_local_harness`), and its sessions against a scripted provider.
 """
 
