@@ -175,12 +175,12 @@ def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
     """Findings about what the recorded agent did with held calls; a result without an error shows that a call ran."""
-    stop = case.judgements[index].stop
+    stop, refused = case.judgements[index].stop, case.recording.exchanges[index].refusals
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
-        if _refuses(answer, verdict.call.name):
+        if verdict.call.id in refused or _refuses(answer, verdict.call.name):
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_error(answer):

@@ -173,9 +173,6 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_parsed_as_json", r"(?:an error occurred while running the tool\. please try again\. )?(?:error: )*+"
            r"(?:invalid json input for tool\b|an error occurred while parsing tool arguments\b)",
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
-    NotRun("arguments_unreadable", r"(?:tool call arguments truncated by the model output token limit|"
-           r"[^:{\[\"]{1,80} in json at position \d+ \(line \d+ column \d+\))$",
-           "the agent could not parse its arguments", "Copilot CLI: its own words, and V8's"),
     NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
@@ -334,11 +331,12 @@ def refused_arguments(part: ToolResultPart, tool: str | None) -> str | None:
     return row.name if row is not None and row.why.endswith(" its arguments") else None
 
 
-def why_refused(part: ToolResultPart, denied: bool, tool: str | None = None) -> str | None:
-    """The refusal in words; None if the call may have run. `denied` says that the row around it reports a refusal by
-    the user. `tool`: as for `refusal`.
-    """
+def why_refused(part: ToolResultPart, denied: bool, unread: bool = False, tool: str | None = None) -> str | None:
+    """The refusal in words; None if the call may have run. `denied` and `unread` say that the file reports, beside the
+    result, a refusal by the user, or that the call could not be read. `tool`: as for `refusal`."""
     row = refusal(part, tool)
+    if row is None and unread and part.is_error:
+        return "the agent could not parse its arguments: it did not run"
     if row is None:
         return f"{REFUSALS[0].why}: it did not run" if denied else None
     return f"{row.why}: it did not run"

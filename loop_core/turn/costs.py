@@ -37,6 +37,9 @@ from loop_core.turn.state import (
 )
 from loop_core.values import CallKind, Message, Request, Role, Stop, ToolCall
 
+TEXT_LOST = "answer.text_lost"
+"""The rule of the finding that a recorder left out the text of an answer, which may have brought some."""
+
 
 def first_cap(request: Request, limits: Limits, policy: Policy) -> int | None:
     """The output cap of a turn's first request: the request's own, within the token bound."""
@@ -215,10 +218,11 @@ def _evaluation_change(turn: Turn, signal: Signal) -> Change:
         return {"refusals": names, "spend": spent._replace(**counts)}
     if signal is Signal.MAX_TOKENS:
         continuing = send is not None and send.place is RequestPlace.CONTINUATION
-        empty = nothing_visible_came(turn)
+        lost = any(found.rule == TEXT_LOST for found in evaluation.response.findings)
+        empty = nothing_visible_came(turn) and not lost
         # A segment that did not begin with the quotation is requested again and replaced, so its lack of progress does
         # not count.
-        counted = continuing and not empty and not misses_anchor(turn)
+        counted = continuing and not (empty or lost) and not misses_anchor(turn)
         stalled = counted and added_chars(turn.answers[-1], turn.policy.seam) < turn.limits.min_progress_chars
         counts["thinking_only"] = spent.thinking_only + empty
         counts["stalled"] = spent.stalled + stalled

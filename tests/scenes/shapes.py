@@ -941,6 +941,30 @@ SHAPES: tuple[Shape, ...] = (
             {"id": "c", "type": "function", "function": {"name": "w", "arguments": "{"}}], **more},
         {"role": "tool", "content": "x", "tool_call_id": "c", **more}], rows=True)
       for name, more in (("vibe", {"injected": False}), ("pico", {"created_at": "2026-06-01T10:00:00Z"}))),
+    Shape("vibe", "0000000000000001.jsonl", [
+        {"recovery_journal_record_version": 1, "type": "core_input", "payload": {
+            "input": {"command": {"type": "user_message", "content": [{"type": "text", "text": "go"}]}},
+            "transition_shape": {"observations": ["turn_started"]}}},
+        {"recovery_journal_record_version": 1, "type": "action_intent", "payload": {
+            "action_id": "a", "kind": "completion", "request": {"purpose": "agent", "model_input": {"messages": {
+                "type": "replace", "messages": [
+                    {"role": "user", "content": [{"type": "text", "text": "one"}]},
+                    {"role": "assistant", "content": [{"type": "tool_call", "id": "c", "name": "w", "arguments": {
+                        "raw": "{"}}]},
+                    {"role": "tool", "tool_call_id": "c", "outcome": "failure", "content": [
+                        {"type": "text", "text": "x"}]},
+                    {"role": "user", "content": [{"type": "text", "text": "go"}]}]}}}}},
+        {"recovery_journal_record_version": 1, "type": "action_result", "payload": {"action_id": "a", "result": {
+            "type": "completion_succeeded", "result": {
+                "finish_reason": "tool_call", "usage": {"input_tokens": 9, "output_tokens": 7}, "parts": [
+                    {"type": "reasoning", "content": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "a"},
+                    {"type": "tool_call", "id": "d", "name": "w", "arguments_json": "{}"}]}}}},
+        {"recovery_journal_record_version": 1, "type": "action_result", "payload": {"action_id": "b", "result": {
+            "type": "tool_failed", "call_id": "d", "result": {
+                "content": [], "structured_content": {"a": 1}, "error": {"code": "tool_denied", "message": "m"}}}}},
+        {"recovery_journal_record_version": 1, "type": "action_result", "payload": {"action_id": "c", "result": {
+            "type": "completion_failed", "error": {"code": "x", "message": "m", "details": {"httpStatus": 500}}}}},
+    ], rows=True),
     Shape("botnexus", "s.jsonl", [{"role": "user", "content": "go", "isCrashSentinel": False}, {
         "role": "tool", "content": "", "toolName": "w", "toolCallId": "c", "toolArgs": "{}"}], rows=True),
     Shape("continue", "continue.json", {"sessionId": "s", "title": "t", "history": [

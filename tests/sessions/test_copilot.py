@@ -148,25 +148,47 @@ def test_a_cut_answer_whose_text_was_not_stored_is_an_answer(tmp_path):
     assert stops(other) == ["end_turn"], "another agent was cut"
 
 
+def test_answers_that_were_cut_in_a_row_and_whose_texts_were_not_stored_have_a_rest(tmp_path):
+    """Copilot CLI 1.0.102 has the model go on after each cut, and stores the text of the last answer alone."""
+    cuts = [record("length", "r1"), turn_end(), record("length", "r2"), turn_end()]
+    rest = [record("stop", "r3"), reply("d of it.", apiCallId="r3"), turn_end()]
+    seen = show(file(user("go"), *cuts, *rest), tmp_path)
+    assert (stops(seen), words(seen)) == (["max_tokens", "max_tokens", "end_turn"], ["CUT, COMPLETED"])
+    assert seen.responses[0].exchange.response.findings[0].rule == "answer.text_lost"
+    assert words(show(file(user("go"), *cuts), tmp_path)) == ["TRUNCATED"], "nothing came after them"
+    parted = show(file(user("go"), *cuts, user("And the weather?"), *rest), tmp_path)
+    assert words(parted) == ["TRUNCATED, ANSWER LOST", "COMPLETE"]
+    thought = [record("length", key, reasoningTokens=12) for key in ("r1", "r2")]
+    seen = show(file(user("go"), thought[0], turn_end(), thought[1], turn_end(), *rest), tmp_path)
+    assert words(seen) == ["TRUNCATED"], "all that they brought was reasoning"
+
+
 @pytest.mark.parametrize("error", [
     "Unterminated string in JSON at position 40 (line 1 column 41)",
     "Expected property name or '}' in JSON at position 1 (line 1 column 2)",
     "Tool call arguments truncated by the model output token limit"])
+@pytest.mark.parametrize("noted", ["wasSyntaxError", "wasTruncatedByOutputLimit"])
 @pytest.mark.parametrize(("word", "stop"), [("length", "max_tokens"), ("tool_calls", "malformed_tool_call")])
-def test_a_call_that_copilot_could_not_read_is_held_and_did_not_run(tmp_path, error, word, stop):
+def test_a_call_that_copilot_could_not_read_is_held_and_did_not_run(tmp_path, error, word, stop, noted):
     """Copilot stores `{}` in place of what the model wrote."""
-    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": error})
+    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": error},
+                   toolTelemetry={"properties": {noted: "true"}})
     rows = [record(word), reply("", call({}), apiCallId="r1"), failed, turn_end(), record("stop", "r2"),
             reply("Sorry.", apiCallId="r2"), turn_end()]
     seen = show(file(user("go"), *rows), tmp_path)
     first = seen.responses[0].exchange
     assert (stops(seen)[0], first.response.tool_calls[0].arguments) == (stop, None)
     assert "it did not run" in first.refusals["c1"]
+    assert "agent.refused_held_call" in {each.finding.rule for each in seen.findings}
     assert words(seen) == ["CALL HELD"]
 
 
-def test_a_call_without_arguments_that_failed_was_read(tmp_path):
-    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": "No such file"})
+@pytest.mark.parametrize("error", ["No such file", "Unterminated string in JSON at position 40 (line 1 column 41)"])
+@pytest.mark.parametrize("noted", [{}, {"toolTelemetry": {"properties": {"wasSyntaxError": "false"}}},
+                                   {"toolTelemetry": {"properties": "true"}}, {"toolTelemetry": 1}])
+def test_a_call_without_arguments_that_failed_was_read(tmp_path, error, noted):
+    """A tool may itself read JSON that is broken; Copilot notes which calls it could not read."""
+    failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": error}, **noted)
     rows = [record("tool_calls"), reply("", call({}), apiCallId="r1"), failed, turn_end()]
     (facts,) = show(file(user("go"), *rows), tmp_path).responses
     assert (facts.exchange.response.tool_calls[0].arguments, dict(facts.exchange.refusals)) == ("{}", {})

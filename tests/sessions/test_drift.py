@@ -23,7 +23,7 @@ MEMBER = {
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
-    "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role",
+    "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role", "vibe": "type",
 }
 """Which member of a record says its type."""
 LISTS = {

@@ -304,6 +304,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "*"), ("messages.jsonl",)),
         ), grows=True, members=(frozenset({"role", "content"}),),
     ),
+    "vibe": FileFormat(
+        f"{_HERE}.vibe", "Mistral Vibe journal", 'lines with "recovery_journal_record_version" and "payload"',
+        Keeps(Words.RECORDER, usage=True), (b"recovery_journal_record_version",),
+        (AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "unified", "*", "journal")),),
+        grows=True,
+    ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",
         'a database whose table "session_history" has "tool_call_id", or lines with "toolCallId"',

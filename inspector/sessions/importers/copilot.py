@@ -11,7 +11,6 @@ Source: @github/copilot-sdk 1.0.14; sessions of @github/copilot 1.0.102 against 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -31,6 +30,7 @@ from inspector.sessions.transcripts.member_values import (
     numbered_objects,
     object_of,
 )
+from loop_core.turn.costs import TEXT_LOST
 from loop_core.values import Finding, Severity, Stop, ToolCall, Usage
 from loop_core.wire.failures import StopRow
 
@@ -49,10 +49,8 @@ RECORD = "session.usage_record"
 PASSED_ON = ("/chat/completions", None)
 """The APIs of which `stop` is the provider's word; None in events that name no API. Of the others Copilot writes it
 also where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
-UNREAD = re.compile(r"tool call arguments truncated by the model output token limit$|"
-                    r"[^\n]{1,80} in json at position \d+ \(line \d+ column \d+\)$", re.IGNORECASE)
-"""Matches the error of a call whose arguments were no JSON, beside `{}` in place of what the model wrote. The second is
-V8's."""
+UNREAD = ("wasTruncatedByOutputLimit", "wasSyntaxError")
+"""The properties of a call whose arguments were no JSON: `{}` is stored in place of what the model wrote."""
 OWN = ("skill-", "agent-")
 """The beginnings of the origin (`source`) of a message of the user that Copilot CLI wrote itself."""
 NOTHING = "No response was returned."
@@ -230,6 +228,9 @@ class _Session(ChatReader):
                 answer = self.open[key] = self.answer(spent, place, "event", known_text(_usage(spent).get("model")))
                 answer.session = self._session_of(spent)
                 _take_usage(answer, self.spent.pop(key))
+                if answer.usage is None or answer.usage.visible_tokens != 0:
+                    answer.findings.append(Finding(TEXT_LOST, Severity.INFO, "the text of this cut answer is not in "
+                                                   "the file: Copilot CLI stored its usage alone", answer.word_at))
                 self.remarks["report a cut answer whose text Copilot CLI did not store"] += 1
                 place = TreePlace(answer)
         return place
@@ -238,7 +239,8 @@ class _Session(ChatReader):
         output = data.get("result", data.get("error"))
         text = output if isinstance(output, str) else text_of(
             object_of(output).get("content") or object_of(output).get("message"))
-        if data.get("success") is False and UNREAD.match(text) and place.answer is not None:
+        noted = object_of(object_of(data.get("toolTelemetry")).get("properties"))
+        if data.get("success") is False and place.answer is not None and "true" in map(noted.get, UNREAD):
             _lose_arguments(place.answer, known_text(data.get("toolCallId")), f"{self.unit} {line.number}: {text}")
         return self.result(line, place, data.get("toolCallId"), text, data.get("success") is False,
                            data.get("toolName"))

@@ -22,21 +22,23 @@ JSON: Mapping[str, frozenset[str]] = {
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
     "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
+    "conversation of gptme": frozenset({"role", "content", "timestamp", "pinned", "hide"}),
+    "session of nanocoder": frozenset({"lastAccessedAt", "messageCount", "workingDirectory", "messages"}),
     "chat store of LlamaIndex": frozenset({"store", "class_name"}),
-    "journal of Mistral Vibe 3": frozenset({"recovery_journal_record_version", "record_sha256", "sequence"}),
 }
 """Name of a format that cannot be read -> members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
     "requests of a batch": frozenset({"custom_id", "body"}),
     "description of a subagent of Claude Code": frozenset({"agentType", "description", "toolUseId"}),
     "index of Continue's sessions": frozenset({"sessionId", "dateCreated", "workspaceDirectory"}),
+    "index of nanocoder's sessions": frozenset({"lastAccessedAt", "messageCount", "workingDirectory"}),
     "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),
     "state of a session of Kimi CLI": frozenset({"approval", "additional_dirs", "plan_mode"}),
     "place up to which Qwen Code has read a session": frozenset({"sessionId", "processedOffset"}),
     "messages of the user that Gemini CLI and Qwen Code list": frozenset({"sessionId", "messageId", "message"}),
 }
 """Name of a file that an agent writes beside its sessions -> members of its first values. Seen in files of Claude Code
-2, Continue CLI 1, Cline CLI 3, Kimi CLI 1 and Qwen Code 0.15; the last in `logger.ts` of Gemini CLI."""
+2, Continue CLI 1, nanocoder 1.25, Cline CLI 3, Kimi CLI 1 and Qwen Code 0.15; the last in `logger.ts` of Gemini CLI."""
 
 
 def sniff(head: bytes, path: str) -> int:

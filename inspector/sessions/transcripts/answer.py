@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from inspector.sessions.reasons import (
     GUESSED_API,
     STOPPED,
+    UNREAD_CALL,
     error_in_text,
     error_reason,
     is_unrecorded,
@@ -284,9 +285,10 @@ class TranscriptAnswer:
     def _refusals(self) -> Mapping[str, str]:
         """Id of a call that did not run -> the reason in its result."""
         denied = {part.call_id for row in self.after if row.denied for part in row.results}
-        tools = {call.id: call.name for call in self.calls} if self.results else {}
+        unread = {each.at for each in self.findings if each.rule == UNREAD_CALL}
+        calls = {call.id: (call.at in unread, call.name) for call in self.calls} if self.results else {}
         return {key: why for key, part in self.results.items()
-                if (why := why_refused(part, key in denied, tools.get(key))) is not None} or EMPTY
+                if (why := why_refused(part, key in denied, *calls.get(key, ()))) is not None} or EMPTY
 
     # -- what the user did to the answer ---------------------------------------------------------------------------
 
@@ -357,10 +359,8 @@ class TranscriptAnswer:
 
     def answers(self) -> list[ToolAnswer]:
         """Tool results that no later request contains, because the session ended or went on elsewhere after them."""
-        if self.next:
-            return []
         nameless = [part for row in self.after for part in row.results if part.call_id is None]
-        return [ToolAnswer(self.line - 1, part) for part in (*self.results.values(), *nameless)]
+        return [] if self.next else [ToolAnswer(self.line - 1, part) for part in (*self.results.values(), *nameless)]
 
 
 def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
