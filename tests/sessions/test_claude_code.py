@@ -46,6 +46,14 @@ def messages(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
+def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_path):
+    back = prompt("Stop hook feedback:\n- [check.sh]: the tests fail", isMeta=True)
+    rows = [prompt("hi"), block(text("Done.")), back, block(text("Mended."), "msg_02", "end_turn")]
+    seen = show(claude(*rows), tmp_path)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.turn_ended")
+    assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
+
+
 # -- the stream of `claude -p`, and transcripts without a tree -------------------------------------------------------
 
 

@@ -311,6 +311,11 @@ def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidde
         json.loads(masked)
 
 
+@pytest.mark.parametrize("key", ["sk-abcdefghijklmnopqrstuvwx", "sk-test-aaaaaaaaaaaaaaaaaaaaaaaa"])
+def test_a_key_is_masked_even_if_it_does_not_look_random(key):
+    assert key[8:] not in redact.body(f"the key {key} is here".encode()).decode()
+
+
 @pytest.mark.parametrize("pem", [
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq1w2e3/r4t5y6==\n-----END RSA PRIVATE KEY-----\n",
     "-----BEGIN PRIVATE KEY-----\r\nMIIEowIBAAKCAQEA\r\nq1w2e3/r4t5y6",

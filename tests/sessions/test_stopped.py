@@ -447,14 +447,6 @@ def test_a_refusal_of_the_provider_is_blocked(tmp_path):
     assert (stops(seen), words(seen)) == (["safety_blocked"], ["BLOCKED"])
 
 
-def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_path):
-    back = prompt("Stop hook feedback:\n- [check.sh]: the tests fail", isMeta=True)
-    rows = [prompt("hi"), block(text("Done.")), back, block(text("Mended."), "msg_02", "end_turn")]
-    seen = show(claude(*rows), tmp_path)
-    assert (stops(seen)[0], rules(seen)[-1]) == ("end_turn", "transcript.inferred.turn_ended")
-    assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
-
-
 def test_a_message_after_results_that_no_answer_took_up_opens_a_turn(tmp_path):
     seen = show(claude(prompt("write"), block(use(**WHOLE)), result("File created"), prompt("a task for security too"),
                         block(text("Yes."), "msg_02", "end_turn")), tmp_path)
