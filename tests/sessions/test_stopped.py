@@ -251,6 +251,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: Argument parsing failed.", "the agent could not parse its arguments"),
     ("Error: Argument parsing failed. Exception: 1 problem", "the agent could not parse its arguments"),
     ("Error: Tool call invocation was rejected by user.", "the user refused it"),
+    ("AgentToolCallError: Argument why is required", "the agent refused its arguments"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = show(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
