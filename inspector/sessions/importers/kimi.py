@@ -153,6 +153,8 @@ class _Session(kimi_cli.KimiReader):
         """The number of steps with the provider's own stop word."""
         self.begun: tuple[TranscriptLine, str, TreePlace] | None = None
         """The last step that began, while it is unknown whether it has output."""
+        self.empty: dict[str, TranscriptAnswer] = {}
+        """Id of a call with the arguments `{}` -> its answer; for arguments that Kimi Code could not parse."""
         self.looped = False
         """Whether the file has events of the loop; from protocol 1.5 on, messages repeat them."""
         self.typed = ""
@@ -216,16 +218,15 @@ class _Session(kimi_cli.KimiReader):
     def _restore(self, line: TranscriptLine, message: dict[str, Any]) -> None:
         """Restores arguments that Kimi Code could not parse, and which are `{}` in the events of the loop."""
         for number, call in numbered_objects(message.get("toolCalls")):
-            text = call.get("arguments")
-            if not isinstance(text, str) or parse(text).shape is ArgumentShape.COMPLETE:
+            text, key = call.get("arguments"), call.get("id")
+            answer = self.empty.get(key) if isinstance(key, str) else None
+            if answer is None or not isinstance(text, str) or parse(text).shape is ArgumentShape.COMPLETE:
                 continue
-            for answer in reversed(self.answers):
-                at = next((at for at, part in enumerate(answer.parts) if type(part) is ToolCall
-                           and part.id == call.get("id") and part.arguments == "{}"), None)
-                if at is not None:
-                    take_call(answer, call, line, answer.take(line), "message", "message", "toolCalls", number)
-                    answer.parts[at] = answer.parts.pop()
-                    break
+            at = next((at for at, part in enumerate(answer.parts)
+                       if type(part) is ToolCall and part.id == key and part.arguments == "{}"), None)
+            if at is not None:
+                take_call(answer, call, line, answer.take(line), "message", "message", "toolCalls", number)
+                answer.parts[at] = answer.parts.pop()
 
     def _undone(self, count: Any, place: TreePlace) -> TreePlace:
         """The place before the last `count` messages of the user, which were undone."""
@@ -325,6 +326,9 @@ class _Session(kimi_cli.KimiReader):
     def _part(self, answer: TranscriptAnswer, line: TranscriptLine, event: dict[str, Any], at: At) -> None:
         if event.get("type") == "tool.call":
             take_call(answer, event, line, at, "event", key="toolCallId", member="args")
+            call = answer.parts[-1]
+            if type(call) is ToolCall and call.id is not None and call.arguments == "{}":
+                self.empty[call.id] = answer
         else:
             _content(answer, event.get("part"), partial(slice_of, line.data, "event", "part"))
 
