@@ -122,6 +122,8 @@ class _Session(ChatReader):
         """Id of a message or request -> its answer, of which further pieces may follow."""
         self.spent: dict[str, TranscriptLine] = {}
         """Id of a request -> the request's usage event, if it came before the message."""
+        self.cut: dict[str, list[tuple[str, TranscriptLine]]] = {}
+        """Agent -> the stored usage events of its cut answers, of which no message has come, with their ids."""
         self.resumed = False
         """Whether the session was resumed and no message of the user has followed so far."""
         self.subagents: dict[str, str] = {"": ""}
@@ -154,6 +156,9 @@ class _Session(ChatReader):
                 _take_usage(self.open[key], line)
             else:
                 self.spent[key] = line
+                stop = STOPS.get(known_text(_usage(line).get("finishReason")) or "")
+                if kind == RECORD and stop is not None and stop.stop is Stop.MAX_TOKENS:
+                    self.cut.setdefault(self.lane(line.value), []).append((key, line))
         # A compaction may fail, and then the history stays as it was.
         if kind in ("session.truncation", "session.compaction_complete") and data.get("success") is not False:
             self.compacted = f"line {line.number}: the history was shortened before this answer ({kind})"
@@ -220,19 +225,17 @@ class _Session(ChatReader):
 
     def _unsaid(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Adds each answer of an agent that was cut and whose text was not stored, since the model was to continue."""
-        lane = self.lane(line.value)
-        for key, spent in tuple(self.spent.items()):
-            cut = STOPS.get(known_text(_usage(spent).get("finishReason")) or "")
-            own = spent.value.get("type") == RECORD and self.lane(spent.value) == lane
-            if own and cut is not None and cut.stop is Stop.MAX_TOKENS:
-                answer = self.open[key] = self.answer(spent, place, "event", known_text(_usage(spent).get("model")))
-                answer.session = self._session_of(spent)
-                _take_usage(answer, self.spent.pop(key))
-                if answer.usage is None or answer.usage.visible_tokens != 0:
-                    answer.findings.append(Finding(TEXT_LOST, Severity.INFO, "the text of this cut answer is not in "
-                                                   "the file: Copilot CLI stored its usage alone", answer.word_at))
-                self.remarks["report a cut answer whose text Copilot CLI did not store"] += 1
-                place = TreePlace(answer)
+        for key, spent in self.cut.pop(self.lane(line.value), ()):
+            if self.spent.get(key) is not spent:  # a message came, or another event with the id
+                continue
+            answer = self.open[key] = self.answer(spent, place, "event", known_text(_usage(spent).get("model")))
+            answer.session = self._session_of(spent)
+            _take_usage(answer, self.spent.pop(key))
+            if answer.usage is None or answer.usage.visible_tokens != 0:
+                answer.findings.append(Finding(TEXT_LOST, Severity.INFO, "the text of this cut answer is not in the "
+                                               "file: Copilot CLI stored its usage alone", answer.word_at))
+            self.remarks["report a cut answer whose text Copilot CLI did not store"] += 1
+            place = TreePlace(answer)
         return place
 
     def _result(self, line: TranscriptLine, data: dict[str, Any], place: TreePlace) -> TreePlace:
