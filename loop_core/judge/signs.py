@@ -151,9 +151,13 @@ _FEWEST_WORDS = 3
 """The least number of words of a text in which the last word can be a sign: `a` alone may answer a question with
 choices."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_LAST_WORD = re.compile(_WORD.pattern + r"\Z")
+_WORD_CHARS = 40
+"""The number of characters at the end of a text in which its last word is searched. No function word is longer."""
 COMMAS = (",", "\uff0c", "\u3001", "\u060c", "\u055d")
 _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
 _CLOSING = ")]}\uff09\u3011\u300d\u300f\u300b"
+_BRACKET = re.compile(f"[{re.escape(_OPENING + _CLOSING)}]")
 _OPENS_NOTHING = re.compile("|".join((
     r"[:;=][-'^]?[(\[{]", r"\\[(\[{]", r"['\"\u2018\u201c\u00ab][(\[{]['\"\u2019\u201d\u00bb]",
     r"\$[^$\n]+\$", r"[\[\]][^\[\]]{1,40}[,;][^\[\]]{1,40}\[",
@@ -263,14 +267,15 @@ def _bracket(text: str, end: int) -> Sign | None:
         if shape is ArgumentShape.CUT:
             return Sign(f"the JSON that begins with {text[begun]!r} never ends", begun, begun + 1)
     start = max(text.rfind("\n", 0, end) + 1, end - _TAIL_CHARS)
-    spans = [span.span() for each in (INLINE, _OPENS_NOTHING) for span in each.finditer(text, start, end)]
+    brackets = [bracket.start() for bracket in _BRACKET.finditer(text, start, end)]
+    spans = [span.span() for each in (INLINE, _OPENS_NOTHING) for span in each.finditer(text, start, end) if brackets]
     opened: list[int] = []
-    for place in range(start, end):
+    for place in brackets:
         if any(first <= place < last for first, last in spans):
             continue
         if text[place] in _OPENING:
             opened.append(place)
-        elif text[place] in _CLOSING and opened:
+        elif opened:
             opened.pop()
     if not opened:
         return None
@@ -278,15 +283,18 @@ def _bracket(text: str, end: int) -> Sign | None:
 
 
 def _function_word(text: str, end: int) -> Sign | None:
-    words = list(_WORD.finditer(text, max(0, end - _TAIL_CHARS), end))
-    if len(words) < _FEWEST_WORDS or words[-1].end() != end or words[-1][0].lower() not in _EVERY_FUNCTION_WORD:
+    word = _LAST_WORD.search(text, max(0, end - _WORD_CHARS), end)
+    if word is None or word[0].lower() not in _EVERY_FUNCTION_WORD:
         return None
-    last, start = words[-1][0], words[-1].start()
+    words = [found[0].lower() for found in _WORD.finditer(text, max(0, end - _TAIL_CHARS), end)]
+    if len(words) < _FEWEST_WORDS:
+        return None
+    last, start = word[0], word.start()
     if text[start - 1].isalnum() or text[start - 1] in "/._-@\\":
         return None  # part of a path or a name
     if not (last.islower() or (len(last) > 2 and last.istitle())):
         return None  # `Option A`, `IT`
-    occurrences = Counter(word[0].lower() for word in words[:-1])
+    occurrences = Counter(words[:-1])
     counts = {name: sum(occurrences[word] for word in table) for name, table in FUNCTION_WORDS.items()}
     most = max(counts.values())
     # `in` is English, German, Italian and Dutch: the words before it tell which table counts.
