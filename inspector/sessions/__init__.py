@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["exempt_from_collector", "open_paths", "without_collector"]
 P = ParamSpec("P")
 T = TypeVar("T")
-NO_ANSWER = "no answer of a model is in it"
+NO_ANSWER = "it holds no answer of a model"
 """The notice about a readable file without an exchange."""
 COMPANION = ": it has no exchange of its own"
 """The end of the error about a file that an agent writes beside its sessions, or that is read with one of them."""

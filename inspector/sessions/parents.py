@@ -210,7 +210,7 @@ class Index:
         """The exchanges with the same request whose answer the history has continued or shortened, or whose answer was
         not recorded; None if there are none."""
         if node in self._unrecorded:
-            return self._unrecorded[node], "the history continues its request; what it answered was not recorded"
+            return self._unrecorded[node], "the history continues its request; the answer to it was not recorded"
         item_text = squeeze(item.text)
         if len(item_text) < _IDENTIFYING or node not in self._answers:
             return None
@@ -335,7 +335,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         return _results(tail, parent)
     text = "\n".join(item.text for item in tail)
     if parent is not None and repeats_request(text):
-        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of ours that asks for the last words once more")
+        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
     if parent is not None and (parent.cut or parent.is_paused) and not parent.is_lost:
         hint_name = known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
@@ -349,10 +349,10 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
 
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
-        return PlaceEvidence(TurnPlace.REQUEST, "a request with an assistant text of its own to go on from")
+        return PlaceEvidence(TurnPlace.REQUEST, "the request ends with an assistant text for the model to continue")
     if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to go on from")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, for the model to continue")
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
@@ -365,7 +365,7 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
         return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a refusal")
     if parent.calls:
         return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; what was asked was not recorded")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; the request was not recorded")
 
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:

@@ -125,7 +125,7 @@ def missing_call_reason(stop: StopReason) -> StopReason:
 
 def missing_content_reason(stop: StopReason) -> StopReason:
     """The stop reason of an answer without recorded content, as in a trace without contents."""
-    return _without(stop, "nothing that the model said is in the file")
+    return _without(stop, "the content of the answer was not recorded")
 
 
 def unclear_word_reason(stop: StopReason) -> StopReason:
@@ -186,7 +186,7 @@ def reason_finding(stop: StopReason, remark: str = "") -> Finding | None:
         message = f"the stop reason {f'is {word!r}' if word else 'was not recorded'}, and {stop.evidence[-1].note}"
         return Finding("transcript.not_recorded", Severity.INFO, message, first.at)
     if first.rule == RECORDER and len(first.note) <= _WORD:
-        message = f"the recorder says {first.note!r} in words of its own; the provider's stop reason was not recorded"
+        message = f"the recorder says {first.note!r} in its own words; the provider's stop reason was not recorded"
         return Finding("transcript.normalized", Severity.INFO, message, first.at)
     if first.rule != ABSENT:
         return None

@@ -338,7 +338,7 @@ class _Threader:
         history = self.tree.history(request, start)
         one = seat(index, exchange, history, self._when(index))
         if len(parents) > 1:
-            why = f"{len(parents)} exchanges answered with the id that it goes on from"
+            why = f"{len(parents)} exchanges have the response id that the request continues"
             ambiguous = tuple(each.index for each in parents)
             self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
             return

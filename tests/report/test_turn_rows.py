@@ -350,7 +350,7 @@ def test_a_file_without_an_answer_says_so_before_it_says_what_was_read_of_it(tmp
     (path := tmp_path / "a.session.jsonl").write_bytes(whole[: whole.index(b"\n") + 50])
     (row,) = rows_of(session_of(open_case(open_paths([str(path)])), [str(path)]).original.view)
     assert row.unread == "NOT READ"
-    assert row.why == ("no answer of a model is in it · line 2, the last, is cut after 49 bytes; the part before it "
+    assert row.why == ("it holds no answer of a model · line 2, the last, is cut after 49 bytes; the part before it "
                        "was read")
 
 

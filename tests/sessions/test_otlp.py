@@ -465,7 +465,7 @@ def test_a_trace_without_contents_is_no_empty_answer(word, stop, load):
     assert response.stop_reason.normalized.value == stop
     if stop == "unknown":
         assert response.stop_reason.detail == "not_recorded"
-        assert f"the stop reason is {word!r}, and nothing that the model said is in the file" in [
+        assert f"the stop reason is {word!r}, and the content of the answer was not recorded" in [
             finding.message for finding in response.findings]
 
 
