@@ -349,10 +349,10 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
 
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
-        return PlaceEvidence(TurnPlace.REQUEST, "the request ends with an assistant text for the model to continue")
+        return PlaceEvidence(TurnPlace.REQUEST, "the request ends with assistant text to be continued")
     if parent.is_paused:
         return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, for the model to continue")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued")
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
