@@ -267,10 +267,12 @@ def _bracket(text: str, end: int) -> Sign | None:
         if shape is ArgumentShape.CUT:
             return Sign(f"the JSON that begins with {text[begun]!r} never ends", begun, begun + 1)
     start = max(text.rfind("\n", 0, end) + 1, end - _TAIL_CHARS)
-    brackets = [bracket.start() for bracket in _BRACKET.finditer(text, start, end)]
-    spans = [span.span() for each in (INLINE, _OPENS_NOTHING) for span in each.finditer(text, start, end) if brackets]
+    if all(text.find(bracket, start, end) < 0 for bracket in _OPENING):
+        return None
+    spans = [span.span() for each in (INLINE, _OPENS_NOTHING) for span in each.finditer(text, start, end)]
     opened: list[int] = []
-    for place in brackets:
+    for bracket in _BRACKET.finditer(text, start, end):
+        place = bracket.start()
         if any(first <= place < last for first, last in spans):
             continue
         if text[place] in _OPENING:
