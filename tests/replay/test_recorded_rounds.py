@@ -9,12 +9,12 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay.case import open_case
+from inspector.replay.recorded_rounds import raised_limits, with_recorded_rounds
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.whatif.grid import GridRequest, parse_axes
 from inspector.whatif.grid_lines import parameter_lines
 from inspector.whatif.grid_run import tune
-from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
 from tests.scenes.recordings import ASKS, assistant, call, chat, lines, message, pair_of, result
