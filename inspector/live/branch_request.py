@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from inspector.config.settings import Settings, live_limits, name_of
+from inspector.config.settings import Settings, name_of
 from inspector.live.answers import TurnResults, recorded_results
 from inspector.live.headless import refuse_secrets
 from inspector.live.target import (
@@ -27,6 +27,7 @@ from inspector.live.target import (
 from inspector.replay import Replay, plan_of
 from inspector.replay.case import ASKED_LIVE
 from inspector.replay.edits import TurnInput, edited_request, pending_edits
+from inspector.replay.recorded_rounds import limits_after
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions.recording import Exchange
@@ -124,7 +125,8 @@ def _first_step(
     case = case_since(parent, settings.profile, since)
     request, plan = plan_of(case, start.turn.record, start.opening, settings, start.number, live=True)
     provider = plan.provider if start.prefix and start.opening.why != ASKED_LIVE else target.profile.name
-    plan = plan._replace(limits=live_limits(settings, plan.limits), ability=can, provider=provider)
+    limits = limits_after(case, start.turn.record, (*start.earlier, *start.prefix), settings)
+    plan = plan._replace(limits=limits, ability=can, provider=provider)
     return start.step(replace(request, model=target.model), plan, cap_of(parent, settings))
 
 

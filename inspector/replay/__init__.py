@@ -15,18 +15,18 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
-from inspector.config.settings import Settings, live_limits
+from inspector.config.settings import Settings
 from inspector.replay.case import (
     ASKED_LIVE,
     Case,
     case_as_profile,
     first_links,
     has_unrecorded_answer,
-    limits_for,
     links_of_loop,
     source_of,
     stops_at_edit,
 )
+from inspector.replay.recorded_rounds import limits_for
 from inspector.replay.token_counts import BoundedSource
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
@@ -187,8 +187,7 @@ class Replay(NamedTuple):
         policy = settings.belief
         if settings.limits is step.turn.limits and policy is step.turn.policy:
             return step
-        opening = self.case.opening(self.turns[self.turn_at(index)].record)
-        limits = limits_for(self.case, opening.path, settings)
+        limits = limits_for(self.case, self.turns[self.turn_at(index)].record, settings)
         return step._replace(turn=step.turn._replace(limits=limits, policy=policy))
 
     def turn_at(self, step: int) -> int:
@@ -321,11 +320,10 @@ def plan_of(
 
         edits = pending_edits(case, record, settings)
         request = edited_request(request, [each for each in edits if each[0].exchange == link.index])
-    limits = limits_for(case, opening.path, settings)
+    limits = limits_for(case, record, settings)
     ability, provider = Ability(prefill=opening.profile.prefill != "none"), opening.profile.name
     if record.live_run is not None:
         live_run = case.live_runs[record.live_run]
-        limits = live_limits(settings, limits)
         ability, provider = live_run.ability, live_run.provider if link.why == ASKED_LIVE else provider
     # Sessions that were made from a table of dialects were never recorded.
     fidelity = Fidelity.SIMULATED if opening.simulated else Fidelity.RECORDED

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
-from inspector.config.settings import Settings
 from inspector.replay.recorded_calls import gate_exchange
 from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
@@ -19,7 +18,6 @@ from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
 from loop_core.turn.history import Ability, anchor_of_hint, mark_of_hint
-from loop_core.turn.limits import Limits
 from loop_core.turn.loop import NO_RECORDED_ANSWER, RecordedSource
 from loop_core.turn.state import Event, NotRecorded, ProviderResponse, RequestPlace, Turn, cancelled_answer
 from loop_core.turn.trace import Step
@@ -66,6 +64,8 @@ class Case:
     measures: dict[int, TokenMeasure] = field(default_factory=dict)
     """Index of a response that a simulation had to cut -> its tokens, which are the same for every budget. Live
     branches have different responses at the same index, so each has its own dict."""
+    rounds: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
+    """First exchange and number of exchanges of a long turn -> what it used of the limits that replays raise."""
     root: Case | None = None
     """The case as it was read, if this case is decoded with another profile; else None."""
     by_profile: dict[str, Case] = field(default_factory=dict)
@@ -140,15 +140,6 @@ def _judge(exchange: Exchange, cancels: Mapping[tuple[str, int | None], bool]) -
     return cancelled_answer(judged) if cancels.get((exchange.path, exchange.entry)) is False else judged
 
 
-def limits_for(case: Case, path: str, settings: Settings) -> Limits:
-    """The limits for a file: the operator's, else those recorded in the session, else the defaults. Raises
-    `CallerError` if the session file holds a limit that does not exist or is out of range."""
-    if path not in case.limits_by_path:
-        return settings.limits
-    recorded = case.limits_by_path[path]
-    return settings.limits.with_values({n: v for n, v in recorded.items() if n not in settings.explicit})
-
-
 def judge_exchange(exchange: Exchange) -> Judgement:
     """The judgement of one exchange; a router's native word is looked up in the tables of all formats."""
     return judge_response(exchange.response, exchange.request, exchange.profile)
@@ -183,7 +174,7 @@ def case_beside(
 ) -> Case:
     """The case with other exchanges in the same places."""
     return replace(case, recording=case.recording._replace(exchanges=exchanges), judgements=judged, verdicts=verdicts,
-                   root=case.root or case, measures={}, by_profile={})
+                   root=case.root or case, measures={}, rounds={}, by_profile={})
 
 
 # -- A recorded turn as a source -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
+from inspector.replay.recorded_rounds import with_recorded_rounds
 from inspector.report.lines.glyphs import SIMULATED, UNBROKEN
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL
@@ -33,7 +34,6 @@ from inspector.whatif.grid_lines import (
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, blank, cost
 from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
-from inspector.whatif.recorded_rounds import with_recorded_rounds
 from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,

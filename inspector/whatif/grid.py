@@ -21,10 +21,10 @@ from math import prod
 
 from inspector.config.settings import FULL_NAMES, INITIAL, Settings, command, settings_of
 from inspector.replay.case import Case
+from inspector.replay.recorded_rounds import raised_limits, with_recorded_rounds
 from inspector.replay.tokens import plausible_usage
 from inspector.report.lines.spans import count_of
 from inspector.sessions.recording import Exchange, TurnPlace
-from inspector.whatif.recorded_rounds import raised_limits, with_recorded_rounds
 from loop_core.errors import CallerError
 from loop_core.turn.limits import GUARDS, MOST, SHORT_NAMES, Limits, Spend
 from loop_core.turn.state import State

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
+from inspector.replay.recorded_rounds import raised_limits
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
@@ -17,7 +18,6 @@ from inspector.whatif.cell_lines import GUESS, completes, spent_line, turn_count
 from inspector.whatif.grid import End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import heat, legend, mark_of
-from inspector.whatif.recorded_rounds import raised_limits
 from inspector.whatif.smallest import (
     KNOWN_GRAINS,
     SmallestLimits,

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
-from inspector.replay.case import Case, limits_for
+from inspector.replay.case import Case
+from inspector.replay.recorded_rounds import limits_for
 from inspector.replay.token_counts import is_cut, tokens_under_cap
 from inspector.replay.tokens import plausible_usage
 from inspector.report.findings import ReportedFinding
@@ -276,8 +277,8 @@ class Sweep:
     @cached_property
     def limits(self) -> Limits:
         """The limits that no axis sets: the operator's, else the file's, else the defaults."""
-        path, base = self.case.opening(self.record).path, self.grid.base
-        return limits_for(self.case, path, replace(base, explicit=base.explicit | set(self.grid.names)))
+        base = self.grid.base
+        return limits_for(self.case, self.record, replace(base, explicit=base.explicit | set(self.grid.names)))
 
     def _total(self, group: Group) -> Value:
         """The total of a group if the grid varies it, else the one in force."""

@@ -33,7 +33,7 @@ class Limits:
     continuation_tool_repair_attempts: int = 1
     """Number of requests for a held call again, counted apart from continuations (ZeroClaw RFI 2309)."""
     max_tool_steps: int = 10
-    """Rounds of tool runs in a turn (pi's agent loop, `maxSteps`)."""
+    """Rounds of tool runs in a turn (pi's agent loop, `maxSteps`). A replay has at least those that were recorded."""
     max_follow_ups: int = 10
     """Number of times that messages of the user begin a further turn after one has ended (pi's agent loop)."""
     max_resumes: int = 10

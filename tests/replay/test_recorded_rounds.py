@@ -1,4 +1,4 @@
-"""A grid replays a turn under at least the rounds that it was recorded with."""
+"""A turn is replayed under at least the rounds that it was recorded with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.config.settings import Settings
+from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.replay.recorded_rounds import raised_limits, with_recorded_rounds
 from inspector.report.lines.spans import plain
@@ -70,6 +71,33 @@ def test_what_an_operator_has_chosen_stays(chosen):
     settings = Settings(Limits(max_tool_steps=2), **chosen)
     assert with_recorded_rounds(case_of(*tool_rounds(12)), settings) == settings
     assert raised_limits(Settings(Limits(max_tool_steps=40), **chosen)) == {}
+
+
+@pytest.mark.parametrize(("settings", "in_file", "most"), [
+    (Settings(), {}, 12), (Settings(explicit=frozenset({"max_tool_steps"})), {}, 10),
+    (Settings(configured=frozenset({"max_tool_steps"})), {}, 10), (Settings(), {"max_tool_steps": 5}, 5),
+    (Settings(Limits(max_tool_steps=7)), {}, 7), (Settings(Limits(max_tool_steps=40)), {}, 40),
+])
+def test_a_replay_comes_to_the_recorded_end_unless_a_limit_was_chosen(settings, in_file, most):
+    case = case_of(*tool_rounds(12))
+    case.limits_by_path["-"] = in_file
+    found = replay(case, settings)
+    assert found.effective_step(len(found.trace.steps) - 1).turn.limits.max_tool_steps == most
+    turn = found.turns[0]
+    assert (turn.runs, turn.final_turn.terminal) == ((1, "completed") if most >= 12 else (13 // (most + 1) + 1,
+                                                                                          "step_limit"))
+    assert found.turns[0].final_turn.spend.tool_steps == min(12, most)
+
+
+def test_a_turn_of_very_many_rounds_is_replayed_in_several_runs(monkeypatch):
+    monkeypatch.setattr("inspector.replay.recorded_rounds._MOST_ROUNDS", 12)
+    turn = replay(case_of(*tool_rounds(13))).turns[0]
+    assert (turn.runs, turn.final_turn.terminal, turn.final_turn.spend.tool_steps) == (2, "step_limit", 12)
+
+
+def test_calls_that_come_again_still_end_a_replay():
+    found = replay(case_of(*tool_rounds(12, same=True)))
+    assert found.turns[0].final_turn.terminal == "no_progress"
 
 
 def test_limits_that_the_recording_names_stay():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+from dataclasses import replace
 
 import pytest
 
 from inspector.replay import Settings, replay
-from inspector.replay.case import limits_for, open_case, recorded_method, results_in
+from inspector.replay.case import open_case, recorded_method, results_in
+from inspector.replay.recorded_rounds import limits_for
 from inspector.sessions import intake, open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
@@ -281,8 +283,9 @@ def with_limits(tmp_path, values):
 def test_a_session_brings_the_limits_that_it_was_recorded_under(tmp_path):
     file = with_limits(tmp_path, {"continuation_max_attempts": 5})
     case = open_case(open_paths([file]))
-    assert limits_for(case, file, Settings()).continuation_max_attempts == 5
-    assert limits_for(case, "another", Settings()).continuation_max_attempts == 3
+    record = case.recording.turns[0]
+    assert limits_for(case, record, Settings()).continuation_max_attempts == 5
+    assert limits_for(replace(case, limits_by_path={}), record, Settings()).continuation_max_attempts == 3
     assert last_turn(replay(case)).terminal == "completed"
 
 
@@ -290,7 +293,7 @@ def test_what_the_operator_sets_goes_before_what_the_session_brings(tmp_path):
     file = with_limits(tmp_path, {"continuation_max_attempts": 5, "max_tool_steps": 7})
     case = open_case(open_paths([file]))
     settings = Settings(Limits(continuation_max_attempts=2), explicit=frozenset({"continuation_max_attempts"}))
-    limits = limits_for(case, file, settings)
+    limits = limits_for(case, case.recording.turns[0], settings)
     assert (limits.continuation_max_attempts, limits.max_tool_steps) == (2, 7)
     assert last_turn(replay(case, settings)).terminal == "retry_limit"
 

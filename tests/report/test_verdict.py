@@ -375,8 +375,10 @@ def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
         asked_for = call(json.dumps({"path": f"{number}.md", "content": "one"}), f"call_{number}")
         exchanges.append(pair_of([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
         history += [assistant(None, asked_for), result(key=f"call_{number}")]
-    assert verdict(*exchanges[:10])[0] == "COMPLETE SO FAR"
-    word, severity, sentence, _ = verdict(*exchanges)
+    assert verdict(*exchanges)[0] == "COMPLETE SO FAR", "the recorded loop allowed as many"
+    settings = Settings(explicit=frozenset({"max_tool_steps"}))
+    assert only_verdict(show(*exchanges[:10], settings=settings))[0] == "COMPLETE SO FAR"
+    word, severity, sentence, _ = only_verdict(show(*exchanges, settings=settings))
     assert (word, severity) == ("LIMIT REACHED", Severity.WARNING)
     assert sentence == ("this loop's limit max_tool_steps (10 of 10) ended the turn: openai_chat (openai) asked for "
                         "tools")
