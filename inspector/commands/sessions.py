@@ -52,7 +52,8 @@ def view_command(
 @click.option("--filter", "wanted", metavar="EXPR",
               help="Show only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
-              help="Explain every turn; by default, of several files only turns that need attention.")
+              help="Explain every turn and response; by default, of several files only turns that need attention, and "
+                   "rounds of tools without a warning in one line.")
 @commands.TURN
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 @click.option("--follow", is_flag=True, help="Then print a line for each turn whose verdict changes, until Ctrl-C.")
@@ -95,7 +96,7 @@ def explain(
         many, read = files_in(session_view) > 1, ReadOptions(paths, api, profile)
         commands.write(turn_text(session_view, turn_number, read) if turn_number is not None else
                        text(session_view, only, read, everything=everything or not many,
-                            table=commands.output_width(WIDE) if many else 0))
+                            table=commands.output_width(WIDE) if many else 0, fold=only is None and not everything))
     code = commands.complain(loaded)
     if watch is not None:
         watch()

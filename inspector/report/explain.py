@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from inspector.config.settings import command, settings_of
-from inspector.report.facts import ResponseFacts, TurnFacts, View
+from inspector.report.facts import ANSWERED_CALLS, ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of, inert, one_line, plain
@@ -33,17 +33,18 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def text(
     view: View, only: Sequence[int] | None = None, read: ReadOptions | None = None, with_bytes: bool = False,
-    everything: bool = True, table: int = 0,
+    everything: bool = True, table: int = 0, fold: bool = False,
 ) -> str:
     """The whole report; with `only`, the report on the responses with these indices and their turns. With `read`, each
     advice is followed by the command that carries it out; `with_bytes` adds to each turn the bytes that decided it, for
     a reader without the recording. Without `everything`, turns that need no attention are only counted. If `table` is
-    not 0, a table of the turns comes first, of this width in columns."""
+    not 0, a table of the turns comes first, of this width in columns. With `fold`, successive rounds of tools in which
+    nothing is remarkable are one line."""
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything, table), ""] if table else ()
     # The notes on what was read show how reliable one recording is; for many files they would hide the turns.
     inputs, files = [*_read_lines(view, everything or not table)], _places_in_files(view)
-    turns = _turn_lines(view, files, wanted, read, with_bytes, everything)
+    turns = _turn_lines(view, files, wanted, read, with_bytes, everything, fold)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
     return "\n".join([*first, *_head(view, files, wanted, with_bytes), *below]) + "\n"
 
@@ -141,7 +142,7 @@ def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: b
 
 def _turn_lines(
     view: View, files: Sequence[str], only: Set[int] | None, read: ReadOptions | None, with_bytes: bool,
-    everything: bool,
+    everything: bool, fold: bool = False,
 ) -> Iterator[str]:
     findings: dict[int | None, list[str]] = {}
     for note in view.findings:
@@ -153,7 +154,7 @@ def _turn_lines(
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):
             yield ""
-            yield from _turn(view, turn, file, indices, findings, read)
+            yield from _turn(view, turn, file, indices, findings, read, fold)
             yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
@@ -219,7 +220,7 @@ def _source_lines(source: Input, headline: str, shared: Container[tuple[str, boo
 
 def _turn(
     view: View, turn: TurnFacts, file: str, indices: Sequence[int], findings: dict[int | None, list[str]],
-    read: ReadOptions | None,
+    read: ReadOptions | None, fold: bool,
 ) -> Iterator[str]:
     from inspector.report.lines.header import output
 
@@ -252,9 +253,15 @@ def _turn(
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     # A filter names responses by their indices, which simulated responses do not have.
     simulated = recut_responses(view, turn) if len(indices) == len(turn.responses) else []
-    for facts in (*simulated, *(view.responses[index] for index in indices)):
-        index = facts.index
-        yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
+    shown = (*simulated, *(view.responses[index] for index in indices))
+    for is_plain, group in groupby(shown, lambda facts: fold and _is_plain_round(facts, findings.get(facts.index, []))):
+        part = [*group]
+        if is_plain and len(part) >= _FEWEST_FOLDED:
+            yield _folded(part)
+            continue
+        for facts in part:
+            index = facts.index
+            yield from _response(facts, findings.get(index, []), ran_calls(turn.findings, index), live)
     for index in indices:
         for where, words in view.responses[index].handovers:
             yield f"  seam inside response {response_number(index)} at character {where}: fallback, {one_line(words)}"
@@ -267,6 +274,27 @@ def _turn(
         yield "  merged text:"
         # Inert: an answer may contain escape sequences that would act on the reader's terminal.
         yield from (f"    {line}" for line in inert(turn.joined_text.text).split("\n"))
+
+
+_FEWEST_FOLDED = 3
+"""The least number of successive rounds of tools that are folded into one line."""
+
+
+def _is_plain_round(facts: ResponseFacts, findings: Sequence[str]) -> bool:
+    """Whether a response has nothing but calls that are ready and were answered, and no warning."""
+    return (facts.recut is None and facts.state is State.EXECUTE_TOOLS and facts.recorded_next == ANSWERED_CALLS
+            and all(verdict.admission is Admission.READY for verdict in facts.verdicts)
+            and all(line.startswith(_WORDS[Severity.INFO]) for line in findings))
+
+
+def _folded(rounds: Sequence[ResponseFacts]) -> str:
+    """The line for successive rounds of tools."""
+    words = Counter("absent" if facts.judgement.stop.raw is None else f'"{one_line(facts.judgement.stop.raw)}"'
+                    for facts in rounds)
+    raw = " or ".join(f"{word} ({count:,})" if len(words) > 1 else word for word, count in words.most_common())
+    calls = count_of(sum(len(facts.verdicts) for facts in rounds), "call")
+    first, last = (response_number(facts.index) for facts in (rounds[0], rounds[-1]))
+    return f"  responses {first} to {last}: {calls} READY and answered, raw {raw}; --all shows each response"
 
 
 def machine_path(steps: Iterable[Step]) -> str:

@@ -366,10 +366,11 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
 NEVER = "never saw this answer: we asked for it afterwards"
 ENDS = "the recording ends"
 """The text for an answer after which no request of the agent was recorded."""
+ANSWERED_CALLS = "answered the calls"
 NEXT_ACTS: Mapping[TurnPlace, str] = {
     TurnPlace.CONTINUATION: "asked to continue",
     TurnPlace.REPAIR: "asked for the call again",
-    TurnPlace.TOOL_RESULT: "answered the calls",
+    TurnPlace.TOOL_RESULT: ANSWERED_CALLS,
     TurnPlace.RESUME: "resumed it",
     TurnPlace.NUDGE: "asked for an answer again",
     TurnPlace.RETRY: "sent the request again",

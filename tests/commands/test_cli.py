@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -21,7 +22,20 @@ from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
 from inspector.whatif import tree
-from tests.scenes.recordings import PARTS, bodiless_har, chat, cut_call_ran, cut_text, lines, pair_of, user
+from tests.scenes.recordings import (
+    PARTS,
+    TOOLS,
+    assistant,
+    bodiless_har,
+    call,
+    chat,
+    cut_call_ran,
+    cut_text,
+    lines,
+    pair_of,
+    result,
+    user,
+)
 from tests.scenes.transcripts import block, claude, prompt, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +71,24 @@ def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector,
     assert said.code == 0
     assert said.out.startswith("CUT CALL RUN  turn 1 of 1")
     assert said.err == ""
+
+
+def test_explain_folds_rounds_of_tools_without_a_warning(inspector, tmp_path):
+    history, exchanges = [user("Write the notes.")], []
+    for number in range(7):
+        cut_here = number == 3  # it ran all the same, which is a warning
+        arguments = '{"path": "a.md", "content": "' if cut_here else json.dumps({"path": f"{number}.md", "content": ""})
+        own = call(arguments, f"call_{number}")
+        exchanges.append(pair_of([*history], chat(None, "length" if cut_here else "tool_calls", own), tools=TOOLS))
+        history += [assistant(None, own), result(key=f"call_{number}")]
+    path = tmp_path / "rounds.jsonl"
+    path.write_bytes(lines(*exchanges, pair_of(history, chat("Half of the", "length"))))
+    folded, whole = inspector("explain", path).out, inspector("explain", "--all", path).out
+    shown = re.findall(r"^  (responses? [0-9 to]+)", folded, re.MULTILINE)
+    assert shown == ["responses 1 to 3", "response 4 ", "responses 5 to 7", "response 8 "]
+    assert '  responses 1 to 3: 3 calls READY and answered, raw "tool_calls"; --all shows each response\n' in folded
+    assert re.findall(r"^  response ([0-9]+)", whole, re.MULTILINE) == [*"12345678"]
+    assert inspector("explain", "--turn", "1", path).out.count("  response ") == 8
 
 
 def test_explain_as_json_is_one_document_in_ascii(inspector, tmp_path):
