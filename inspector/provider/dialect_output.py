@@ -162,7 +162,7 @@ def _peers(row: DialectRow) -> list[Line]:
     return [
         field("peers" if not number else "", Span(f"{PEER_VERSIONS[peer.name]:<20}", Tone.DIM),
               Span(f"{peer.word:<16}"),
-              Span("as we do" if peer.agrees else f"that is {peer.means.value}",
+              Span("as this loop does" if peer.agrees else f"that is {peer.means.value}",
                    Tone.ERROR if peer.looser else Tone.PLAIN))
         for number, peer in enumerate(row.peers)
     ]

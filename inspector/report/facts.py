@@ -363,7 +363,7 @@ def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[i
     return found
 
 
-NEVER = "never saw this answer: we asked for it afterwards"
+NEVER = "never saw this answer, which was requested afterwards"
 ENDS = "the recording ends"
 """The text for an answer after which no request of the agent was recorded."""
 ANSWERED_CALLS = "answered the calls"
