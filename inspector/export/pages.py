@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
-from inspector.report.explain import place
+from inspector.report.explain import machine_path, place
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
@@ -102,8 +102,8 @@ def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
     yield Paragraph(verdict.sentence, verdict.severity)
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")
-    path = [step.state.value for step in view.steps[turn.run.first : turn.run.deciding_step + 1]]
-    yield Paragraph(f"This loop: {' → '.join(path)}; ends in {end_words(turn.final_turn)}")
+    path = machine_path(view.steps[turn.run.first : turn.run.deciding_step + 1], " → ")
+    yield Paragraph(f"This loop: {path}; ends in {end_words(turn.final_turn)}")
     if turn.notice:
         yield Paragraph(turn.notice, Severity.WARNING)
     times, cost = turn_times(view, turn), turn_cost(view, turn)

@@ -297,7 +297,7 @@ def _folded(rounds: Sequence[ResponseFacts]) -> str:
     return f"  responses {first} to {last}: {calls} READY and answered, raw {raw}; --all shows each response"
 
 
-def machine_path(steps: Iterable[Step]) -> str:
+def machine_path(steps: Iterable[Step], arrow: str = " > ") -> str:
     """The states of steps in order. A round goes from one request to the next; equal successive rounds are joined."""
     rounds: list[list[str]] = []
     for step in steps:
@@ -307,9 +307,9 @@ def machine_path(steps: Iterable[Step]) -> str:
     words = []
     for states, equal in groupby(rounds):
         times = sum(1 for _ in equal)
-        way = " > ".join(states)
+        way = arrow.join(states)
         words.append(way if times == 1 else f"({way}) {times} times")
-    return " > ".join(words)
+    return arrow.join(words)
 
 
 def _deciding_bytes(view: View, turn: TurnFacts) -> Iterator[str]:
