@@ -257,7 +257,8 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
         lambda look: look.word is Stop.CANCELLED or look.final_turn.terminal == "cancelled" or look.stopped,
         lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
-        f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after {say.budget(look)}",
+        f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after an answer "
+        f"({say.budget(look)})",
         lambda look: "nothing to change"),
     VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
         lambda look: any(position == len(look.answers) - 1 for position, _ in look.held_calls),
