@@ -215,6 +215,15 @@ class JudgedTurn(NamedTuple):
             for answer in self.answers)
 
     @property
+    def is_retry_guessed(self) -> bool:
+        """Whether a request counts as a cut one that was sent again only because it is the same: a transcript states
+        neither that nor both output caps."""
+        return any(
+            after.place is TurnPlace.RETRY and before.word is Stop.MAX_TOKENS and after.exchange.recorder is not None
+            and after.exchange.recorded_place is None and None in (before.exchange.cap, after.exchange.cap)
+            for before, after in pairwise(self.answers))
+
+    @property
     def rejected_calls(self) -> tuple[Verdict, ...]:
         """The rejected calls of the last response, whose outcome is not recorded."""
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)

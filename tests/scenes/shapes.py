@@ -902,6 +902,18 @@ SHAPES: tuple[Shape, ...] = (
         "text": "hi", "toolCalls": [{"type": "tool-call", "toolCallId": "d", "toolName": "w", "args": {}}],
         "toolResults": [{"type": "tool-result", "toolCallId": "d", "result": "ok"}], "finishReason": "stop",
         "usage": {"promptTokens": 1, "completionTokens": 7}}]}),
+    Shape("ai-sdk-messages", "messages.json", [
+        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "go"}]},
+        {"id": "2", "role": "assistant", "metadata": {"finishReason": "length", "model": "m"}, "parts": [
+            {"type": "step-start"}, {"type": "reasoning", "text": "hm", "state": "done"},
+            {"type": "text", "text": "Look.", "state": "done"}, {"type": "file", "mediaType": "image/png", "url": "u"},
+            {"type": "tool-w", "toolCallId": "c", "state": "output-error", "rawInput": "{", "errorText": "no"},
+            {"type": "step-start"}, {"type": "source-url", "url": "u"},
+            {"type": "dynamic-tool", "toolName": "w", "toolCallId": "d", "state": "output-available", "input": {},
+             "output": {"a": 1}, "providerExecuted": False, "preliminary": False},
+            {"type": "step-start"}, {"type": "tool-invocation", "toolInvocation": {
+                "state": "result", "toolCallId": "e", "toolName": "w", "args": {}, "result": "ok"}}]},
+        {"id": "3", "role": "assistant", "parts": [{"type": "text", "text": "Lo", "state": "streaming"}]}]),
     Shape("ai-sdk-stream", "chat.txt", [
         {"type": "start-step"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"},
         {"type": "text-delta", "id": "1", "delta": "Look."},

@@ -173,7 +173,8 @@ def test_checkpoints_that_cannot_be_read_hide_nothing_else(tmp_path):
                           ("f", "", "1", "msgpack", pack({"channel_values": 1})), ("g", "", "1", "msgpack", chain),
                           ("e", "", "1", "msgpack", good)))
     assert words(seen) == ["COMPLETE"]
-    assert "last checkpoints of a thread that are of another type than msgpack, and were not read: 1" in notices(seen)
+    assert ("last checkpoints of a thread that are of another type than msgpack and json, and were not read: 1"
+            in notices(seen))
     assert "last checkpoints of a thread that are damaged, and were not read: 4" in notices(seen)
 
 
@@ -310,3 +311,90 @@ def test_another_list_is_none_of_langchain(other):
 def test_a_list_that_is_cut_gives_what_can_be_read(tmp_path):
     whole = json.dumps([as_dict(GO), as_dict(ai("hi", finish_reason="stop")), as_dict(GO), as_dict(ai("never"))])
     assert words(show(whole[:-40], tmp_path, name="history.json"))[0] == "COMPLETE"
+
+
+# -- LangChain.js ------------------------------------------------------------------------------------------------------
+
+
+def of_class(cls, **members):
+    """A message as LangChain.js writes it: its class is the only sign of its type."""
+    return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", cls],
+            "kwargs": {"additional_kwargs": {}, "response_metadata": {}, **members}}
+
+
+def streamed(word, *pieces, args, **more):
+    """An answer that LangChain.js streamed from Claude, with the word and the arguments as received."""
+    content = [{"index": 0, "type": "text", "text": "I write."},
+               {"index": 1, "type": "tool_use", "id": "c1", "name": "write_file", "input": ""},
+               *({"index": 1, "type": "input_json_delta", "input": piece} for piece in pieces)]
+    return of_class("AIMessageChunk", content=content, additional_kwargs={"type": "message", "stop_reason": word},
+                    response_metadata={"model_provider": "anthropic", "usage": {}},
+                    tool_calls=[{**CALL, "args": args}], invalid_tool_calls=[], **more)
+
+
+ASKED = of_class("HumanMessage", content="go")
+ANSWERED = of_class("ToolMessage", content="61 bytes", tool_call_id="c1", name="write_file", status="success")
+
+
+@pytest.mark.parametrize("write", [
+    lambda tmp_path, *rows: show(json.dumps(rows), tmp_path, name="history.json"),
+    lambda tmp_path, *rows: view_file(base(tmp_path, ("t1", "", "1", "json", json.dumps(
+        {"v": 4, "channel_values": {"messages": rows}}).encode())))])
+def test_a_cut_call_of_claude_that_langchain_js_repaired_and_ran(tmp_path, write):
+    repaired = {"path": "a.md", "content": "# Rep"}
+    seen = write(tmp_path, of_class("SystemMessage", content="be brief"), ASKED,
+                 streamed("max_tokens", '{"path": "a.md", ', '"content": "# Rep', args=repaired), ANSWERED)
+    assert (words(seen), response(seen).stop_reason.raw) == (["CUT CALL RUN"], "max_tokens")
+    assert response(seen).tool_calls[0].arguments == '{"path": "a.md", "content": "# Rep'
+    assert response(seen).stop_reason.evidence[0].at.pointer == "/kwargs/additional_kwargs/stop_reason"
+    assert response(seen).text == "I write."
+
+
+def test_whole_arguments_as_received_are_ready(tmp_path):
+    call = streamed("tool_use", '{"path": ', '"a.md"}', args={"path": "a.md"})
+    seen = show(json.dumps([ASKED, call, ANSWERED]), tmp_path, name="history.json")
+    assert (seen.responses[0].verdicts[0].admission.value, response(seen).tool_calls[0].arguments) == (
+        "ready", '{"path": "a.md"}')
+
+
+@pytest.mark.parametrize(("more", "metadata"), [
+    ({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {
+        "name": "write_file", "arguments": '{"path": "a.md", "content": "# Rep'}}]}, {"finish_reason": "tool_calls"}),
+    ({}, {"object": "response", "status": "completed", "output": [{
+        "type": "function_call", "call_id": "c1", "arguments": '{"path": "a.md", "content": "# Rep'}]})])
+def test_cut_arguments_that_langchain_js_repaired_are_held_under_a_clean_word(tmp_path, more, metadata):
+    """A server may report a cut call as whole; only the arguments as received show the cut."""
+    answer = of_class("AIMessage", content="", additional_kwargs=more, invalid_tool_calls=[], response_metadata={
+        "model_provider": "openai", **metadata}, tool_calls=[{**CALL, "args": {"path": "a.md", "content": "# Rep"}}])
+    seen = show(json.dumps([ASKED, answer, ANSWERED]), tmp_path, name="history.json")
+    assert (words(seen), stops(seen)) == (["CUT CALL RUN"], ["max_tokens"])
+    assert response(seen).tool_calls[0].arguments == '{"path": "a.md", "content": "# Rep'
+
+
+def test_a_piece_of_another_block_is_no_part_of_the_arguments(tmp_path):
+    call = streamed("tool_use", args={"path": "a.md"})
+    call["kwargs"]["content"] += [
+        {"index": 2, "type": "input_json_delta", "input": "{"}, {"index": [], "type": "input_json_delta", "input": "{"},
+        {"index": [], "type": "tool_use", "id": "c1"}, {"type": "input_json_delta", "index": 1}]
+    seen = show(json.dumps([ASKED, call]), tmp_path, name="history.json")
+    assert response(seen).tool_calls[0].arguments == '{"path": "a.md"}'
+
+
+@pytest.mark.parametrize(("name", "other"), [
+    ("HumanMessage", False), ("AIMessage", False), ("AIMessageChunk", False), ("SystemMessage", False),
+    ("ToolMessage", False), ("FunctionMessage", False), ("PromptTemplate", True)])
+def test_a_message_of_langchain_js_is_known_by_its_class(name, other):
+    listed = json.dumps([of_class(name, content="x")]).encode()
+    assert (choose(listed, "history.json") != "langgraph") is other
+
+
+def test_a_run_that_langchain_js_recorded_has_the_calls_and_the_word(tmp_path):
+    generation = {"text": "I write.", "generationInfo": {}, "message": streamed("max_tokens", '{"path": "', args={})}
+    run = {"id": "r", "name": "ChatAnthropic", "run_type": "llm", "trace_id": "t", "start_time": 1, "extra": {
+        "metadata": {"ls_provider": "anthropic"}}, "inputs": {"messages": [[ASKED]]},
+        "outputs": {"generations": [[generation]]}}
+    seen = show(json.dumps([run]), tmp_path, name="runs.json")
+    assert (words(seen), response(seen).tool_calls[0].arguments) == (["CALL HELD"], '{"path": "')
+    assert response(seen).stop_reason.evidence[0].at.pointer == (
+        "/outputs/generations/0/0/message/kwargs/additional_kwargs/stop_reason")
+    assert seen.responses[0].exchange.request.messages[-1].text == "go"

@@ -326,6 +326,16 @@ def test_a_request_that_is_sent_again_follows_its_first_attempt_among_several_ag
     assert first.conversation == again.conversation != other.conversation
 
 
+@pytest.mark.parametrize(("caps", "sure"), [((16, 90), True), ((None, 90), False), ((None, None), False)])
+def test_that_a_cut_answer_was_asked_for_again_is_a_guess_without_both_caps(tmp_path, caps, sure):
+    """The same request may as well be another one, whose whole answer says nothing about the cut one."""
+    made = [payload(word, id=f"p{at}", trace_id="t", startTime=1700000000.0 + at, model_parameters=(
+        {} if cap is None else {"max_tokens": cap}))
+            for at, (word, cap) in enumerate(zip(("length", "stop"), caps, strict=True))]
+    (turn,) = show("".join(json.dumps(one) + "\n" for one in made), tmp_path).turns
+    assert (turn.verdict.word, turn.verdict.sure, "is a guess" in turn.verdict.sentence) == ("RETRIED", sure, not sure)
+
+
 def test_the_same_request_under_the_same_cap_is_no_retry_of_a_cut_answer(tmp_path):
     """A test harness asks the same several times. The cut of one was hidden behind the next as RETRIED."""
     made = [payload(word, id=f"p{at}", trace_id=f"t{at}", startTime=1700000000.0 + at)

@@ -213,7 +213,8 @@ def test_openinference_is_flattened_and_a_cut_call_is_seen(name, tmp_path):
 def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
     held = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
             "gen_ai.response.finish_reasons": ["stop"]}
-    for names in ({"llm.output_messages.0.message.content": answer}, {"gen_ai.completion.0.content": answer},
+    for names in ({"llm.output_messages.0.message.content": answer},
+                  {"gen_ai.completion.0.content": answer, "gen_ai.usage.output_tokens": 3},
                   {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}])},
                   {"ai.response.object": answer}):
         seen = show(traces(span(1, {**held, **names})), tmp_path)

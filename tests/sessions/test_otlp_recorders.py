@@ -209,6 +209,11 @@ def test_the_metadata_of_langchains_message_give_the_stop_word(tmp_path, metadat
     assert (stops(seen), texts(seen)) == ([stop], ["Hi."])
 
 
+def test_the_stop_word_of_a_stream_of_claude_in_langchain_js(tmp_path):
+    held = of_langchain({"model_provider": "anthropic"}, additional_kwargs={"stop_reason": "max_tokens"})
+    assert stops(show(traces(span(1, held)), tmp_path)) == ["max_tokens"]
+
+
 def test_a_call_that_langchain_could_not_parse_is_held(tmp_path):
     lost = {"type": "invalid_tool_call", "id": "c1", "name": "ls", "args": '{"path": "', "error": "no JSON"}
     held = of_langchain({"finish_reason": "tool_calls"}, tool_calls=[], invalid_tool_calls=[lost])
@@ -223,6 +228,16 @@ def test_the_arguments_of_a_streamed_call_of_claude_are_those_received_and_not_t
     held = of_langchain({"stop_reason": "tool_use"}, content=[block], tool_calls=calls)
     seen = show(traces(span(1, held)), tmp_path)
     assert (words(seen), seen.responses[0].verdicts[0].call.arguments) == (["CALL HELD"], '{"path": "a')
+
+
+def test_the_arguments_of_a_call_that_langchain_js_repaired_are_those_received(tmp_path):
+    """A server reports the cut call as whole, so only the arguments show that it was cut."""
+    cut = '{"path": "/sr'
+    raw = {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "ls", "arguments": cut}}]}
+    repaired = [{"id": "c1", "name": "ls", "args": {"path": "/sr"}, "type": "tool_call"}]
+    held = of_langchain({"finish_reason": "tool_calls"}, content="", tool_calls=repaired, additional_kwargs=raw)
+    seen = show(traces(span(1, held)), tmp_path)
+    assert (words(seen), seen.responses[0].exchange.response.tool_calls[0].arguments) == (["CALL HELD"], cut)
 
 
 @pytest.mark.parametrize(("more", "arguments"), [({}, '{"path": "."}'), ({"partial_json": '{"path": "'}, '{"path": "')])
@@ -250,6 +265,29 @@ def test_the_last_part_of_geminis_stream_as_python_prints_it_is_no_answer(tmp_pa
     used = dict(zip(("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"), counts, strict=True))
     seen = show(traces(span(1, chat([message_of(text(PRINTED))], [GO], **used))), tmp_path)
     assert (words(seen), texts(seen)) == ([word], [None])
+
+
+@pytest.mark.parametrize(("finish", "counts", "word", "said_text"), [
+    ("COMPLETE", {}, "END NOT RECORDED", None), ("TOOL_CALL", {}, "END NOT RECORDED", None),
+    ("MAX_TOKENS", {}, "TRUNCATED", None), ("COMPLETE", {"gen_ai.usage.output_tokens": 1}, "COMPLETE", "[]"),
+    ("COMPLETE", {"gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 0}, "EMPTY ANSWER", None)])
+def test_no_parts_as_openllmetry_writes_them_for_cohere_are_no_text(tmp_path, finish, counts, word, said_text):
+    """It writes `[]` for an empty answer, and for every streamed one, with or without text and calls."""
+    held = {"gen_ai.system": "Cohere", "llm.request.type": "chat", "gen_ai.request.model": "command-a",
+            "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Go.", "gen_ai.completion.0.role": "assistant",
+            "gen_ai.completion.0.content": "[]", "gen_ai.response.finish_reasons": [finish], **counts}
+    seen = show(traces(span(1, held)), tmp_path)
+    assert (words(seen), texts(seen)) == ([word], [said_text])
+
+
+def test_a_call_beside_no_parts_is_a_call(tmp_path):
+    held = {"gen_ai.system": "Cohere", "llm.request.type": "chat", "gen_ai.request.model": "command-a",
+            "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Go.", "gen_ai.completion.0.content": "[]",
+            "gen_ai.completion.0.tool_calls.0.id": "c1", "gen_ai.completion.0.tool_calls.0.name": "ls",
+            "gen_ai.completion.0.tool_calls.0.arguments": '{"path": "/sr',
+            "gen_ai.response.finish_reasons": ["MAX_TOKENS"]}
+    seen = show(traces(span(1, held)), tmp_path)
+    assert (words(seen), texts(seen), seen.responses[0].verdicts[0].call.name) == (["CALL HELD"], [None], "ls")
 
 
 @pytest.mark.parametrize("said_text", ["a=None b=1 text=2", f"It prints: {PRINTED}"])

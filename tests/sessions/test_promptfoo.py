@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
+from inspector.sessions import open_paths
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests.scenes.transcripts import show, stops, words
@@ -145,3 +148,37 @@ def test_a_member_of_an_unexpected_type_is_reported(tmp_path, member, value):
 def test_a_text_that_stops_in_the_middle_under_promptfoos_own_word_is_not_complete(tmp_path):
     seen = read(tmp_path, answer("The files are:\n```python\ndef main("), answer("Here it is."))
     assert words(seen) == ["TEXT UNFINISHED", "COMPLETE"]
+
+
+def base(folder, *results, without=""):
+    """The database of promptfoo, with only the columns by which it is recognised."""
+    path = folder / "promptfoo.db"
+    names = [name for name in ("eval_id", "prompt_idx", "provider", "prompt", "response", "error") if name != without]
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute(f"CREATE TABLE eval_results ({', '.join(names)})")
+        for each in results:
+            row = {"eval_id": "e", "prompt_idx": 0, "provider": json.dumps(each["provider"]), "prompt": json.dumps(
+                each["prompt"]), "response": each["response"] and json.dumps(each["response"]),
+                "error": each.get("error")}
+            made.execute(f"INSERT INTO eval_results VALUES ({', '.join('?' * len(names))})", [row[n] for n in names])
+    return path
+
+
+def test_the_database_of_promptfoo_is_read_with_the_cap_of_each_provider(tmp_path):
+    settings = {"id": "openai:chat:gpt-5", "config": {"max_tokens": 16}}
+    path = base(tmp_path, {**answer([call(CUT)], "tool_calls"), "provider": settings}, answer("Hi.", "length"),
+                result(None, error="The server had an error."))
+    opened = open_paths([str(path)])
+    first, second, third = opened.exchanges
+    assert [given.format for given in opened.inputs] == ["promptfoo"]
+    assert (first.cap, first.api, [each.arguments for each in first.response.tool_calls]) == (16, "openai_chat", [CUT])
+    assert (second.cap, second.response.text) == (None, "Hi.")
+    assert second.response.stop_reason.normalized.value == "max_tokens"
+    assert third.response.error.message == "The server had an error."
+    assert len({each.session for each in opened.exchanges}) == 3, "equal requests are no retries"
+
+
+@pytest.mark.parametrize("missing", ["eval_id", "prompt_idx", "provider", "prompt", "response", "error"])
+def test_another_table_of_results_is_not_that_of_promptfoo(tmp_path, missing):
+    path = base(tmp_path, without=missing)
+    assert open_paths([str(path)]).inputs[0].format != "promptfoo"

@@ -222,8 +222,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
     ),
     "promptfoo": FileFormat(
-        f"{_HERE}.promptfoo", "results of promptfoo", 'an object with "evalId", or results with "promptIdx"',
-        Keeps(Words.RECORDER, cap=True, usage=True), (b'"evalId"', b'"promptIdx"'),
+        f"{_HERE}.promptfoo", "results of promptfoo",
+        'an object with "evalId", results with "promptIdx", or a database with the table "eval_results"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (SQLITE, b'"evalId"', b'"promptIdx"'),
     ),
     "smolagents": FileFormat(
         f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
@@ -242,6 +243,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "ai-sdk-result": FileFormat(
         f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
         Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',),
+    ),
+    "ai-sdk-messages": FileFormat(
+        f"{_HERE}.ai_sdk_messages", "messages of Vercel's AI SDK (UIMessage)",
+        'a list of messages with "id", "role" and "parts", which have a "type"', Keeps(Words.HINT), (b'"parts"',),
     ),
     "ai-sdk-stream": FileFormat(
         f"{_HERE}.ai_sdk_stream", "stream of Vercel's AI SDK to the browser",

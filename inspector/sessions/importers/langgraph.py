@@ -1,10 +1,11 @@
-"""LangChain's messages: in JSON, and in MessagePack in the checkpoints of LangGraph (databases of its `SqliteSaver`).
+"""LangChain's messages: in JSON, and in the checkpoints of LangGraph (databases of its `SqliteSaver`).
 
-JSON is a list of messages, as `dumps` or `messages_to_dict` writes it (`FileChatMessageHistory`). The last checkpoint
-of a thread has all of its messages. Their `response_metadata` has the provider's own stop word, as in a run of
-LangSmith. The arguments of a call are parsed; LangChain passes the rest of Claude's cut arguments to the tool. A record
-is the JSON of a message. Source: langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30 threads that
-langgraph 1.2 wrote over three APIs, and 14 lists that langchain-core 1.8 wrote.
+JSON is a list of messages, as `dumps` or `messages_to_dict` writes it (`FileChatMessageHistory`), or `JSON.stringify`
+in LangChain.js. A checkpoint is MessagePack, in LangGraph.js JSON; the last one of a thread has all of its messages.
+Their `response_metadata` has the provider's own stop word, as in a run of LangSmith. The arguments of a call are
+parsed; LangChain passes the rest of Claude's cut arguments to the tool. A record is the JSON of a message. Sources:
+langgraph-checkpoint-sqlite, langgraph-checkpoint `serde/jsonplus.py`; 30 threads that langgraph 1.2 wrote over three
+APIs, and 14 lists that langchain-core 1.8 wrote; those of @langchain/core 1.4 and @langchain/langgraph 1.7.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from inspector.sessions.importers.records import first_look, list_pieces, number
 from inspector.sessions.importers.span_messages import message_of
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.dialogue import DialogueReader
@@ -86,11 +88,11 @@ class _Threads(DialogueReader):
                     yield json.dumps({**message, "thread": thread}).encode()
 
     def _messages(self, kind: Any, checkpoint: Any) -> list[dict[str, Any]]:
-        if kind != "msgpack" or not isinstance(checkpoint, bytes):
-            self.unread["are of another type than msgpack"] += 1
+        if kind not in ("msgpack", "json") or not isinstance(checkpoint, bytes):
+            self.unread["are of another type than msgpack and json"] += 1
             return []
         try:
-            held = object_of(_plain_value(unpacked(checkpoint)))
+            held = object_of(_plain_value(unpacked(checkpoint)) if kind == "msgpack" else loads(checkpoint))
         except ValueError:
             self.unread["are damaged"] += 1
             return []

@@ -4,7 +4,7 @@ the batches that the client sends (`post` and `patch`).
 A run of the type `llm` is an answer. LangChain writes its own messages: the provider's stop word is in their
 `response_metadata`, and a call whose arguments it could not parse is, unchanged, in `invalid_tool_calls`. Wrappers of
 the providers' clients write a dump of the provider's object. Source: docs.langchain.com/langsmith/run-data-format; runs
-that langchain-core 1.8 and langsmith 0.15 wrote.
+that langchain-core 1.8 and langsmith 0.15 wrote, and @langchain/core 1.4 of LangChain.js.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from inspector.sessions.importers.records import (
     object_in,
     object_lines,
 )
-from inspector.sessions.importers.span_messages import SpanMessage, message_of
+from inspector.sessions.importers.span_messages import SpanMessage, message_of, received_arguments
 from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.recording import FileReading, Options
@@ -120,15 +120,24 @@ def _place_of(run: dict[str, Any]) -> TraceRecord:
 def plain_message(value: Any) -> dict[str, Any]:
     """A message of LangChain, in any of its forms, as an object with `role` and `content`."""
     message = object_of(value)
+    named = message.get("id") if message.get("lc") == 1 else None
     message = object_of(message.get("kwargs")) if message.get("lc") == 1 else message
-    kind = known_text(message.get("role")) or known_text(message.get("type")) or ""
+    kind = known_text(message.get("role")) or known_text(message.get("type")) or _kind_of_class(named)
     message = object_of(message["data"]) if message.keys() == {"type", "data"} else message
-    calls = message.get("tool_calls")
+    calls = objects_of(message.get("tool_calls"))
     content = message.get("content")
+    received = dict(received_arguments(message)) if calls else {}
+    calls = [{**each, "args": received.get(known_text(each.get("id")), each.get("args"))} for each in calls]
     if calls and isinstance(content, list):  # the blocks have the same calls in the provider's form
         content = [each for each in content if object_of(each).get("type") not in ("tool_use", "function_call")]
     return {**message, "role": ROLES.get(kind, kind), "content": content,
-            "tool_calls": [*objects_of(calls), *objects_of(message.get("invalid_tool_calls"))] or None}
+            "tool_calls": [*calls, *objects_of(message.get("invalid_tool_calls"))] or None}
+
+
+def _kind_of_class(path: Any) -> str:
+    """The type of a message by its class, which LangChain.js writes instead (`["langchain_core", …, "AIMessage"]`)."""
+    name = known_text(path[-1]) if isinstance(path, list) and path else None
+    return (name or "").removesuffix("Chunk").removesuffix("Message").lower()
 
 
 def _messages(inputs: dict[str, Any]) -> Any:
@@ -218,7 +227,7 @@ def take_message_end(
     answer: TranscriptAnswer, message: dict[str, Any], provider: str, at: At, *path: str | int
 ) -> bool:
     """Reads the counts, the model and the stop word of a message of LangChain, whose metadata are at `path` of a row.
-    False if it has no stop word."""
+    False if it has no stop word. For a stream of Claude, LangChain.js has the word in `additional_kwargs`."""
     metadata = object_of(message.get("response_metadata"))
     answer.usage = _usage_of(message)
     answer.model = known_text(metadata.get("model_name")) or known_text(metadata.get("model")) or answer.model
@@ -227,7 +236,8 @@ def take_message_end(
     word = known_text(metadata.get("finish_reason"))
     if word is not None:
         _take_word(answer, word, APIS.get(provider), pointer_at(at, *path, "finish_reason"))
-    return word is not None
+        return True
+    return take_provider_word(answer, message.get("additional_kwargs"), at, *path[:-1], "additional_kwargs")
 
 
 def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> None:

@@ -66,6 +66,9 @@ OWN_WORDS = {
 UNCLEAR = "error"
 """The word that OpenTelemetry's instrumentations write for a missing stop reason (OpenAI's client) or for `OTHER`
 (Google's), and Pydantic AI for a malformed call. It is no evidence of a failure; the AI SDK's equal word is."""
+_PARTS = "gen_ai.completion.0.content"
+"""The attribute in which OpenLLMetry writes the parts of an answer as JSON: for Cohere, `[]` for an empty answer and
+for every streamed one. If the counts show that the model wrote something, `[]` is its text."""
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
 OWN_END = "loop_inspector.stop.normalized"
@@ -221,6 +224,8 @@ class _Traces(ChatReader):
         answer.usage = Usage(*(count(fact(attributes, name))
                                for name in ("input", "output", "reasoning", "cached", "written")))
         outputs = outputs_of(attributes)
+        if attributes.get(_PARTS) == "[]" and not answer.usage.output_tokens:
+            outputs = [each._replace(text="") for each in outputs]
         first, last = (rows[number] for number in span.output_rows)
         take_output(answer, outputs[0] if outputs else None, first._replace(end=last.end))
         of_message = next(((each.word, *each.further_words) for each in outputs if each.word), ())

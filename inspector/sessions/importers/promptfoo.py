@@ -1,22 +1,25 @@
-"""Results of promptfoo (`promptfoo eval -o out.json`, or `out.jsonl`): each is one answer to one request.
+"""Results of promptfoo (`promptfoo eval -o out.json`, or its database): each is one answer to one request.
 
 The stop word (`finishReason`) is promptfoo's translation for OpenAI and Anthropic, and the provider's in lower case for
 others. For Responses, promptfoo stores the provider's object (`raw`) instead. Calls of Claude and of Bedrock's Converse
-are JSON in the text. A failed assertion (`error` beside a response without one) is no failure of the request. Source:
-promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs.
+are JSON in the text. A failed assertion (`error` beside a response without one) is no failure of the request. Sources:
+promptfoo 0.121 `util/finishReason.ts`, and 36 results that it wrote over three APIs; the database of promptfoo 0.123.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from inspector.sessions.importers import SQLITE
+from inspector.sessions.importers.database import has, records_of, schema, snapshot
 from inspector.sessions.importers.otlp import take_output, take_word
 from inspector.sessions.importers.records import first_look, list_pieces, number_records, object_lines
 from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of
 from inspector.sessions.recording import FileReading, Options
+from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
@@ -41,20 +44,34 @@ THOUGHT = re.compile(r"(?s)Thinking: (?:(.*?)\nSignature: [^\n]*|(.*?))(?:\n\n|\
 FIELDS: Fields = {"": {"provider": (dict, str), "prompt": (dict,), "response": (dict,), "error": (str,)}}
 
 
+COLUMNS = ("provider", "prompt", "response", "error")
+"""The columns of a result in the database that are read; all but the last hold JSON."""
+
+
 def sniff(head: bytes, path: str) -> int:
-    """Recognises an evaluation with its id, or a result."""
+    """Recognises an evaluation with its id, a result, or the table of results."""
+    if head.startswith(SQLITE):
+        return 95 if has(schema(path), "eval_results", "eval_id", "prompt_idx", *COLUMNS) else 0
     first = object_of(first_look(head).first)
     return 96 if {"evalId", "results"} <= first.keys() or {"promptIdx", "testCase", "provider"} <= first.keys() else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every result."""
-    first = object_of(first_look(data).first)
     reader = _Results(path, options)
+    if data.startswith(SQLITE):
+        return reader.read_records(number_records(_rows(path)))
+    first = object_of(first_look(data).first)
     reader.caps = _caps(data)
     if "promptIdx" in first:
         return reader.read_records(number_records(object_lines(data) or [data]))
     return reader.read_records(list(list_pieces(data, "results", "results")))
+
+
+def _rows(path: str) -> Iterator[UnbuiltRecord]:
+    with snapshot(path) as database:
+        rows = database.execute("SELECT * FROM eval_results ORDER BY rowid")
+        yield from records_of(rows, COLUMNS, frozenset(COLUMNS[:-1]))
 
 
 def _caps(data: bytes) -> dict[str, int]:
@@ -93,7 +110,7 @@ class _Results(ChatReader):
         answer = self.answer(line, place, model=ident.split(":")[-1])
         answer.session = f"{label} · {line.number}"  # unique: equal requests of an evaluation are no retries
         answer.named_api = api_of(APIS, ident) or answer.named_api
-        answer.cap = self.caps.get(label)
+        answer.cap = cap_of(object_of(object_of(provider).get("config"))) or self.caps.get(label)
         at = answer.word_at = answer.take(line)
         error = known_text(response.get("error")) or (None if response else known_text(value.get("error")))
         if error is not None:

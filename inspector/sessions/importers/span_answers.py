@@ -110,7 +110,8 @@ def _answer_of_object(response: dict[str, Any]) -> list[dict[str, Any]] | None:
         message = object_of(generation.get("message"))
         message = object_of(message.get("kwargs")) or message
         about = {**object_of(message.get("response_metadata")), **object_of(generation.get("generation_info"))}
-        word = about.get("finish_reason") or about.get("stop_reason") or _word_of_status(about)
+        beside = object_of(message.get("additional_kwargs")).get("stop_reason")  # LangChain.js, of a stream of Claude
+        word = about.get("finish_reason") or about.get("stop_reason") or beside or _word_of_status(about)
         return [{**generation, "message": message or None, "finish_reason": word}]
     return None
 

@@ -1,13 +1,14 @@
 """Reads a message of a span or a log record, in the form of any convention or of a client that recorders copy.
 
 Sources: opentelemetry-semantic-conventions 0.66b2; OpenLLMetry, its instrumentation of LangChain 0.62; OpenInference;
-langchain-anthropic 1.7; AI SDK 5.
+langchain-anthropic 1.7; @langchain/core 1.4 of LangChain.js; AI SDK 5.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from inspector.sessions.transcripts.answer import text_of
@@ -119,6 +120,7 @@ def message_of(value: Any) -> SpanMessage:
             thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
         elif part_text and not _PRINTED_PART.match(part_text):
             texts.append(part_text)
+    received |= dict(received_arguments(message))
     calls = [(key, name, received.get(key, arguments)) for key, name, arguments in calls]
     role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
     if role == "tool" and not results:
@@ -139,6 +141,25 @@ def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str
              for part, block in zip(parts, blocks, strict=True)
              if not (block.get("type") == "tool_use" and known_text(block.get("id")) in ids)]
     return found, received
+
+
+def received_arguments(message: dict[str, Any]) -> Iterator[tuple[str | None, str]]:
+    """The id of each call and its arguments as received, if LangChain.js stores them beside the parsed ones. For a
+    stream those are repaired, so that cut arguments look whole."""
+    for call in objects_of(object_of(message.get("additional_kwargs")).get("tool_calls")):  # of Chat Completions
+        if arguments := known_text(object_of(call.get("function")).get("arguments")):
+            yield known_text(call.get("id")), arguments
+    for item in objects_of(object_of(message.get("response_metadata")).get("output")):  # of Responses
+        if arguments := known_text(item.get("arguments")):
+            yield known_text(item.get("call_id")), arguments
+    pieces: dict[Any, str] = {}  # of Messages, by the number of the block
+    blocks = [block for block in objects_of(message.get("content")) if type(block.get("index")) in (int, str)]
+    for block in blocks:
+        if block.get("type") == "input_json_delta":
+            pieces[block["index"]] = pieces.get(block["index"], "") + (known_text(block.get("input")) or "")
+    for block in blocks:
+        if block.get("type") == "tool_use" and pieces.get(block["index"]):
+            yield known_text(block.get("id")), pieces[block["index"]]
 
 
 def _call(value: dict[str, Any]) -> tuple[str | None, str, Any]:
