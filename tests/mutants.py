@@ -101,7 +101,7 @@ OF_NAME = {
     "PAUSES": ("tests/report/test_verdict_words.py",),
     "RESULT_FIELDS": ("tests/wire/test_asking.py",), "WRAPPINGS": ("tests/test_reader.py",),
     "SYSTEMS": ("tests/sessions/test_otlp.py", "tests/sessions/test_otlp_logs.py"),
-    "values.FINISHED": ("tests/wire/test_finished.py",), "LEAST_VALUES": ("tests/whatif/test_sweep.py",),
+    "values.FINISHED": ("tests/wire/test_finished.py",),
     "MAY_RUN": ("tests/turn/test_presets.py",), "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
     "cursor.FIELDS": ("tests/sessions/test_droid_cursor.py",),
     "continue_dev.FIELDS": ("tests/sessions/test_continue.py",),

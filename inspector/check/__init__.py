@@ -135,7 +135,7 @@ def _problem(
     key = (name, sha256(exchange.body).hexdigest())  # counted by body: two answers with equal bytes stay two problems
     counts[key] += 1
     at = hit.at or At()
-    in_body = at.part is not None and at.part.value == "body" and at.start is not None
+    in_body = at.part.value == "body" and at.start is not None
     return Problem(
         name, severity.value, message, file, number, exchange.entry, exchange.lines[0] if exchange.lines else None,
         at.start if in_body else None, at.end if in_body else None, redact.text(at.pointer or ""),

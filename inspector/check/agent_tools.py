@@ -97,7 +97,8 @@ def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
         agents = {each.path: each.agent for each in transcripts(os.environ)}
         names = list(agents)
     # Folders may contain pipes and devices, and opening one would block.
-    stats = sorted(((name, os.stat(name)) for name in names if _is_regular(name)), key=lambda each: -each[1].st_mtime)
+    stats = sorted(((name, os.stat(name)) for name in filter(os.path.isfile, names)),
+                   key=lambda each: -each[1].st_mtime)
     rows: list[dict[str, Any]] = []
     count = 0
     for name, about in stats:
@@ -294,13 +295,6 @@ def _check(path: str) -> None:
         raise CallerError(f"{_line(path)}: not a path of a file") from None
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise CallerError(f"{_line(path)}: neither a regular file nor a folder")
-
-
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _view(path: str) -> View:

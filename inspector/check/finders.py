@@ -90,8 +90,7 @@ def _may_lack_arguments(facts: ResponseFacts) -> bool:
     tools = tools_by_name(facts.exchange.request.tools if facts.exchange.request else ())
     held = [verdict.call for verdict in held_calls(facts.verdicts)]
     return any(finding.rule == "judge.empty_arguments" for finding in facts.judgement.findings) and all(
-        parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
-        and not schema_problems(tools.get(call.name or ""), {}) for call in held)
+        parse_call(call).shape.is_missing and not schema_problems(tools.get(call.name or ""), {}) for call in held)
 
 
 def deciding(view: View, turn: TurnFacts) -> ResponseFacts | None:

@@ -79,10 +79,15 @@ def text(report: Report) -> str:
     for problem in report.problems:
         lines.append(_wrap(f"{GLYPHS[problem.severity]} {problem.severity:<8}{problem.rule}  {problem.message}", 6))
         lines.append(f"    {place(problem)}")
-    rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
-    fixes = [_wrap(f"  {name}  {RULES[name].fix}", 6) for name in rules]
+    fixes = [_wrap(f"  {name}  {fix}", 6) for name, fix in _fixes(report).items()]
     return "\n".join([*lines, *(["", "what to do (`inspector rule ID` says more):", *fixes, ""] if fixes else []),
                       _wrap(totals_line(report), 2)]) + "\n"
+
+
+def _fixes(report: Report) -> dict[str, str]:
+    """What to do, by the rules that found problems."""
+    found = {problem.rule for problem in report.problems}
+    return {name: rule.fix for name, rule in RULES.items() if name in found}
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -240,8 +245,7 @@ def markdown(report: Report) -> str:
                   for problem in table_rows]
         if len(report.problems) > len(table_rows):
             lines += ["", f"{len(report.problems) - len(table_rows):,} more are not listed."]
-        rules = sorted({problem.rule for problem in report.problems}, key=list(RULES).index)
-        lines += ["", *(f"- `{name}`: {escape_markdown(RULES[name].fix)}" for name in rules)]
+        lines += ["", *(f"- `{name}`: {escape_markdown(fix)}" for name, fix in _fixes(report).items())]
     lines += [f"- could not be read: {escape_markdown(why)}" for why in report.errors[:MOST_ROWS]]
     return "\n".join(lines) + "\n"
 

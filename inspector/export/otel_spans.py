@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -319,8 +320,7 @@ def _tool(part: ToolResultPart, verdict: Verdict | None, when: When, parent: int
 def _clean(span: OtelSpan) -> OtelSpan:
     """The same span, with well-known keys in its texts masked once more."""
     events = tuple(SpanEvent(event.name, event.at, _mask(event.attributes)) for event in span.events)
-    return OtelSpan(_text(span.name), span.kind, span.start, span.end, _mask(span.attributes), span.parent, events,
-                    span.error, span.seed)
+    return replace(span, name=_text(span.name), attributes=_mask(span.attributes), events=events)
 
 
 def _mask(attributes: Attributes) -> Attributes:

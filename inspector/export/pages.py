@@ -177,8 +177,8 @@ def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
     for number, (start, end) in enumerate(pairwise(starts)):
         if number:
             seam = seams[number - 1]
-            left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
-            cut = f"; left out: {' and '.join(map(repr, left_out))}" if left_out else ""
+            left_out = " and ".join(map(repr, seam.left_out))
+            cut = f"; left out: {left_out}" if left_out else ""
             yield Paragraph(f"Seam: {seam.why or seam.decision.value}{cut}")
         yield Quote(text[start:end], f"segment {number + 1}")
 

@@ -37,7 +37,6 @@ from inspector.sessions.reasons import named_api
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity, Labels, Record, Trace, fold_metrics
 
-_LEFT_OUT = (conventions.ERROR_TYPE,)  # the conventions' metric of tokens has no error type, so it is left out
 _INT64 = 1 << 63
 """One more than the largest integer of an instrument. Larger counts, which a provider may report, are left out."""
 
@@ -61,7 +60,8 @@ def points(view: View, only: Sequence[int] | None = None) -> tuple[OtelPoint, ..
 def _of_answer(facts: ResponseFacts) -> Iterator[OtelPoint]:
     exchange, common = facts.exchange, operation(facts)
     usage, first = exchange.response.usage, first_chunk(facts)
-    counted = compact({name: value for name, value in common.items() if name not in _LEFT_OUT})
+    # The conventions' metric of tokens has no error type.
+    counted = compact({name: value for name, value in common.items() if name != conventions.ERROR_TYPE})
     counts = {} if usage is None else {"input": usage.input_tokens, "output": usage.output_tokens}
     for kind, tokens in counts.items():
         if tokens is not None and 0 <= tokens < _INT64:

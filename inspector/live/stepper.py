@@ -20,11 +20,21 @@ from loop_core.client.outgoing import LiveRequest, body_of, keeps_conversation, 
 from loop_core.client.streaming import MaskedText
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.judge.gate import admit_response
-from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
 from loop_core.turn.loop import Plan, next_turn_request
 from loop_core.turn.loop import opening_step as first_step
-from loop_core.turn.state import Effect, Event, Finish, RequestPlace, RunTools, Send, State, Tick, cancelled_answer
+from loop_core.turn.state import (
+    GOES_ON,
+    Effect,
+    Event,
+    Finish,
+    RequestPlace,
+    RunTools,
+    Send,
+    State,
+    Tick,
+    cancelled_answer,
+)
 from loop_core.turn.trace import Step, next_step, step_key
 from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import stream_reader, wire
@@ -88,8 +98,6 @@ class Flow:
 
 # -- The turn --------------------------------------------------------------------------------------------------------
 
-METHODS_WITHOUT_MESSAGE = frozenset({Method.PREFILL, Method.TOKEN, Method.POLL})
-"""The methods whose requests add no message to the history, so that an edit affects only the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ class Stepper:
         if len(self.steps) == 1:
             opening = request
             step = first_step(turn.id, request, self.plan)
-        elif send.method in METHODS_WITHOUT_MESSAGE:
+        elif send.method in GOES_ON:  # adds no message to the history, so that an edit affects only the request
             step = step._replace(turn=turn._replace(last_send=send), effects=(send,))
         else:
             # only appended to: the history of the turn stays as it is

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from inspector.report.lines.spans import one_line
 from loop_core.json_parser import from_json
 from loop_core.judge.arguments import is_usable, schema_problems
 from loop_core.values import Request, ResponsePart, TextPart, Tool
@@ -163,7 +164,7 @@ def _flaw(field: Member, value: Any) -> Flaw | None:
 
 def flaw_in_words(member: BadMember) -> str:
     """The description of an error that all formats share."""
-    field, value = member.field, _short_repr(member.value)
+    field, value = member.field, one_line(repr(member.value), 80)
     kinds = " or ".join(field.types.split("|"))
     words = {
         Flaw.MISSING: f"expected {kinds or 'a value'}, but it is missing",
@@ -181,11 +182,6 @@ def flaw_in_words(member: BadMember) -> str:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else next(name for name, fits in TYPES.items() if fits(value))
-
-
-def _short_repr(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def bracket_path(where: Where) -> str:

@@ -292,7 +292,7 @@ def call_state(play: PlayedScenario, exchange: Exchange) -> CallState:
         if reading.value == parse(whole).value:  # as values, because the spacing of objects is lost
             return CallState.COMPLETE
         return CallState.MEMBERS if reading.value else CallState.EMPTY_OBJECT
-    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+    if reading.shape.is_missing:
         return CallState.EMPTY
     return _prefix(call, exchange.api) if reading.shape is ArgumentShape.CUT else CallState.INVALID
 

@@ -15,7 +15,7 @@ from inspector.config.settings import INITIAL
 from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, has_reasoning, nothing_read
 from inspector.sessions.recording import Exchange
-from loop_core.judge.arguments import ArgumentShape, parse_call
+from loop_core.judge.arguments import parse_call
 from loop_core.judge.endings import asked_context, hit_stop_string
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
@@ -201,8 +201,8 @@ def model_declined(look: JudgedTurn) -> bool:
 
 
 def _without_arguments(look: JudgedTurn) -> bool:
-    return look.cut_call is not None and not arguments_unread(look) and parse_call(look.cut_call.call).shape in (
-        ArgumentShape.EMPTY, ArgumentShape.ABSENT)
+    return (look.cut_call is not None and not arguments_unread(look)
+            and parse_call(look.cut_call.call).shape.is_missing)
 
 
 def _says(text: str) -> Callable[[JudgedTurn], str]:

@@ -62,7 +62,7 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
              if note.response == facts.index and note.call == verdict}
     shape = parse(verdict.call.arguments).shape
     # Without arguments a call means an empty object if its tool needs none. In a cut answer they may be missing.
-    none_came = shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and shows_cut(facts.judgement, verdict)
+    none_came = shape.is_missing and shows_cut(facts.judgement, verdict)
     incomplete = verdict.admission is Admission.HELD and (verdict.rule == INCOMPLETE or none_came)
     if RAN_CUT in rules:
         ran = CutRun.RAN_OBJECT if shape is ArgumentShape.COMPLETE else CutRun.RAN

@@ -267,8 +267,8 @@ def _turn(
             yield f"  seam inside response {response_number(index)} at character {where}: fallback, {one_line(words)}"
     for seam in turn.joined_text.seams:
         # Text that a seam removed is quoted, so that a reader can check that it was only a repetition.
-        left_out = [text for text in (seam.cut, *(text for _, text in seam.removals)) if text]
-        cut = f", left out {' and '.join(repr(one_line(text, 60)) for text in left_out)}" if left_out else ""
+        left_out = " and ".join(repr(one_line(text, 60)) for text in seam.left_out)
+        cut = f", left out {left_out}" if left_out else ""
         yield f"  seam before segment {seam.segment + 1} at character {seam.at}: {seam.why}{cut}"
     if turn.joined_text.text:
         yield "  merged text:"

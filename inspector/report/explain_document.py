@@ -16,6 +16,8 @@ from inspector.report.findings import ReportedFinding
 from inspector.report.run_answers import answers_of
 from inspector.report.times_and_costs import (
     CostSum,
+    RecordedTimes,
+    TurnTimes,
     input_tokens,
     response_cost,
     session_cost,
@@ -147,8 +149,13 @@ def _times(exchange: Exchange) -> dict[str, Any]:
     if times is None:
         return {}
     gap = times.largest_gap
-    time_values = {**times._asdict(), "clock": times.clock.value, "largest_gap": None if gap is None else gap._asdict()}
-    return {"times": {name: value for name, value in time_values.items() if value is not None}}
+    return _time_values(times, largest_gap=None if gap is None else gap._asdict())
+
+
+def _time_values(times: RecordedTimes | TurnTimes, **values: Any) -> dict[str, Any]:
+    """The times with a value; some of the values may be given in another form."""
+    every = {**times._asdict(), "clock": times.clock.value, **values}
+    return {"times": {name: value for name, value in every.items() if value is not None}}
 
 
 def provider(facts: ResponseFacts) -> str | None:
@@ -174,7 +181,6 @@ def _call(verdict: Verdict) -> dict[str, Any]:
 
 def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
     times = turn_times(view, turn)
-    time_values = {} if times is None else {**times._asdict(), "clock": times.clock.value}
     return {
         "id": turn.id,
         "conversation": turn.conversation,
@@ -188,7 +194,7 @@ def _turn_values(view: View, turn: TurnFacts) -> dict[str, Any]:
         "continuation_tokens": turn.spend.continuation_tokens,
         "notice": turn.notice,
         "verdict": _verdict(turn.verdict),
-        **({"times": {name: value for name, value in time_values.items() if value is not None}} if time_values else {}),
+        **({} if times is None else _time_values(times)),
         **_cost_of(turn_cost(view, turn), view.prices),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
 
@@ -91,7 +91,7 @@ def _whole_verdicts() -> frozenset[str]:
     return frozenset(word for each in rows for word in (each.lower(), identifier(each)))
 
 
-def nearest_term(name: str, least: float = NEAR, among: Iterable[str] = ()) -> str:
+def nearest_term(name: str, least: float = NEAR, among: Collection[str] = ()) -> str:
     """The term that finds a word, else the nearest, by default of all words; empty if none is near."""
     offers = _terms_by_word()
     found = get_close_matches(name.lower(), among or offers, 1, least) if len(name) >= SHORTEST else []

@@ -17,7 +17,7 @@ from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.limits import GUARDS, TOTAL
 from loop_core.turn.loop import NO_RECORDED_ANSWER
 from loop_core.turn.moves import GUARD_PLACES, stopping_guard
-from loop_core.turn.state import NotRecorded, ProviderResponse, Recut, RequestPlace, Send, State, Turn
+from loop_core.turn.state import NotRecorded, ProviderResponse, RequestPlace, Send, State, Turn
 from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import FINISHED, Evidence, Finding, Message, Request, Stop
 
@@ -56,13 +56,6 @@ def messages_of(turn: Turn, send: Send | None) -> tuple[Message, ...]:
 def place_of(before: Turn) -> TurnPlace:
     """The place within the turn of the request that a response answers."""
     return PLACES[before.last_send.place] if before.last_send is not None else TurnPlace.REQUEST
-
-
-def why_of(recut: Recut | None) -> str:
-    """How a response was made, in a few words."""
-    if recut is None:
-        return "in no recording"
-    return "cut again without a cap" if recut.budget is None else f"cut again at max_tokens {recut.budget:,}"
 
 
 class TurnAnswer(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspector.config.settings import Settings, name_of
 from inspector.replay.case import has_unrecorded_answer
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.judged_turn import exchange_of, place_of, why_of
+from inspector.report.judged_turn import exchange_of, place_of
 from inspector.sessions.recording import Link
 from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.trace import Fidelity
@@ -59,11 +59,14 @@ def _simulated_facts(view: View, at: int) -> ResponseFacts:
     after = view.steps[at + 1] if at + 1 < turn.run.end else step
     # A simulated answer has no recorded request, so it gets the address and format of the first one of its turn.
     opening = view.replay.case.recording.exchanges[turn.responses[0]]
-    link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why_of(event.recut))
+    cut = event.recut
+    why = ("in no recording" if cut is None else
+           "cut again without a cap" if cut.budget is None else f"cut again at max_tokens {cut.budget:,}")
+    link = Link(UNRECORDED, place_of(before), before.last_send.ordinal if before.last_send else 0, why)
     return ResponseFacts(
         UNRECORDED, exchange_of(opening, event, before), evaluation.judgement, evaluation.verdicts, link, turn.id,
         len(step.turn.answers[-1]), after.state if after.previous_state is State.EVALUATE_STOP else None,
-        "never saw this answer: it is in no recording", at, event.recut,
+        "never saw this answer: it is in no recording", at, cut,
     )
 
 

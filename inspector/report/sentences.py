@@ -210,7 +210,7 @@ def call_cut(look: JudgedTurn) -> str:
         clause = f"cut {name} at character {size:,} of its arguments"
     elif arguments_unread(look):
         clause = f"{cut if word in CUT_WORDS else 'sent'} {name}, whose arguments the recorder could not read"
-    elif shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+    elif shape.is_missing:
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:
         clause = f"sent {name} with invalid arguments"

@@ -13,12 +13,12 @@ from typing import NamedTuple, TypeVar
 
 from inspector.config.settings import INITIAL, settings_of
 from inspector.replay import Replay, Stretch, TurnRun, first_cap, join_runs, place_steps
-from inspector.report.advice import LIMIT, RAISED, Basis
+from inspector.report.advice import COUNTS, LIMIT, RAISED, Basis
 from inspector.report.findings import ANOTHER_WAY, ReportedFinding
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.sessions.recording import TurnPlace
 from loop_core.errors import LoopError
-from loop_core.turn.limits import MOST, Spend
+from loop_core.turn.limits import MOST
 from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity
 from loop_core.values import FINISHED
@@ -30,11 +30,8 @@ T = TypeVar("T")
 LIMITS_TOGETHER = 4
 DOUBLINGS = 20
 """The number of times that a search doubles its step before it gives up."""
-COUNTED: Mapping[str, Callable[[Spend], int]] = {
-    "continuation_max_attempts": lambda spent: spent.attempts,
-    "max_tool_steps": lambda spent: spent.tool_steps,
-}
-"""Limit that may be far from its smallest sufficient value -> the used amount, which a search tries first."""
+FAR = frozenset({"continuation_max_attempts", "max_tool_steps"})
+"""The limits that may be far from their smallest sufficient values; a search tries the used amount first."""
 
 
 class CompletingSettings(NamedTuple):
@@ -135,7 +132,7 @@ class Trial(NamedTuple):
         found: CompletingSettings | None = None
         # One limit at a time, with the others still at their highest values, so that each search has one unknown.
         for name, value in now.items():
-            likely = COUNTED[name](after.final_turn.spend) if name in COUNTED else 0
+            likely = COUNTS[name](after.final_turn.spend) if name in FAR else 0
             found = smallest(value, RAISED[name], partial(self._completing, lax, name), likely)
             if found is None:
                 return None

@@ -232,7 +232,7 @@ class LiveScreen(SessionScreen):
             super().show()
         else:
             self.sheet = sheet
-            if isinstance(sheet, LineSheet) and sheet.focus:
+            if sheet.focus:
                 self.call_after_refresh(self.query_one(TextView).show_from, sheet.focus)
 
     def _end_sheet(self) -> LineSheet | None:

@@ -273,7 +273,7 @@ class TuningTable:
         """Moves the cursor to a best cell; its max_tokens may lie between two values of the grid."""
         self.cell = cell
         budget = self._budget(self._best_names())
-        own = self.grid.by_limit(self.grid.values(cell)).get(INITIAL)
+        own = self.grid.limits(cell).get(INITIAL)
         self.exact = None if budget == own else budget
 
     def _go_to_telling(self) -> None:
@@ -303,8 +303,7 @@ class TuningTable:
 
     def settings(self) -> Settings:
         """The settings of the current cell, or of the best cell that the cursor was sent to."""
-        values = self.grid.by_limit(self.grid.values(self.cell))
-        return self.grid.settings_with(values if self.exact is None else {**values, INITIAL: self.exact})
+        return self.grid.settings(self.cell, self.exact)
 
     def _cap(self) -> SmallestCap | None:
         """The smallest max_tokens of the shown turns."""
@@ -318,7 +317,7 @@ class TuningTable:
         """The max_tokens of the best cell with these names; it may lie between two values of the grid."""
         if FEWEST not in names:
             cap = self._cap() if LEAST_CAP in names else None
-            return None if cap is None else cap.values[self.grid.names.index(INITIAL)]
+            return None if cap is None else self.grid.cap_in(cap.values)
         best = self._fewest()
         return None if best is None else best.budget
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.config.settings import INITIAL
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, more, safe, words
@@ -21,8 +20,7 @@ GUESS = "a guess"
 
 def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
     """A cell as an operator writes it: `attempts=5, max_tokens=512`; with `budget` as its max_tokens, if given."""
-    values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
-    return ", ".join(map(Axis.assignment, tuning.grid.axes, values.values()))
+    return ", ".join(map(Axis.assignment, tuning.grid.axes, tuning.grid.limits(cell, budget).values()))
 
 
 def completes(turn: TurnGrid) -> bool:

@@ -291,9 +291,17 @@ class Grid:
         """The values of a cell by their limits."""
         return dict(zip(self.names, values, strict=True))
 
-    def settings(self, cell: int) -> Settings:
-        """The settings of a cell, from which a branch can be made."""
-        return self.settings_with(self.by_limit(self.values(cell)))
+    def limits(self, cell: int, budget: Value = None) -> dict[str, Value]:
+        """The values of a cell by their limits; with `budget` as its max_tokens, if given."""
+        return self.by_limit(self.values(cell)) | ({} if budget is None else {INITIAL: budget})
+
+    def cap_in(self, values: Sequence[Value]) -> Value:
+        """The max_tokens among the values of a cell; None if it is the recorded one."""
+        return self.by_limit(values).get(INITIAL)
+
+    def settings(self, cell: int, budget: Value = None) -> Settings:
+        """The settings of a cell, from which a branch can be made; with `budget` as its max_tokens, if given."""
+        return self.settings_with(self.limits(cell, budget))
 
     def settings_with(self, values: Mapping[str, Value]) -> Settings:
         """The settings of the base with these limits."""

@@ -115,7 +115,7 @@ def _whole_call(tuning: TunedGrid, turn: int) -> Line:
     whole = whole_cap(tuning, turn)
     if whole is None:
         return ()
-    guess, whole_budget = f": {GUESS}" if whole.ends[0].simulated else "", tuning.grid.by_limit(whole.values)[INITIAL]
+    guess, whole_budget = f": {GUESS}" if whole.ends[0].simulated else "", tuning.grid.cap_in(whole.values)
     return (Span("; its call is complete with "), _cell_in_words(tuning, whole.cell, whole_budget),
             *between_note(tuning, whole.cell, whole_budget), Span(guess))
 
@@ -130,7 +130,7 @@ def least_cap_line(tuning: TunedGrid, cap: SmallestCap | None, turn: int | None)
     proved = (() if recorded is None else
               (Span(f" ({FROM_RECORDING} "), *cap_name(tuning, tuning.grid.values(recorded[0])), Span(")")))
     return (Span(f"{LEAST_CAP} "), *cap_name(tuning, cap.values),
-            *between_note(tuning, cap.cell, tuning.grid.by_limit(cap.values)[INITIAL]),
+            *between_note(tuning, cap.cell, tuning.grid.cap_in(cap.values)),
             Span(f": {spent}{GUESS if guess else FROM_RECORDING}"), *proved, Span(" · "))
 
 
@@ -158,7 +158,7 @@ def limits_in_words(tuning: TunedGrid, by_limit: Mapping[str, Value]) -> str:
 
 def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
     """A max_tokens, then the other limits: `28 with up to 4 continuations`."""
-    by_limit = dict(tuning.grid.by_limit(values))
+    by_limit = tuning.grid.by_limit(values)
     own = by_limit.pop(INITIAL)
     others = limits_in_words(tuning, by_limit)
     return (Span("the recorded one" if own is None else f"{own:,}", Tone.STRONG),
@@ -167,8 +167,7 @@ def cap_name(tuning: TunedGrid, values: Sequence[Value]) -> Line:
 
 def _cell_in_words(tuning: TunedGrid, cell: int, budget: int | None) -> Span:
     """The limits of a cell, with another max_tokens where one is given."""
-    values = tuning.grid.by_limit(tuning.grid.values(cell)) | ({} if budget is None else {INITIAL: budget})
-    return Span(limits_in_words(tuning, values), Tone.STRONG)
+    return Span(limits_in_words(tuning, tuning.grid.limits(cell, budget)), Tone.STRONG)
 
 
 def spent_words(end: End) -> str:
@@ -190,7 +189,7 @@ def budget_line(tuning: TunedGrid, best: Fewest, turn: int | None) -> Line:
 
 def between_note(tuning: TunedGrid, cell: int, budget: int | None) -> Line:
     """A note for a max_tokens between the values of its axis, which the map shows in the next larger column."""
-    cap = tuning.grid.by_limit(tuning.grid.values(cell)).get(INITIAL)
+    cap = tuning.grid.limits(cell).get(INITIAL)
     return () if budget is None or cap in (None, budget) else (Span(f" (in column {cap:,})", Tone.DIM),)
 
 

@@ -93,7 +93,7 @@ class TurnInCell(NamedTuple):
 def rows_of(tuning: TunedGrid) -> Iterator[TurnInCell]:
     """Each turn in each cell that was run."""
     of_all, numbers = fewest_tokens_of_all(tuning), range(len(tuning.turns))
-    caps = {(cap.cell, number): tuning.grid.by_limit(cap.values)[INITIAL]
+    caps = {(cap.cell, number): tuning.grid.cap_in(cap.values)
             for number in numbers if (cap := smallest_cap(tuning, number)) is not None}
     edges = {(best.cell, number): best.edge
              for number in numbers if (best := fewest_tokens(tuning, number)) is not None}

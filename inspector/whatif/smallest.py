@@ -55,7 +55,7 @@ def _edge(tuning: TunedGrid, turns: tuple[int, ...], cell: int) -> Edge | None:
     """The smallest max_tokens of turns, between that of their best cell and the next smaller one of the grid."""
     grid, ends = tuning.grid, tuning.ends(turns, cell)
     values = grid.values(cell)
-    high = grid.by_limit(values).get(INITIAL)
+    high = grid.cap_in(values)
     if tuning.case is None or high is None or len(ends) < len(turns):
         return None
     worse = 0

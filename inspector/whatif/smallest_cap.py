@@ -110,7 +110,7 @@ def fewest_tokens_of_all(tuning: TunedGrid) -> Fewest | None:
 def _cheaper_of(tuning: TunedGrid, best: Fewest, turns: tuple[int, ...], cap: SmallestCap | None) -> Fewest:
     if cap is None or cost(cap.ends) >= cost(best.ends):
         return best
-    budget, edge = tuning.grid.by_limit(cap.values)[INITIAL], None
+    budget, edge = tuning.grid.cap_in(cap.values), None
     if tuning.case is not None and budget is not None:
         grain = Runs(tuning, tuning.case, turns, cap.values).grain(budget)
         edge = Edge(budget, turns, cap.ends, cap.below, grain)

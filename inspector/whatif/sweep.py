@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -36,20 +36,6 @@ from loop_core.values import ChatResponse, Request
 # point. For each guard check there is a smallest value of its limit with which the turn passes.
 # This does not hold for `max_tokens`, `min_progress_chars` and `attempts_scope`, which change the spend: each of their
 # values needs a stem. Nor does it hold for the token bound if that may change answers, because it bounds each cap.
-
-LEAST_VALUES: Mapping[str, Callable[[Spend], int]] = {
-    "attempts": lambda spent: spent.attempts + 1,
-    "tokens": lambda spent: spent.continuation_tokens + 1,
-    "chars": lambda spent: spent.continuation_chars + 1,
-    "thinking": lambda spent: spent.thinking_only,
-    "repairs": lambda spent: spent.repairs - spent.repairs_refused + 1,
-    "room": lambda spent: spent.continuation_tokens + 1,
-    "empty": lambda spent: spent.empty_retries + 1,
-    "tool_steps": lambda spent: spent.tool_steps + 1,
-    "identical": lambda spent: spent.identical,
-    "resumes": lambda spent: spent.resumes + 1,
-}
-"""Guard -> the least value of its limit with which a turn of this spend passes; `progress` reads only the spend."""
 
 
 class GuardCheck(NamedTuple):
@@ -170,8 +156,8 @@ def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int
     """For each limit, the smallest value with which these checks pass; `more` tokens of the total must be left too."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
-        if guard.name in LEAST_VALUES and guard.name not in lacks:
-            least = [LEAST_VALUES[guard.name](look.spend) for look in looks if look.place == guard.place]
+        if guard.least is not None and guard.name not in lacks:
+            least = [guard.least(look.spend) for look in looks if look.place == guard.place]
             if least:
                 room = more if guard.limit == TOKENS else 0
                 needs[guard.limit] = max(needs.get(guard.limit, 0), max(least) + room)
@@ -190,13 +176,13 @@ def stop_ranks(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int
     """For each value of a limit (None: no bound), the rank of the first guard that would stop the turn by it."""
     found = [stem.last] * len(values)
     for number, guard in enumerate(GUARDS):
-        if guard.limit != limit or guard.name not in LEAST_VALUES or guard.name in stem.lacks:
+        if guard.limit != limit or guard.least is None or guard.name in stem.lacks:
             continue
         at: list[int] = []
         highest: list[int] = []
         for index, look in enumerate(stem.checks):
             if look.place == guard.place:
-                least = LEAST_VALUES[guard.name](look.spend)
+                least = guard.least(look.spend)
                 at.append(_rank(index, number))
                 highest.append(max(least, highest[-1]) if highest else least)
         at.append(stem.last)

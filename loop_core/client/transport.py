@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
-from loop_core.client.coding import CodingError, RefusedCodingError
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
-from loop_core.client.incoming import Failure, IncomingAnswer
+from loop_core.client.incoming import CodingError, Failure, IncomingAnswer, RefusedCodingError
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import MOMENT, AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless

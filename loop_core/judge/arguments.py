@@ -225,6 +225,11 @@ class ArgumentShape(StrEnum):
     NOT_OBJECT = "not_object"
     INVALID = "invalid"
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing was sent that could be parsed."""
+        return self in (ArgumentShape.EMPTY, ArgumentShape.ABSENT)
+
 
 class Arguments(NamedTuple):
     """The parsed arguments of one call; `stopped_at` counts characters."""
@@ -332,7 +337,7 @@ def _takes(tool: Tool | None, name: str) -> bool | None:
 
 def means_empty_object(call: ToolCall, tool: Tool | None) -> bool:
     """Whether missing arguments mean `{}`: only if the tool is known to have no parameter."""
-    return parse_call(call).shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and takes_no_arguments(tool)
+    return parse_call(call).shape.is_missing and takes_no_arguments(tool)
 
 
 def is_phantom(call: ToolCall) -> bool:

@@ -235,10 +235,10 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
     if stop.normalized not in FINISHED:
         return None
     for call, reading in case.calls:
-        shape = reading.shape
-        if shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT) and not means_empty_object(call, case.tool(call.name)):
+        if reading.shape.is_missing and not means_empty_object(call, case.tool(call.name)):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, call.at,
-                              f"the arguments of {call.name} are {shape.value}, and the tool is not known to need none",
+                              f"the arguments of {call.name} are {reading.shape.value}, "
+                              "and the tool is not known to need none",
                               Severity.WARNING)
     return None
 
@@ -361,19 +361,19 @@ def judge(
     elif stop.normalized is Stop.TOOL_CALL and not endings.has_calls(response):
         stop = stop._replace(detail="no_calls")
     found = endings.ending_of(response, request, stop)
+    ending: Ending | None = None
     sure = response.stop_reason.normalized is not Stop.END_TURN or not endings.stop_string_unknown(response, request)
     if found is not None:
-        text, at, quote = found.sign
+        ending, (text, at, quote) = found
         message = text if sure else f"{text}; a stop string of the request may have ended it"
         severity = Severity.ERROR if sure else Severity.WARNING
-        finding = Finding(f"ending.{found.ending.value}", severity, message, at, quote)
+        finding = Finding(f"ending.{ending.value}", severity, message, at, quote)
         stop = stop._replace(evidence=(
             *stop.evidence, Evidence(finding.rule, finding.at, finding.message, finding.quote)))
         findings.append(finding)
     elif (guess := endings.unfinished_text(response, request, stop)) is not None:
         findings.append(guess)
     findings.extend(endings.remarks(response, stop))
-    ending = found.ending if found is not None else None
     return Judgement(response.stop_reason, stop, cap_reached, promoted, ending, ending is None or sure, tuple(findings))
 
 

@@ -151,15 +151,9 @@ ENDINGS: tuple[EndingRow, ...] = (
 """The rows in the order in which they are tried. The first that finds a sign names the ending."""
 
 
-class EndingMatch(NamedTuple):
-    """An ending, and the sign of it."""
-
-    ending: Ending
-    sign: EndingSign
-
-
-def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> EndingMatch | None:
-    """The ending of a response that looks finished and is not; None if it really is finished, or does not look so."""
+def ending_of(response: ChatResponse, request: Request | None, stop: StopReason) -> tuple[Ending, EndingSign] | None:
+    """The ending of a response that looks finished and is not, and its sign; None if it really is finished, or does not
+    look so."""
     if stop.normalized not in FINISHED or has_calls(response):
         return None
     # A stop string may end an answer before its first word, but a tool word over it still lacks its call.
@@ -170,7 +164,7 @@ def ending_of(response: ChatResponse, request: Request | None, stop: StopReason)
     for row in ENDINGS:
         sign = row.holds(case)
         if sign is not None:
-            return EndingMatch(row.ending, sign)
+            return row.ending, sign
     return None
 
 

@@ -182,7 +182,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
         return "no input was sent" if call.arguments is None else None
     if reading.shape is ArgumentShape.COMPLETE:
         return None
-    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+    if reading.shape.is_missing:
         if arguments.means_empty_object(call, tool):
             return None
         return f"{reading.problem}, and the tool is not known to need none"
@@ -192,7 +192,7 @@ def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: Sto
 def _describe_parsing(reading: Arguments) -> str:
     if reading.shape is ArgumentShape.COMPLETE:
         return "its arguments parse"
-    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+    if reading.shape.is_missing:
         return reading.problem
     if reading.shape is ArgumentShape.NOT_OBJECT:  # the parser read them to their end
         return f"the arguments are {reading.in_words}"

@@ -364,6 +364,11 @@ class Seam(NamedTuple):
     removals: tuple[tuple[int, str], ...] = ()
     """Offset and text of each further part left out of the segment: the end of a wrapper, marks of the prompt."""
 
+    @property
+    def left_out(self) -> list[str]:
+        """The texts that the segment lost, in order."""
+        return [text for text in (self.cut, *(text for _, text in self.removals)) if text]
+
     def remainder(self, text: str) -> str:
         """The part of the segment that the join keeps."""
         at = len(self.cut)

@@ -152,15 +152,22 @@ class Spend(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A row that compares the spend with one limit (`exceeded`); `limit` names the field of `Limits`."""
+    """A row that compares the spend with one limit; `limit` names the field of `Limits`."""
 
     name: str
     place: str
     limit: str
-    exceeded: Callable[[Limits, Spend, int | None], bool]
-    """Whether limits and spend stop the turn. The third argument is `token_stop`."""
+    least: Callable[[Spend], int] | None
+    """The least value of the limit with which a turn of this spend passes; None if only `Spend.stalled` counts."""
     terminal: str
     source: str
+
+    def exceeded(self, limits: Limits, spend: Spend, stop: int | None) -> bool:
+        """Whether limits and spend stop the turn. `stop` (`token_stop`) is the bound on the total of tokens."""
+        if self.least is None:
+            return spend.stalled > 0
+        bound = stop if self.limit == TOTAL else getattr(limits, self.limit)
+        return bound is not None and self.least(spend) > bound
 
 
 def least_cap(request: Request) -> int:
@@ -182,47 +189,35 @@ def token_stop(cap: int | None, request: Request, lacks: Container[str]) -> int 
 
 # The comparison of the guard `tokens`, at places where no answer was cut. `stop` leaves room for the least request, so
 # a turn ends before its tools run and not after.
-def _no_room(limits: Limits, spend: Spend, cap: int | None) -> bool:
-    return cap is not None and spend.continuation_tokens >= cap
-
-
 _NO_ROOM = (
-    "continuation_max_total_completion_tokens", _no_room, "budget_exhausted",
+    TOTAL, lambda spent: spent.continuation_tokens + 1, "budget_exhausted",
     "the bound holds for each request: none is sent with less than its format takes",
 )
 
 GUARDS: tuple[Guard, ...] = (
-    Guard("attempts", "continuation", "continuation_max_attempts",
-          lambda limits, spent, cap: spent.attempts >= limits.continuation_max_attempts,
+    Guard("attempts", "continuation", "continuation_max_attempts", lambda spent: spent.attempts + 1,
           "retry_limit", "ZeroClaw RFI 2309: max_continuations_per_turn"),
-    Guard("tokens", "continuation", "continuation_max_total_completion_tokens", _no_room,
+    Guard("tokens", "continuation", TOTAL, lambda spent: spent.continuation_tokens + 1,
           "budget_exhausted", "ZeroClaw RFI 2309: max_total_completion_tokens_per_turn"),
-    Guard("chars", "continuation", "continuation_max_output_chars",
-          lambda limits, spent, cap: spent.continuation_chars >= limits.continuation_max_output_chars,
+    Guard("chars", "continuation", "continuation_max_output_chars", lambda spent: spent.continuation_chars + 1,
           "budget_exhausted", "ZeroClaw RFI 2309: max_total_output_chars_per_turn"),
-    Guard("thinking", "continuation", "max_thinking_only",
-          lambda limits, spent, cap: spent.thinking_only > limits.max_thinking_only,
+    Guard("thinking", "continuation", "max_thinking_only", lambda spent: spent.thinking_only,
           "no_progress", "hermes-agent #83915, #96973: one boosted retry, then stop"),
-    Guard("progress", "continuation", "min_progress_chars",
-          lambda limits, spent, cap: spent.stalled > 0,
+    Guard("progress", "continuation", "min_progress_chars", None,
           "no_progress", "a continuation that adds nothing will not end"),
     Guard("repairs", "repair", "continuation_tool_repair_attempts",
-          lambda limits, spent, cap: spent.repairs - spent.repairs_refused >= limits.continuation_tool_repair_attempts,
+          lambda spent: spent.repairs - spent.repairs_refused + 1,
           "repair_failed", "ZeroClaw RFI 2309: max_tool_repair_attempts"),
     Guard("room", "repair", *_NO_ROOM),
-    Guard("empty", "nudge", "max_empty_retries",
-          lambda limits, spent, cap: spent.empty_retries >= limits.max_empty_retries,
+    Guard("empty", "nudge", "max_empty_retries", lambda spent: spent.empty_retries + 1,
           "no_answer", "hermes-agent #83882: an empty answer shown as finished"),
     Guard("room", "nudge", *_NO_ROOM),
-    Guard("tool_steps", "tools", "max_tool_steps",
-          lambda limits, spent, cap: spent.tool_steps >= limits.max_tool_steps,
+    Guard("tool_steps", "tools", "max_tool_steps", lambda spent: spent.tool_steps + 1,
           "step_limit", "pi's agent loop: maxSteps"),
     Guard("room", "tools", *_NO_ROOM),
-    Guard("identical", "tools", "max_identical_calls",
-          lambda limits, spent, cap: spent.identical > limits.max_identical_calls,
+    Guard("identical", "tools", "max_identical_calls", lambda spent: spent.identical,
           "no_progress", "the same calls again and again"),
-    Guard("resumes", "resume", "max_resumes",
-          lambda limits, spent, cap: spent.resumes >= limits.max_resumes,
+    Guard("resumes", "resume", "max_resumes", lambda spent: spent.resumes + 1,
           "no_progress", "pydantic-ai: a ceiling on resumptions"),
     Guard("room", "resume", *_NO_ROOM),
 )

@@ -32,7 +32,6 @@ from loop_core.turn.state import (
 )
 
 Record = dict[str, Any]
-NOT_RECORDED = "not recorded"
 
 
 def move_records(before: Turn, event: Event, after: Turn, effects: Sequence[Effect]) -> tuple[Record, ...]:

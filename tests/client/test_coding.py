@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from loop_core.client.coding import STEP, CodingError, Uncoding
+from loop_core.client.incoming import STEP, CodingError, Uncoding
 
 TEXT = b"data: one\n\n" * 500
 CODED = {

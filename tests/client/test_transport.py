@@ -20,8 +20,8 @@ from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
 from loop_core.client import exchange
 from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
-from loop_core.client.coding import CodingError
 from loop_core.client.exchange import Connection, Observer, ResponseReader, Retries, Timeouts, retry_after
+from loop_core.client.incoming import CodingError
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText

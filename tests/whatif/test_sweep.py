@@ -20,7 +20,6 @@ from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.grid import Axis, End, Grid
 from inspector.whatif.grid_run import tune
-from inspector.whatif.sweep import LEAST_VALUES
 from loop_core.turn.history import hint_message
 from loop_core.turn.limits import GUARDS, RANGES, Limits, Spend
 from loop_core.turn.presets import POLICIES
@@ -83,12 +82,12 @@ SPENDS = [Spend(), Spend(2, 2, 2, 50, 0, 70, 1, 3, 2, 1, 0, 2), Spend(9, 9, 9, 9
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 @pytest.mark.parametrize("spent", SPENDS, ids=["nothing", "some", "nines"])
 def test_the_smallest_value_passes_its_guard_and_the_next_smaller_does_not(guard, spent):
-    if guard.name not in LEAST_VALUES:
+    if guard.least is None:
         verdicts = {guard.exceeded(replace(Limits(), **{guard.limit: value}), spent, 5)
                     for value in RANGES[guard.limit]}
         assert len(verdicts) == 1, "a guard without a smallest value goes by what was spent alone"
         return
-    least = LEAST_VALUES[guard.name](spent)
+    least = guard.least(spent)
     low, _ = RANGES[guard.limit]
     for value, stopped in ((least, False), (least - 1, True)):
         if value >= low:

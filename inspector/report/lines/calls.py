@@ -252,7 +252,7 @@ def _parser(verdict: Verdict) -> Line:
     size = count_of(len(verdict.call.arguments or ""), "character")
     if reading.shape is ArgumentShape.COMPLETE:
         return (Span(f"one complete JSON object, {size}", Tone.OK),)
-    if reading.shape in (ArgumentShape.EMPTY, ArgumentShape.ABSENT):
+    if reading.shape.is_missing:
         return (Span(reading.problem, Tone.WARN),)
     if reading.shape is ArgumentShape.NOT_OBJECT:
         return (Span(reading.in_words, Tone.WARN), Span(f"; {size} received", Tone.DIM))

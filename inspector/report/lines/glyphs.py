@@ -179,12 +179,6 @@ def key_of(advice: str) -> str:
     return next((does for end, does in KEYS.items() if advice.endswith(end)), "")
 
 
-def key_line(advice: str) -> Line:
-    """What the key for an advice does, as the end of a line; empty if no key follows the advice."""
-    does = key_of(advice)
-    return (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
-
-
 def keyed(advice: str, role: Tone) -> Line:
     """An advice after its key and what the key does, for places where the end of the advice may be cut off."""
     does = key_of(advice)

@@ -14,7 +14,7 @@ from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import key_line
+from inspector.report.lines.glyphs import hint, key_of
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -133,9 +133,8 @@ def seam_lines(seam: Seam, rule: SeamRule) -> list[Line]:
     why = safe(seam.why or seam.decision.value, Tone.SEAM if seam.sure else Tone.WARN)
     where = f"══ seam {seam.segment} to {seam.segment + 1}: "
     lines: list[Line] = [(Span(where, Tone.SEAM), why, Span(f" · rule: {rule.value} ══", Tone.SEAM))]
-    for left_out in (seam.cut, *(text for _, text in seam.removals)):
-        if left_out:
-            lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
+    for left_out in seam.left_out:
+        lines.append((Span("− ", Tone.REMOVED), quote(shorten(left_out), Tone.REMOVED), Span(" cut", Tone.DIM)))
     if seam.segment == 1:
         means = f"   a seam is where the answer goes on after a cut; the rule {rule.value} {RULE_MEANS[rule]}"
         lines.append((Span(means, Tone.DIM),))
@@ -382,8 +381,9 @@ def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
     yield ()
     yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
     if verdict.advice:
-        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY),
-               *key_line(verdict.advice.text))
+        does = key_of(verdict.advice.text)
+        key = (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
+        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY), *key)
 
 
 def _end(turn: Turn) -> list[Line]:
