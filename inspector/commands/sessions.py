@@ -52,8 +52,7 @@ def view_command(
 @click.option("--filter", "wanted", metavar="EXPR",
               help="Show only what matches: 'stop:max_tokens held tool:write_*'.")
 @click.option("--all", "everything", is_flag=True,
-              help="Explain every turn and response; by default, of several files only turns that need attention, and "
-                   "rounds of tools without a warning in one line.")
+              help="Also explain what needs no attention: turns of several files, and rounds of tools.")
 @commands.TURN
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/explain/2).")
 @click.option("--follow", is_flag=True, help="Then print a line for each turn whose verdict changes, until Ctrl-C.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from inspector.config.settings import INITIAL, Settings, command
 from inspector.replay.case import Case
-from inspector.replay.recorded_rounds import with_recorded_rounds
 from inspector.report.lines.glyphs import SIMULATED, UNBROKEN
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL
@@ -117,7 +116,6 @@ class TuningTable:
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid varies."""
-        self._raised = with_recorded_rounds(case, base)
         self.opened: set[str] = set()
         """The keys of the runs that were opened from cells."""
         self.paths: tuple[str, ...] = ()
@@ -142,7 +140,7 @@ class TuningTable:
 
     def ask(self, request: GridRequest) -> None:
         """Chooses another grid, without running it."""
-        self.request, self.grid = request, request.grid_under(self.case, self._raised)
+        self.request, self.grid = request, request.grid(self.case, self.base)
         self.cell, self.exact = 0, None
         self.begin()
 

@@ -159,10 +159,10 @@ def _parse_part(name: str, text: str) -> Iterable[Value]:
 
 
 def default_axes(case: Case, simulate: bool) -> tuple[Axis, ...]:
-    """The default axes: attempts from 0 to 6 or the recorded number, and budgets around the recorded max_tokens.
-    Without simulation max_tokens changes nothing, so the total is varied instead. If no request has a cap, the size of
-    the longest response is used. If requests have different caps, the value `recorded` (each with its own) is added.
-    One of the budgets is large enough for the longest answer with all its continuations."""
+    """The default axes: attempts from 0 to 6 or the recorded number, and budgets around the recorded max_tokens, one of
+    them enough for the longest answer with its continuations. Without simulation max_tokens changes nothing, so the
+    total is varied instead. If no request has a cap, the size of the longest response is used. If requests have
+    different caps, the value `recorded` (each with its own) is added."""
     continuations = [sum(link.place is TurnPlace.CONTINUATION for link in turn.links) for turn in case.recording.turns]
     attempts = Axis(ATTEMPTS, tuple(range(max([6, *continuations]) + 1)))
     caps = Counter(each.request.max_tokens for each in case.recording.exchanges
@@ -196,14 +196,12 @@ def _tokens(exchange: Exchange) -> int:
 
 
 # -- The cells, the settings of each, and the end of each turn in each -----------------------------------------------
-# A cell is a number; the last axis varies fastest. Results are small: the distinct ends of a turn, and for each cell
-# the index of its end.
+# A cell is a number; the last axis varies fastest. Results are small: the distinct ends of a turn, and a cell's index.
 
 UNDONE_CODE = 0xFFFFFFFF
 """The code of a cell that was not run."""
 SEPARATE_AXES = frozenset({INITIAL, "min_progress_chars", TOKENS})
-"""The axes whose values may change a run before a guard stops it. Cells that differ in one of them need separate runs.
-"""
+"""The axes whose values may change a run before a guard stops it, so that their cells need separate runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,11 +363,8 @@ class GridRequest:
 
     def grid(self, case: Case, base: Settings) -> Grid:
         """The grid over a case. Raises `CallerError` for too many cells."""
-        return self.grid_under(case, with_recorded_rounds(case, base))
-
-    def grid_under(self, case: Case, raised: Settings) -> Grid:
-        """As `grid`, with settings that `with_recorded_rounds`, which examines every turn, has already raised."""
-        return Grid(self.axes or default_axes(case, self.simulates), replace(raised, simulate=self.simulates))
+        raised = replace(with_recorded_rounds(case, base), simulate=self.simulates)
+        return Grid(self.axes or default_axes(case, self.simulates), raised)
 
     def command(
         self, grid: Grid, paths: Sequence[str], show: str, api: str | None = None, profile: str | None = None

@@ -72,8 +72,7 @@ PARAMETERS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "i
 
 
 def takes_no_arguments(tool: Tool | None) -> bool:
-    """Whether missing arguments can only mean `{}`, because the tool is declared without any parameter. With an
-    optional parameter the answer is no: that parameter may have been sent and lost."""
+    """Whether missing arguments can only mean `{}`: the tool has no parameter. An optional one may have been lost."""
     if tool is None or tool.kind is not CallKind.FUNCTION:
         return False
     declared = tool.schema
@@ -142,8 +141,7 @@ class _Validator(NamedTuple):
 
 
 _COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
-"""Identity of a schema -> the schema, its dialect and its validator. Because the schema is stored, no other object can
-get its identity."""
+"""Identity of a schema -> the schema (stored, so that no other object gets its identity), dialect and validator."""
 _MOST_BACKTRACKING = 1_000
 """The number of backtracking steps after which a pattern is given up, if no characters to match were counted."""
 _MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
@@ -160,7 +158,8 @@ def _validator(tool: Tool) -> _Validator | None:
     try:
         plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
         # equal schemas of many requests compile once
-        validator = _compile_schema(json.dumps(plain, sort_keys=True, default=_json_default))
+        validator = _compile_schema(json.dumps(
+            plain, sort_keys=True, default=lambda value: dict(value) if isinstance(value, Mapping) else str(value)))
     except RecursionError:  # a schema that a program made may have more levels than one that was parsed
         validator = None
     if len(_COMPILED) >= _MOST_VALIDATORS:
@@ -198,18 +197,14 @@ def _compile_bounded(text: str, row: int) -> Any:
         return None
 
 
-def _json_default(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
-
-
 def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri}: a schema outside the request is not fetched")
 
 
 # -- Reading a call's raw arguments: strictly for the gate, leniently for display only -------------------------------
-# The strict parser accepts exactly one JSON object: no trailing text, no `NaN`, no key twice, no number out of range
-# and no lone surrogate, since two parsers would run two different calls, or one would fail. The lenient one shows what
-# an agent with a forgiving parser would have run; `{"n": 12` may have been 1200, so it is never released.
+# The strict parser accepts exactly one JSON object, without trailing text, `NaN`, a key twice, a number out of range or
+# a lone surrogate: two parsers would run two different calls, or one would fail. The lenient one shows what an agent
+# with a forgiving parser would have run; `{"n": 12` may have been 1200, so it is never released.
 
 
 class ArgumentShape(StrEnum):
