@@ -1,6 +1,4 @@
-"""A grid of limits as a value: its axes, its cells, and the operator's request.
-
-The values of an axis are written in one of these forms:
+"""A grid of limits as a value: its axes, its cells, and the operator's request. An axis is written in these forms:
 
     1..6                 every whole number
     64..512/64           in steps of 64
