@@ -57,6 +57,12 @@ def check_kinds(*rows: tuple[str, object, type]) -> None:
             raise CallerError(f"{name}: expected {expected}, not {type(value).__name__}")
 
 
+def check_methods(name: str, value: object, kind: type) -> None:
+    """Raises `CallerError` if an argument lacks a public method of a class."""
+    if not all(callable(getattr(value, each, None)) for each in vars(kind) if not each.startswith("_")):
+        raise CallerError(f"{name}: expected {kind.__name__}, not {type(value).__name__}")
+
+
 MOST_SECONDS = 1_000_000
 """The longest time in seconds that a client can wait. Operating systems refuse a longer or an infinite one."""
 

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loop_core.errors import CallerError
+from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_response
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
-from loop_core.wire import decode_request, decode_response
+from loop_core.wire import Headers, decode_request, decode_response, header_pairs, pieces_of
 from loop_core.wire.profiles import choose, native_reading, profile_named
 
 
@@ -77,7 +77,7 @@ def read(
     *,
     request: Request | Mapping[str, Any] | bytes | None = None,
     http_status: int | None = None,
-    headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
+    headers: Headers = (),
     url: str = "",
     profile: str | None = None,
     end: TransportEnd = TransportEnd.EOF,
@@ -96,14 +96,13 @@ def read(
         end: how the connection ended: `TransportEnd.RESET`, if an exception ended the reading.
 
     Raises:
-        CallerError: there is no such API or profile, the body is text instead of bytes, or the request is neither a
-            `Request` nor a body.
+        CallerError: there is no such API or profile, the body is text instead of bytes, the request is neither a
+            `Request` nor a body, or another argument has the wrong type.
         DecodeError: the bytes are no body of this format, or those of the request no JSON object. A cut body is read as
             far as it goes.
     """
-    body = _whole(chunks)
-    if isinstance(headers, Mapping):
-        headers = tuple(headers.items())
+    check_kinds(("url", url, str))
+    body, headers = b"".join(pieces_of(chunks)), header_pairs(headers)
     chat_request = decode_request(api, request, url=url) if isinstance(request, (Mapping, bytes)) else request
     if not isinstance(chat_request, Request | None):
         raise CallerError(f"request: expected a Request, or its body as JSON or bytes, not {type(request).__name__}")
@@ -115,11 +114,3 @@ def read(
     )
     judged = judge(response, chat_request, chosen.profile, native_reading(response, chosen.profile))
     return Reading(response, judged, admit_response(response, judged, chat_request))
-
-
-def _whole(chunks: Iterable[bytes] | bytes) -> bytes:
-    """The whole body. Raises `CallerError` if it is not bytes."""
-    try:
-        return bytes(chunks) if isinstance(chunks, (bytes, bytearray, memoryview)) else b"".join(chunks)
-    except TypeError:  # text, which a client decoded with an encoding of its own
-        raise CallerError("the body: expected bytes, or an iterable of bytes, as they came (not text)") from None

@@ -257,10 +257,22 @@ def test_another_name_of_the_scripted_provider_is_none() -> None:
 
 @pytest.mark.parametrize(("name", "module"), [
     ("Turn", "turn.state"), ("Event", "turn.state"), ("TransportEnd", "values"), ("Stream", "client.conversation"),
-    ("AsyncStream", "client.conversation"),
+    ("AsyncStream", "client.conversation"), ("LiveRequest", "client.outgoing"), ("LiveResponse", "client.exchange"),
+    ("Role", "values"), ("TextPart", "values"), ("ToolResultPart", "values"),
 ])
 def test_the_types_that_programs_annotate_stand_where_the_page_says(name: str, module: str) -> None:
     assert hasattr(importlib.import_module(f"loop_core.{module}"), name)
     page = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8").partition("## All names")[2]
     assert f"`{name}`" in page
     assert f"`loop_core.{module}`" in page
+
+
+def test_what_a_toolbox_or_a_source_cannot_use_is_refused_before_anything_is_sent() -> None:
+    for tools in ([len], {"weather": "sunny"}):
+        with pytest.raises(loop_core.LoopError, match="tools: expected a mapping of names to functions"):
+            loop_core.Toolbox(tools)  # type: ignore[arg-type]
+    with pytest.raises(loop_core.LoopError, match="server: expected Server, not str"):
+        loop_core.Live("http://127.0.0.1:9")  # type: ignore[arg-type]
+    for ask in (loop_core.ask, loop_core.stream):
+        with pytest.raises(loop_core.LoopError, match="observer: expected Observer, not builtin_function"):
+            list(ask(NOBODY, "hello", observer=print, **AT_ONCE))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from contextlib import suppress
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
+from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import GENERIC
 from tests.scenes.provider import CALLING
 
@@ -129,11 +131,48 @@ def test_a_request_and_headers_may_come_as_a_client_has_them() -> None:
 @pytest.mark.parametrize(("arguments", "why"), [
     ({"chunks": "{}"}, "the body: expected bytes"), ({"chunks": ["{}"]}, "the body: expected bytes"),
     ({"chunks": None}, "the body: expected bytes"), ({"chunks": 3}, "the body: expected bytes"),
+    ({"chunks": [1, 2]}, "the body: expected bytes"), ({"chunks": ""}, "the body: expected bytes"),
+    ({"chunks": b"{}", "headers": 3}, "headers: expected pairs"),
+    ({"chunks": b"{}", "headers": [("a",)]}, "headers: expected pairs"),
+    ({"chunks": b"{}", "http_status": "500"}, "http_status: expected int, not str"),
+    ({"chunks": b"{}", "end": "reset"}, "end: expected TransportEnd, not str"),
+    ({"chunks": b"{}", "url": None}, "url: expected a text, not NoneType"),
     ({"chunks": b"{}", "request": "{}"}, "request: expected a Request, or its body as JSON or bytes, not str"),
 ])
 def test_what_is_no_body_is_refused_in_one_line(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
         loop_core.read("openai_chat", **arguments)
+    if not {"request", "url"} & set(arguments):
+        with pytest.raises(CallerError, match=why):
+            loop_core.decode_response("openai_chat", **arguments)
+
+
+def test_decoding_takes_what_reading_takes() -> None:
+    whole = body("openai_chat")
+    for chunks in (whole, bytearray(whole), memoryview(whole), [bytearray(whole)]):
+        assert loop_core.decode_response("openai_chat", chunks).text == "Let me look."
+    headers = {"x-ratelimit-remaining-tokens": "5"}
+    for response in (loop_core.decode_response("openai_chat", whole, headers=headers),
+                     loop_core.decoder("openai_chat", headers=headers).close()):
+        assert response.quota_metadata is not None
+        assert response.quota_metadata.remaining_tokens == 5
+
+
+@pytest.mark.parametrize(("api", "target"), permutations(FORMATS, 2))
+def test_a_response_that_is_written_in_another_format_has_a_word_of_that_format(api: str, target: str) -> None:
+    """A translator that copies `stop` into `stop_reason` writes an answer whose end no client knows. A meaning that the
+    other format cannot say must not become a better one."""
+    text, call = TextPart("Hi."), ToolCall("c1", "weather", '{"city": "Oslo"}', True)
+    for word, row in wire(api).stop_reasons.items():
+        for parts in (text,), (text, call):
+            response = ChatResponse(api, parts, StopReason(row.stop, word, row.detail), saw_done=True)
+            for stream in False, True:
+                with suppress(EncodeError):
+                    sent = b"".join(loop_core.encode_response(target, response, stream=stream))
+                    reading = loop_core.read(target, sent)
+                    wordless = not any(each.stop is row.stop for each in wire(target).stop_reasons.values())
+                    same = row.stop in (reading.mapped, reading.stop_reason)
+                    assert same or (reading.mapped in (Stop.UNKNOWN, Stop.INTERRUPTED) and wordless), (word, sent)
 
 
 def test_what_stands_beside_the_reason() -> None:
@@ -265,3 +304,15 @@ def test_a_call_of_a_server_that_says_tool_calls_over_every_call_is_held_at_the_
     reading = loop_core.read("openai_chat", json.dumps(body).encode(), request=asks,
                              url=f"http://localhost:{port}/v1/chat/completions")
     assert [verdict.admission for verdict in reading.calls] == [admitted]
+
+
+@pytest.mark.parametrize(("server", "spent", "reason"), [
+    ("ik_llama.cpp", 7, Stop.MAX_TOKENS), ("ik_llama.cpp", 6, Stop.END_TURN), ("llama.cpp", 7, Stop.END_TURN),
+])
+def test_a_server_that_says_stop_for_a_cut_is_known_by_its_name(server: str, spent: int, reason: Stop) -> None:
+    """Builds of ik_llama.cpp before PR#2362 say so for every end. Its name holds that of llama.cpp, which does not."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "It is done."}, "finish_reason": "stop"}
+    whole = {"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": spent}, "timings": {}}
+    asks = {"model": "m", "max_tokens": 7, "messages": [{"role": "user", "content": "hi"}]}
+    reading = loop_core.read("openai_chat", json.dumps(whole).encode(), request=asks, headers={"Server": server})
+    assert reading.stop_reason is reason

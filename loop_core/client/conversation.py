@@ -16,7 +16,7 @@ from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
 from loop_core.client.threads import pieces_in_turn
-from loop_core.errors import CallerError, check_kinds
+from loop_core.errors import CallerError, check_kinds, check_methods
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import Method, split_half
 from loop_core.turn.limits import Limits
@@ -344,6 +344,7 @@ class _Chat:
         chosen = preset(policy) if isinstance(policy, str) else policy
         check_kinds(("server", server, Server), ("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
                     ("line", line or Connection(), Connection))
+        check_methods("observer", observer or Observer(), Observer)
         refuse_plain(server)
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise CallerError(f"max_tokens: {max_tokens!r} is not a whole number from 1")

@@ -24,7 +24,7 @@ from loop_core.client.incoming import CodingError, Failure, IncomingAnswer, Refu
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import MOMENT, AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
-from loop_core.errors import CallerError, LoopError, foreign
+from loop_core.errors import CallerError, LoopError, check_kinds, check_methods, foreign
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.state import Cancel, Event, NotRecorded, RunTools, Send, ToolResults, Turn
@@ -80,9 +80,11 @@ class _Source:
         self, server: Server, observer: Observer | None, toolbox: ToolRunner | None, line: Connection | None,
         redact: Redact | None, rewrite: RequestRewrite | None,
     ) -> None:
+        check_kinds(("server", server, Server))
         refuse_plain(server)
         self.server, self.line, self._redact, self._rewrite = server, line or Connection(), redact, rewrite
         self.observer: Observer = Observer() if observer is None else observer
+        check_methods("observer", self.observer, Observer)
         self.toolbox: ToolRunner = Toolbox() if toolbox is None else toolbox
         self.request_count = 0
         """The number of HTTP requests sent so far, which is also the number of the next one."""

@@ -74,14 +74,17 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif any(is_own_fence(text, each) and re.compile(each.closer).match(segment, place)
              for each in wrappers for place in behind):
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
-    elif segment[at[1] : end].strip() and text[-1:].isalnum() and ODD_LINE_BREAK.match(segment, end):
+    elif segment[at[1] : end].strip() and re.search(r"[^\W_]\s?\Z", text) and ODD_LINE_BREAK.match(segment, end):
         doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
     elif any(each.kind == "pair" and each.closer and own.endswith(each.opener) for each in wrappers[:1]):
         doubt = "the text has the same mark before these words, and the one behind them may be a part of it"
+    elif any(_may_close_at_the_end(segment, at[1], end, each) for each in wrappers[:1]):
+        doubt = "the mark behind these words may be a part of the text, and the one at the end may close the quotation"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
     elif (_may_come_again(text, segment[start : at[1]], begin > start) or _goes_on_alike(segment, start, at)
-          or _is_quoted_again(segment[end:], anchor)
+          or (begin > start and not wrappers and _may_come_again(text, anchor, False))
+          or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
           or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
         doubt = "the text repeats itself, and these words may be the next ones"
@@ -120,7 +123,8 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
             continue
         elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
-        elif len(core) >= LONG_QUOTATION:
+        # Behind other words the indent of code proves nothing.
+        elif len(" ".join(core.split()) if any(map(str.isalnum, before)) else core) >= LONG_QUOTATION:
             more = _folded_end(own, segment[start:begin])
             if not more and any(map(str.isalnum, before)) and pattern.search(segment, begin + 1) is not None:
                 return None  # the segment repeats the words, as rows of a list do, and the text before them may be new
@@ -166,6 +170,21 @@ def _is_quoted_again(rest: str, anchor: str) -> bool:
     """Whether the words occur again directly after the quotation, as far as the segment goes."""
     again = rest[: len(anchor)]
     return len(again) >= min(SHORT_QUOTATION, len(anchor)) and anchor.startswith(again)
+
+
+def _may_quote_more(text: str, segment: str, end: int, anchor: str) -> bool:
+    """Whether the words are also at an earlier place of the text, and the segment repeats all that follows them there:
+    then it may quote more than requested."""
+    places = (place.end() for place in folded_pattern(anchor.strip()).finditer(text[-ROW_CHARS:]))
+    rests = (text[-ROW_CHARS:][place:] for place in places)
+    return any(len(rest) >= ALIKE_CHARS and segment.startswith(rest, end) for rest in rests)
+
+
+def _may_close_at_the_end(segment: str, words_end: int, end: int, wrapper: Wrapper) -> bool:
+    """Whether a mark that opens and closes alike is right behind the words and also at the end of the segment."""
+    mark, rest = wrapper.opener, segment[end:].rstrip()
+    alike = wrapper.kind == "pair" and wrapper.closer == re.escape(mark)
+    return alike and mark in segment[words_end:end] and len(rest) > len(mark) and rest.endswith(mark)
 
 
 def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:

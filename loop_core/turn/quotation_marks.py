@@ -150,7 +150,9 @@ def late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[i
         return (shut.start(), len(segment)) if shut is not None and odd else (end, end) if own else None
     closer = next(pair[1] for pair in PAIRS if pair[0] == wrapper.opener)
     if wrapper.opener == closer:  # apostrophes, backticks and stars occur alone, a " seldom does
-        odd = closer == '"' and segment.count(closer, end) % 2 == 1 and text.count(closer) % 2 == 0
+        odd = closer == '"' and (text.count(closer) + segment.count(closer, end)) % 2 == 1
+        if odd and text.count(closer) % 2 and stripped.endswith(closer):
+            return None  # the text was cut inside a quotation, whose end this may be
     else:
         whole = text + segment[end:]
         odd = whole.count(closer) > whole.count(wrapper.opener)

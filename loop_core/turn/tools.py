@@ -54,6 +54,10 @@ class Toolbox:
     stopped: Callable[[], bool] = bool
     """Returns whether the turn was aborted; called before each tool call. Then no further call is begun."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.tools, Mapping) or not all(map(callable, self.tools.values())):
+            raise CallerError("tools: expected a mapping of names to functions (only `ask` takes functions alone)")
+
     def run(self, effect: RunTools, turn: Turn) -> ToolResults:
         """Runs the released calls in order; every call of the batch gets a result."""
         results: list[ToolResultPart] = []

@@ -13,10 +13,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from loop_core.errors import CallerError, DecodeError, EncodeError
+from loop_core.errors import CallerError, DecodeError, EncodeError, check_kinds
 from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
-from loop_core.values import ChatResponse, Message, ReasoningPart, Request, TransportEnd
+from loop_core.values import ChatResponse, Message, ReasoningPart, Request, Stop, TransportEnd
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
@@ -24,6 +24,10 @@ from loop_core.wire.reads import Pieces, piece_observer
 
 __all__ = ["FORMATS", "decode", "decode_request", "decode_response", "decoder", "deltas", "encode_request",
            "encode_response", "stream_reader", "wire"]
+
+
+_BYTES = bytes, bytearray, memoryview
+Headers = Sequence[tuple[str, str]] | Mapping[str, str]
 
 
 @cache
@@ -38,7 +42,7 @@ def decoder(
     api: str,
     *,
     http_status: int | None = None,
-    headers: Sequence[tuple[str, str]] = (),
+    headers: Headers = (),
     n: int = 1,
     background: bool = False,
     words: Mapping[str, StopRow] | None = None,
@@ -46,9 +50,11 @@ def decoder(
     """A decoder of one response: `feed` takes bytes as they arrive, and `close` returns the `ChatResponse`.
 
     Raises:
-        CallerError: there is no such API.
+        CallerError: there is no such API, or the status or the headers are none.
     """
-    return wire(api).decoder(http_status=http_status, headers=headers, n=n, background=background, words=words)
+    check_kinds(("http_status", http_status or 0, int))
+    return wire(api).decoder(http_status=http_status, headers=header_pairs(headers), n=n, background=background,
+                             words=words)
 
 
 def decode_response(
@@ -56,7 +62,7 @@ def decode_response(
     chunks: Iterable[bytes] | bytes,
     *,
     http_status: int | None = None,
-    headers: Sequence[tuple[str, str]] = (),
+    headers: Headers = (),
     n: int = 1,
     background: bool = False,
     words: Mapping[str, StopRow] | None = None,
@@ -65,13 +71,32 @@ def decode_response(
     """Decodes one response, from a whole body or from chunks of any size; `words` are a profile's own stop words.
 
     Raises:
-        CallerError: there is no such API.
+        CallerError: there is no such API, the body is text instead of bytes, or another argument has the wrong type.
         DecodeError: the bytes are not a body of it.
     """
+    check_kinds(("end", end, TransportEnd))
     reading = decoder(api, http_status=http_status, headers=headers, n=n, background=background, words=words)
-    for data in (chunks,) if isinstance(chunks, bytes) else chunks:
+    for data in pieces_of(chunks):
         reading.feed(data)
     return reading.close(end)
+
+
+def pieces_of(chunks: Iterable[bytes] | bytes) -> Iterator[bytes]:
+    """The pieces of a body. Raises `CallerError` if they are not bytes."""
+    several = isinstance(chunks, Iterable) and not isinstance(chunks, (*_BYTES, str))
+    for data in chunks if several else (chunks,):
+        if not isinstance(data, _BYTES):  # such as text, which a client decoded with an encoding of its own
+            raise CallerError("the body: expected bytes, or an iterable of bytes, as they came (not text)")
+        yield bytes(data)
+
+
+def header_pairs(headers: Headers) -> Sequence[tuple[str, str]]:
+    """The headers as pairs. Raises `CallerError` if they are neither pairs nor a mapping."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    try:
+        return tuple([(name, value) for name, value in pairs])
+    except (TypeError, ValueError):
+        raise CallerError("headers: expected pairs of a name and a value, or a mapping") from None
 
 
 decode = decode_response
@@ -80,13 +105,30 @@ decode = decode_response
 
 def encode_response(api: str, response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> Iterator[bytes]:
     """Yields the bytes that a provider of this format would send for a response: one element, or with `stream` one for
-    each event, with `chunk` characters of text in each. The response may have been read in another format.
+    each event, with `chunk` characters of text in each. The response may have been read in another format: then its
+    stop word becomes one with the same meaning; without such a one, the answer never looks finished.
 
     Raises:
         CallerError: there is no such API.
         EncodeError: the response holds what the format cannot carry; `what` names it.
     """
-    return wire(api).encode(response, stream=stream, chunk=chunk)
+    form = wire(api)
+    return form.encode(_in_words_of(form, response), stream=stream, chunk=chunk)
+
+
+def _in_words_of(form: Format, response: ChatResponse) -> ChatResponse:
+    """The response with a stop word of this format, if it was read in another one."""
+    stop = response.stop_reason
+    if response.api == form.id or not stop.raw:
+        return response
+    # Some formats have one word for the end of a turn and for calls. Without the calls it would only say the former.
+    calls = stop.normalized is Stop.TOOL_CALL and response.tool_calls and not form.no_tools
+    means = (stop.normalized, Stop.END_TURN) if calls else (stop.normalized,)
+    rows = [(word, row) for mean in means for word, row in form.stop_reasons.items() if row.stop is mean]
+    # One with the same detail, else the first, which is the provider's usual word. A word with another meaning is none.
+    foreign = None if stop.raw in form.stop_reasons else stop.raw
+    word, row = min(rows, key=lambda each: each[1].detail != stop.detail, default=(foreign, None))
+    return replace(response, stop_reason=stop._replace(raw=word, detail=row.detail if row else stop.detail))
 
 
 def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") -> Request:

@@ -32,10 +32,7 @@ CLAUDE_CONTEXTS = ((r"claude-3(?:[.-][57])?-", 200_000),)
 
 _TGI = "huggingface_hub 2.4.0 inference/_generated/types/text_generation.py:88"
 
-TGI_WORDS: Mapping[str, StopRow] = {
-    "eos_token": StopRow(Stop.END_TURN, None, _TGI),
-    "stop_sequence": StopRow(Stop.END_TURN, None, _TGI),
-}
+TGI_WORDS: Mapping[str, StopRow] = dict.fromkeys(("eos_token", "stop_sequence"), StopRow(Stop.END_TURN, None, _TGI))
 
 _WATSONX = "@ibm-cloud/watsonx-ai 1.7.16 vml_v1 TextChatResultChoice.FinishReason"
 _PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word where strictOpenAiCompliance is false"
@@ -277,12 +274,8 @@ SERVERS: tuple[Profile, ...] = (
         "portkey", (CHAT, RESPONSES, MESSAGES), hosts=("api.portkey.ai",), headers=("x-portkey-*",),
         cap_source=_UPSTREAM,
         words={
-            "end_turn": StopRow(Stop.END_TURN, None, _PORTKEY),
-            "stop_sequence": StopRow(Stop.END_TURN, None, _PORTKEY),
-            "complete": StopRow(Stop.END_TURN, None, _PORTKEY),
-            "eos": StopRow(Stop.END_TURN, None, _PORTKEY),
-            "tool_use": StopRow(Stop.TOOL_CALL, None, _PORTKEY),
-            "tool_call": StopRow(Stop.TOOL_CALL, None, _PORTKEY),
+            **dict.fromkeys(("end_turn", "stop_sequence", "complete", "eos"), StopRow(Stop.END_TURN, None, _PORTKEY)),
+            **dict.fromkeys(("tool_use", "tool_call"), StopRow(Stop.TOOL_CALL, None, _PORTKEY)),
             "model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _PORTKEY),
             "content_filtered": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _PORTKEY),
             "safety": StopRow(Stop.SAFETY_BLOCKED, None, _PORTKEY),
@@ -291,6 +284,13 @@ SERVERS: tuple[Profile, ...] = (
               "turns absent words of Anthropic, Cohere and Gemini into stop, absent usage into 0 (seen with 1.15.2)"),
     ),
     # -- servers that anyone runs --------------------------------------------------------------------------------
+    Profile(
+        "ik_llama_cpp", (CHAT, RESPONSES, MESSAGES, COMPLETIONS), headers=("server=ik_llama.cpp",),
+        reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
+        at_cap={CHAT: "stop", MESSAGES: "end_turn", COMPLETIONS: "stop", RESPONSES: "completed"},
+        lies=("reported stop, end_turn and tool_calls for a cut at the cap before PR#2362 (ikawrakow/ik_llama.cpp)",
+              "the Responses endpoint reports completed for every end (ik_llama.cpp examples/server/server-task.cpp)"),
+    ),
     Profile(
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
         body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),  # number and commit of a build

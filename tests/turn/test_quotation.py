@@ -494,3 +494,52 @@ def test_a_row_that_goes_on_alike_has_not_ended_in_the_words(text: str, said: st
     assert (made, seam.decision, seam.sure) == (text + said, SeamDecision.UNVERIFIED, False)
     made, seam = merge_quote(FOX[-ANCHOR_CHARS:][:20], FOX)
     assert (made, seam.sure) == (FOX, True)
+
+
+def test_indented_words_behind_other_words_are_no_quotation() -> None:
+    """White space is no part of the length of words: `else:` and half of `return` were found in lines that only go on,
+    and the lines before them were lost."""
+    text = ("if a:\n        if b:\n                if c:\n                        pass\n                else:\n"
+            "                        ret")
+    said = "urn\n        else:\n                return 5\n"
+    whole, seam = merge_quote(said, text)
+    assert whole == text + said
+    assert not seam.sure
+
+
+@pytest.mark.parametrize("blank", ["\n", " "])
+def test_a_row_of_one_character_behind_white_space_leaves_a_doubt(blank: str) -> None:
+    """`1` and 200 zeros: where the quoted ones end is not known, and 80 of them were lost."""
+    text = "x = 1" + "0" * 120
+    assert not merge_quote(f"{blank}{'0' * 40}{'0' * 80}5 and then 3", text)[1].sure
+
+
+def test_more_of_the_text_that_begins_with_the_same_words_leaves_a_doubt() -> None:
+    """The last 40 characters are also those at the end of the row before, from which on the model quoted."""
+    row = '    {{\n      "id": {0},\n      "name": "n{0}",\n      "ok": true\n    }},\n'
+    rows = [row.format(number) for number in range(3)]
+    text = "".join(rows) + '    {\n      "id"'
+    begins = text.index(text[-ANCHOR_CHARS:])
+    whole, seam = merge_quote(text[begins:] + ": 3,", text)
+    assert whole != text + ": 3,"
+    assert not seam.sure
+    assert merge_quote(text[-ANCHOR_CHARS:] + ": 3,", text)[1].sure
+
+
+@pytest.mark.parametrize(("text", "rest"), [
+    ('[\n    {\n      "id": 0, "kind": "a",\n      ', '"name": "n0"\n    }\n]'),
+    ('def add(a, b):\n    """Adds two numbers."""\n    ', '"""It is fast."""'),
+    ('He said: "I am not sure that we can do this to', 'day." And he left.'),
+    ('[\n    {\n      "id": 0, "kind": "a", "n', 'ame": "n0"\n    }\n]'),
+])
+def test_a_mark_behind_the_words_that_may_close_at_the_end_leaves_a_doubt(text: str, rest: str) -> None:
+    """The model put all of it in quotation marks. The first mark of the text itself was taken for the closing one and
+    lost, or the closing one stayed in the text."""
+    assert not merge_quote(f'"{text[-ANCHOR_CHARS:]}{rest}"', text)[1].sure
+
+
+def test_a_line_break_behind_a_closing_mark_may_not_belong_to_a_text_that_ends_with_a_blank() -> None:
+    text = FOX + " "
+    whole, seam = merge_quote(f"<last>{text[-ANCHOR_CHARS:]}</last>\nsleep under the tree.", text)
+    assert (whole, seam.sure) == (text + "\nsleep under the tree.", False)
+    assert merge_quote(f"<last>{text[-ANCHOR_CHARS:]}</last>sleep under the tree.", text)[1].sure

@@ -180,6 +180,7 @@ def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> N
     ("content_filter: OTHER", Stop.SAFETY_BLOCKED, None),
     ("content_filter: STOP", Stop.SAFETY_BLOCKED, None),
     ("content_filter:", Stop.SAFETY_BLOCKED, None),
+    ("engine_overloaded", Stop.ERROR, "retryable: no engine was free"),
     ("repetition_truncation", Stop.ERROR, "fatal: degenerate, the output repeats itself"),
 ])
 def test_words_of_gemini_behind_a_filter_and_of_degenerate_output(word: str, stop: Stop, detail: str | None) -> None:

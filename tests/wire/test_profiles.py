@@ -155,6 +155,7 @@ HEADERS = [
     (CHAT, "x-powered-by", "huggingface-moon", "hf_router"),
     (CHAT, "x-litellm-model-id", "x", "litellm"),
     (CHAT, "Server", "llama.cpp", "llama_cpp"),
+    (CHAT, "Server", "ik_llama.cpp", "ik_llama_cpp"),
     (CHAT, "x-compute-type", "1-l4", "tgi"),
     (CHAT, "x-portkey-last-used-option-index", "config", "portkey"),
 ]
@@ -338,6 +339,7 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
         "into stop", "pause_turn", "Gemini or Ollama", "litellm#40857", "closes cut arguments")),
     "claude_code_router": (None, P.NONE, None, ("stop_sequence", "its text")),
     "portkey": (None, P.NONE, None, ("strictOpenAiCompliance", "absent usage")),
+    "ik_llama_cpp": (True, P.NONE, None, ("PR#2362", "completed")),
     "llama_cpp": (True, P.PLAIN, None, ("PR#28711", "completed", "prefill")),
     "vllm": (True, P.CONTINUE_FINAL_MESSAGE, False, ("#58228", "{}", "#47903")),
     "sglang": (True, P.NONE, None, ("index", "data frames")),
@@ -431,6 +433,8 @@ def test_fields_that_say_more_about_the_end() -> None:
     assert llama.native_fields == ("native_finish_reason", "eos_reason", "stop_type")
     for name in ("llama_cpp", "mistral_rs", "ollama"):
         assert profile_named(name).profile.at_cap == {RESPONSES: "completed"}
+    assert profile_named("ik_llama_cpp").profile.at_cap == {
+        CHAT: "stop", "openai_completions": "stop", MESSAGES: "end_turn", RESPONSES: "completed"}
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

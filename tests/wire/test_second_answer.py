@@ -236,3 +236,22 @@ def test_a_failure_behind_the_end_counts_unless_another_response_began() -> None
         (response_event("created", "in_progress", 2) + response_event("failed", "failed", 2), Stop.END_TURN),
     ):
         assert read("openai_responses", whole + late).stop_reason is reason
+
+
+def whole_message(name: str, ident: str) -> bytes:
+    """The answer as one message inside a stream, as some servers send it."""
+    (body,) = encode_response("openai_chat", read("openai_chat", b"".join(answer("openai_chat", name))).response)
+    return b"data: " + body.replace(f'"id":"answer_{name}"'.encode(), f'"id":"{ident}"'.encode()) + b"\n\n"
+
+
+def test_an_answer_that_is_one_message_follows_another_one_like_any_other() -> None:
+    events, second = answer("openai_chat", "first"), whole_message("second", "answer_second")
+    begun = next(size for size in range(len(events)) if read("openai_chat", b"".join(events[:size])).calls)
+    ends = next(size for size in range(len(events)) if read("openai_chat", b"".join(events[:size])).raw)
+    assert releases("openai_chat", [second]) == ["second"]
+    for size in range(begun, ends + 1):
+        assert releases("openai_chat", [*events[:size], second]) == [], "no word is about the first call"
+    assert releases("openai_chat", [whole_message("first", "answer_first"), *answer("openai_chat", "second")]) == []
+    for ident in ("answer_first", "gateway_1"):
+        same = [*events[: ends - 1], whole_message("first", ident)]
+        assert releases("openai_chat", same) == ["first"], "the message repeats what was streamed"

@@ -205,12 +205,12 @@ class Decoder(Base):
                 state = self._open(choice.get("index"))
                 state.first_id = state.first_id or event.get("id")
             delta = choice.get("delta")
+            call_count = len(state.calls.opened)
             if delta:
-                call_count = len(state.calls.opened)
                 state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
-                state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
+            state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             reason, member = table.reason_of(choice)
             if reason and _word(reason) not in table.NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))

@@ -23,6 +23,7 @@ _SDK = "openai 3.54.0 types/chat/chat_completion.py"
 _ERROR_WORD = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
 _GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReason; @portkey-ai/gateway 1.15.2"
 _CLAUDES = "QuantumNous/new-api@956d9f1 relay/reasonmap/reasonmap.go; litellm 1.110.2; pydantic-ai 2.68.0 zai.py:35"
+_SEEN = "Kilo-Org/cloud@4442d53 apps/web/src/lib/ai-gateway/finishReason.ts: seen in a gateway's logs"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
 REFUSAL = "message.refusal"
@@ -45,6 +46,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "malformed_function_call": StopRow(Stop.MALFORMED_TOOL_CALL, None, _GATEWAYS),
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _CLAUDES),
     "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", _CLAUDES),
+    "engine_overloaded": StopRow(Stop.ERROR, "retryable: no engine was free", _SEEN),
     "repetition_truncation": StopRow(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
     REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
