@@ -202,10 +202,7 @@ class JudgedTurn(NamedTuple):
     @property
     def is_continuation_guessed(self) -> bool:
         """Whether an answer counts as the rest of a cut one only because a transcript has it next."""
-        return any(
-            answer.place is TurnPlace.CONTINUATION and answer.exchange.recorder is not None
-            and answer.exchange.request is not None and not answer.exchange.request.messages
-            for answer in self.answers)
+        return any(map(_is_guessed, self.answers))
 
     @property
     def is_retry_guessed(self) -> bool:
@@ -357,13 +354,21 @@ def _clean(judgement: Judgement, turn: Turn) -> bool:
     return judgement.stop.normalized in FINISHED and ending_that_counts(judgement, turn) is None
 
 
+def _is_guessed(answer: TurnAnswer) -> bool:
+    """Whether an answer counts as the rest of the one before it only because a transcript has it next."""
+    request = answer.exchange.request
+    return (answer.place is TurnPlace.CONTINUATION and answer.exchange.recorder is not None
+            and request is not None and not request.messages)
+
+
 def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     last = len(answers) - 1
     if not _clean(answers[last].judgement, turn):
         return last
     # A failed attempt does not decide the turn once the agent's retry was answered.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
-    # Nor does an answer whose end was not recorded, if the agent went on from it.
-    retried |= {place for place in range(last) if is_unrecorded(answers[place].judgement.stop)}
+    # Nor does an answer whose end was not recorded, if the agent went on from it in a request that was recorded.
+    retried |= {place for place, (before, after) in enumerate(pairwise(answers))
+                if is_unrecorded(before.judgement.stop) and (before.judgement.stop.raw or not _is_guessed(after))}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judgement, turn) and i not in retried)
     return next(troubled, last)

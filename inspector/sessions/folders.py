@@ -90,6 +90,8 @@ def plain_head(head: bytes) -> bytes:
 
 NEWEST = 10_000
 """The largest number of transcripts that are listed; older ones are left out."""
+EMPTY = 1
+"""The largest size of a file without a record: Mistral Vibe and Letta Code write such files before the first one."""
 MOST_NAMES = 20_000
 """The largest number of names that are examined in one default folder."""
 
@@ -124,7 +126,8 @@ def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
                 status = entry.stat()
             except OSError:
                 continue
-            yield Transcript(max(status.st_mtime, _log_time(entry.path)), entry.path, status.st_size, place.agent)
+            if status.st_size > EMPTY:
+                yield Transcript(max(status.st_mtime, _log_time(entry.path)), entry.path, status.st_size, place.agent)
 
 
 def _log_time(path: str) -> float:

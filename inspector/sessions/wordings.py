@@ -43,9 +43,9 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("do_not_repeat", "ZeroClaw RFI 2309 (continuation hint)",
         r"\bdo not (?:repeat|restate|restart|regenerate)\b.{0,60}"
         r"\b(?:already[ -](?:sent|said|wrote|written|given|above)|previous|sent|wrote|written|text|beginning)"),
-    HintWording("bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue",
-        r"^(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)"
-        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*$"),
+    HintWording("bare_continue", "LibreChat; bedrock-access-gateway; pi-length-continue; opencode (in quotes)",
+        r"^\"?(?:please |now )?(?:continue|go on|keep going|carry on|resume|proceed)"
+        r"(?: please| writing| generating)?(?: (?:the|your) (?:response|answer|output|text))?[ .!…]*\"?$"),
     HintWording("call_cut", "ZeroClaw RFI 2309 (tool repair); Hermes; DeepChat; Strands",
         r"\b(?:call|tool use|function|arguments?|payload)s?\b[^.!?]{0,60}"
         r"\b(?:truncated|cut (?:off|short)|incomplete|malformed|invalid json|not valid json|never finished)",
@@ -123,21 +123,23 @@ REFUSALS: tuple[NotRun, ...] = (
            "Claude Code"),
     NotRun("not_granted", r"claude requested permissions? .{0,500}haven't granted it yet", "a permission was missing",
            "Claude Code"),
-    NotRun("rule_denied", r"permission to (?:use|read|edit|write) .{0,500}\bdenied\b", "a permission rule refused it",
-           "Claude Code"),
+    NotRun("rule_denied", r"permission (?:to (?:use|read|edit|write) .{0,500}\bdenied\b|denied by rule: )",
+           "a permission rule refused it", "Claude Code; Letta Code"),
     NotRun("hook_blocked", r"(?:pretooluse:\S+ hook|hook pretooluse:\S+|execution stopped by pretooluse hook|"
            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
     NotRun("validation_failed", r"validation failed for tool\b", "the agent refused its arguments", "pi"),
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
-           r"the \S+ tool was called with invalid arguments\b)", "the agent refused its arguments", "opencode"),
+           r"the \S+ tool was called with invalid arguments\b|\S+ tool missing required parameters?: )",
+           "the agent refused its arguments", "opencode; Letta Code"),
     NotRun("user_rejected", r"the (?:user rejected (?:permission to use this specific|this) tool call|"
            r"tool call is rejected by the user)\b", "the user refused it", "opencode; Copilot CLI; Kiro; Kimi CLI"),
     NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
            r"command blocked by security policy$)", "a permission rule refused it", "opencode; Continue CLI"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
-           r"the user declined this tool call\b|permission denied by user$)", "the user refused it",
-           "Crush; Goose; opencode 2 runner/step.ts; Continue CLI stream/streamChatResponse.helpers.ts"),
+           r"the user declined this tool call\b|permission denied by user$|user denied the tool execution$|"
+           r"tool execution denied\.$)", "the user refused it",
+           "Crush; Goose; opencode 2 runner/step.ts; Continue CLI stream/streamChatResponse.helpers.ts; Letta Code"),
     NotRun("call_skipped", r"<user_cancellation>(?:tool execution skipped by user\b|user cancelled the operation\b|"
            r"[\w.-]{1,100}</user_cancellation>)", "the user refused it",
            "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),

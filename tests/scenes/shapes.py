@@ -673,11 +673,24 @@ def aider_log(texts: Any) -> bytes:
             f"LLM RESPONSE 2026-01-02T03:04:06\n{said}\n").encode("utf-8", "replace")
 
 
+_LETTA = {"metadata": {"agent_id": "a", "conversation_id": "c", "compaction": None}}
+
 SHAPES: tuple[Shape, ...] = (
     Shape("har", "a.har", _har()),
     Shape("session", "a.session.jsonl", list(_NATIVE), rows=True),
     Shape("claude-code", "claude.jsonl", list(CLAUDE), rows=True),
     Shape("pi", "pi.jsonl", list(PI), rows=True),
+    Shape("letta", "messages.jsonl", [
+        {"id": "ui-msg-1", "role": "user", "content": [{"type": "text", "text": "go"}], **_LETTA},
+        {"id": "ui-msg-2", "role": "assistant", "api": "anthropic-messages", "model": "m", "content": [
+            {"type": "text", "text": "hi"},
+            {"type": "toolCall", "id": "t1", "name": _NAME, "arguments": {"path": "a"}}],
+         "usage": {"input": 1, "output": 2, "cacheRead": 0}, "stopReason": "length", "timestamp": 1795959558690,
+         **_LETTA},
+        {"id": "ui-msg-3", "role": "toolResult", "toolCallId": "t1", "toolName": _NAME, "isError": False, "content": [
+            {"type": "text", "text": "ok"}], **_LETTA},
+        {"id": "ui-msg-4", "role": "assistant", "api": "local", "model": "local", "content": [
+            {"type": "text", "text": "a"}], "usage": {"input": 0}, "stopReason": "stop", **_LETTA}], rows=True),
     Shape("swe-agent", "a.traj", SWE),
     Shape("mini-swe-agent", "a.traj.json", MINI),
     Shape("opencode", "opencode.json", _OPENCODE),

@@ -801,7 +801,7 @@ def test_their_files_are_found(tmp_path):
     ]):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
+        path.write_bytes(b"{}")
         os.utime(path, (100 - at, 100 - at))
         expected.append((str(path), agent))
     assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected

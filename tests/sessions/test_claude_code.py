@@ -1074,3 +1074,52 @@ def test_another_writer_may_use_the_id_of_a_call_again_after_its_result(tmp_path
     seen = show(claude(prompt("go"), block(FIRST), result("a", "call_1"), block(FIRST, "msg_02"),
                         result("a", "call_1")), tmp_path)
     assert [calls_of(seen, 0), calls_of(seen, 1)] == [[("call_1", "ready")], [("call_1", "ready")]]
+
+
+# -- what 2.1.197 stores of a call that was no JSON -------------------------------------------------------------------
+
+UNREAD = ("<tool_use_error>InputValidationError: Write was called with input that could not be parsed as JSON.\n"
+          "You sent (first 21 of 21 bytes): {\"file_path\": \"/home/a</tool_use_error>")
+
+
+def unparsed(raw, length=None):
+    return use(__unparsedToolInput={"raw": raw, "len": len(raw) if length is None else length})
+
+
+@pytest.mark.parametrize(("raw", "word", "stop"), [
+    ('{"file_path": "/home/a', None, "max_tokens"), ('{"file_path": "/home/a', "tool_use", "max_tokens"),
+    ('{"file_path": "/home/\U0001f600', "max_tokens", "max_tokens"),
+    ("{file_path: a}", "tool_use", "malformed_tool_call"),
+])
+def test_a_call_that_was_no_json_has_the_models_own_text(tmp_path, raw, word, stop):
+    length = len(raw.encode("utf-16-le")) // 2  # JavaScript counts UTF-16
+    seen = show(claude(prompt("write"), block(unparsed(raw, length), stop=word), result(UNREAD, error=True),
+                       block(use("toolu_02", **WHOLE), "msg_02", "tool_use"), result("ok", "toolu_02"),
+                       block(text("Done."), "msg_03", "end_turn")), tmp_path)
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments == raw
+    assert (stops(seen), words(seen)) == ([stop, "tool_call", "end_turn"], ["CALL REPAIRED"])
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] != ["ready"]
+
+
+@pytest.mark.parametrize("given", [
+    unparsed('{"a": "b', 4000), unparsed(7, 1), {**use(), "input": {"__unparsedToolInput": None}},
+])
+def test_of_a_long_call_that_was_no_json_nothing_is_known(tmp_path, given):
+    seen = show(claude(prompt("write"), block(given, stop="tool_use")), tmp_path)
+    assert seen.responses[0].exchange.response.tool_calls[0].arguments is None
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+
+
+def test_a_tool_may_have_such_a_parameter_beside_others(tmp_path):
+    seen = show(claude(prompt("write"), block(use(__unparsedToolInput="x", path="a"), stop="tool_use")), tmp_path)
+    assert json.loads(seen.responses[0].exchange.response.tool_calls[0].arguments)["path"] == "a"
+
+
+# -- an answer that goes on in the stream, which has neither a stop word of each answer nor the request between -------
+
+
+def test_an_answer_that_goes_on_after_an_unknown_end_is_not_complete(tmp_path):
+    rows = [INIT, reply_row(text("Half of")), reply_row(text(" it."), "msg_02"), run_result()]
+    seen = show(stream(*rows), tmp_path)
+    assert (stops(seen), words(seen)) == (["unknown", "end_turn"], ["END NOT RECORDED"])
+    assert places(seen) == [["request", "continuation"]]

@@ -24,7 +24,7 @@ MEMBER = {
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
     "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role", "vibe": "type",
-    "ai-sdk-messages": "role",
+    "ai-sdk-messages": "role", "letta": "role",
 }
 """Which member of a record says its type."""
 LISTS = {

@@ -247,6 +247,13 @@ def test_arguments_that_were_no_json_are_those_that_the_error_quotes(tmp_path):
     assert words(seen) != ["COMPLETE"]
 
 
+@pytest.mark.parametrize(("quoted", "stop"), [("{path: a.md}", "malformed_tool_call"), ('{"path": "a.m', "max_tokens")])
+def test_the_quoted_text_shows_whether_the_call_was_cut(tmp_path, quoted, stop):
+    error = f"Invalid input for tool write: JSON parsing failed: Text: {quoted}.\nError message: x"
+    call = tool(name="invalid", input={"tool": "write", "error": error}, output="x")
+    assert stops(export(tmp_path, prompt(), reply(call, end("tool-calls")))) == [stop]
+
+
 def test_so_are_those_of_a_call_that_keeps_its_name(tmp_path):
     """Kilo CLI 7.7.9 stores such a call so: the arguments are an object around the text."""
     quoted = '{"path": "a.md", "content": "on'
@@ -629,10 +636,10 @@ def test_the_databases_of_both_are_found(tmp_path):
                                         (".local/share/kilo/kilo.db", "Kilo CLI")]):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
+        path.write_bytes(b"{}")
         os.utime(path, (100 - at, 100 - at))
         expected.append((str(path), agent))
-    (tmp_path / ".local/share/opencode/opencode.db-wal").write_bytes(b"x")
+    (tmp_path / ".local/share/opencode/opencode.db-wal").write_bytes(b"{}")
     assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == expected
     elsewhere = transcripts({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "none")})
     assert [each.path for each in elsewhere] == [str(tmp_path / "Library/Application Support/opencode/opencode.db")]

@@ -421,7 +421,8 @@ def test_a_stop_without_counts_is_a_word_where_servers_may_send_none(tmp_path):
     assert (stops(seen), words(seen)) == (["end_turn"], ["COMPLETE"])
 
 
-@pytest.mark.parametrize("api", ["openai-responses", "google-generative-ai"])
+@pytest.mark.parametrize("api", [
+    "openai-responses", "google-generative-ai", "anthropic-messages", "bedrock-converse-stream"])
 def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
     seen = show(pi(pi_user("go"), pi_reply(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
                     pi_result("ok"), pi_reply(text("Done."), api=api)), tmp_path)

@@ -322,3 +322,15 @@ def test_a_request_that_the_client_stopped_was_cancelled(tmp_path, kind, stop):
     seen = show(file(row("1", None, "user", text("go")), telemetry(
         "2", "1", "qwen-code.api_error", error_message="Request was aborted.", error_type=kind)), tmp_path)
     assert stops(seen) == [stop]
+
+
+def test_a_request_of_a_subagent_that_failed_is_no_part_of_the_turn(tmp_path):
+    """Qwen Code 0.15 asks for its memory after the turn, and writes that failure among the turn's rows."""
+    rows = [row("1", None, "user", {"text": "go"}), telemetry("2", "1"),
+            row("3", "2", "assistant", {"text": "Done."}),
+            telemetry("4", "3", "qwen-code.api_error", error_message="400 no", status_code=400, subagent_name="memory"),
+            telemetry("5", "4", subagent_name="memory"), row("6", "5", "assistant", {"text": "More."})]
+    seen = show(file(*rows), tmp_path)
+    assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
+    assert "about requests of a subagent, whose messages are not in this file: 2" in "\n".join(
+        map(str, seen.inputs[0].notices))

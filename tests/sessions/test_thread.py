@@ -331,6 +331,7 @@ def test_a_hint_where_the_cut_answer_was_left_out(load):
         ("Resume now, without any preamble", "no_recap"),
         ("Do not restart the text from the beginning", "do_not_repeat"),
         ("Please continue your answer.", "bare_continue"),
+        ('"Please continue."', "bare_continue"),  # as `opencode run` stores it
         ("The function arguments were malformed", "call_cut"),
         ("Re-issue that one call", "resend_call"),
         ("Break it into several smaller writes", "split_call"),

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from inspector.sessions.importers import vibe
 from inspector.sessions.importers.recognition import choose
+from inspector.sessions.recording import Options
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.transcripts import places, show, stops, view_file, words
 
 ASKED_AGAIN = ("Your previous response was discarded because it reached the output token limit after 12 tokens before "
@@ -223,3 +226,17 @@ def test_a_member_of_another_type_is_named(tmp_path, odd, named):
     seen = reading(tmp_path, *turn("go", came("stop", text("Done."))), {**record("core_input"), **odd}, ENDED)
     assert any(named in str(notice) for notice in seen.inputs[0].notices)
     assert words(seen) == ["COMPLETE"]
+
+
+def test_many_results_of_one_answer_are_read_in_linear_time(tmp_path):
+    def journal(count):
+        keys = [f"c{number}" for number in range(count)]
+        results = [message("tool", text(UNREAD), tool_call_id=key, outcome="failure") for key in keys]
+        return file(user("go"), asked(), came("tool_call", *(call("{", key) for key in keys)), asked(*results),
+                    came("stop", text("Done."))).encode()
+
+    def read(data):
+        return vibe.reader(str(tmp_path / "x"), Options(), b"").read(data)
+
+    assert list(read(journal(2)).exchanges[0].refusals) == ["c0", "c1"]
+    assert growth(read, journal, 400) < IN_PROPORTION

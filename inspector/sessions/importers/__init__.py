@@ -38,6 +38,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("OpenClaw", "OPENCLAW_STATE_DIR", ".openclaw", ("agents", "*", "sessions")),
         ), grows=True,
     ),
+    "letta": FileFormat(
+        f"{_HERE}.letta", "Letta Code conversation", 'lines with "role" and a "metadata" of "conversation_id"',
+        Keeps(Words.RECORDER, usage=True), (b'"conversation_id"',),
+        (AgentFolder("Letta Code", "LETTA_LOCAL_BACKEND_DIR", ".letta/lc-local-backend", ("conversations", "*"),
+                     ("messages.jsonl",)),),
+    ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
         Keeps(Words.HINT), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',

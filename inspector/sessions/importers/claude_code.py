@@ -54,7 +54,6 @@ FIELDS: Fields = {
 WEB = "loglines"
 """The member with the rows, in the object that Claude Code's web version exports for a session."""
 _PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|")')
-
 QWEN = frozenset({"systemPayload", "managedSession"})
 """Members of rows of Qwen Code, which otherwise look like those of Claude Code."""
 
@@ -309,7 +308,8 @@ class Session(TranscriptReader):
             if type(block.get("name")) is str:
                 block["name"] = intern(block["name"])  # a session calls few tools many times
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
-            parts = read_block(block, True, here, partial(claude_rows.block_slice, line.data, number))
+            find = partial(claude_rows.block_slice, line.data, number)
+            parts = read_block(claude_rows.as_sent(block), True, here, find)
             if not self.options.signed:
                 parts = [_strip_signatures(part) for part in parts]
             if not all(_contains(answer.parts, part) for part in parts):

@@ -61,6 +61,9 @@ END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could
 """Patterns of messages that show how the previous answer ended, each with the text and the mark of the row for it."""
 SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
 """Matches the beginning of Claude Code's message to a model whose answer had no text."""
+UNPARSED = "__unparsedToolInput"
+"""The only member of a call's input if the model's arguments were no JSON. Its value has the first 2,048 characters of
+them (`raw`) and their number (`len`). Seen in 2.1.197."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -236,6 +239,16 @@ def early_usage(answer: TranscriptAnswer) -> None:
                    f"({size:,} characters): it is left out")
         answer.findings.append(Finding("transcript.early_usage", Severity.INFO, message, answer.word_at))
         answer.usage = usage._replace(output_tokens=None)
+
+
+def as_sent(block: dict[str, Any]) -> dict[str, Any]:
+    """A block with the model's own text as the input of a call that was no JSON; None for a text that is not whole."""
+    given = block.get("input")
+    if type(given) is not dict or given.keys() != {UNPARSED}:
+        return block
+    raw, length = object_of(given[UNPARSED]).get("raw"), object_of(given[UNPARSED]).get("len")
+    whole = isinstance(raw, str) and len(raw.encode("utf-16-le", "surrogatepass")) == 2 * (number_of(length) or 0)
+    return {**block, "input": raw if whole else None}
 
 
 def block_slice(data: bytes, number: int, *member: str) -> str | None:

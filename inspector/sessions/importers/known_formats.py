@@ -35,10 +35,24 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
     "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),
     "state of a session of Kimi CLI": frozenset({"approval", "additional_dirs", "plan_mode"}),
     "place up to which Qwen Code has read a session": frozenset({"sessionId", "processedOffset"}),
+    "description of a conversation of Letta Code": frozenset({"agent_id", "in_context_message_ids"}),
+    "version of a conversation of Letta Code": frozenset({"schema_version", "message_format", "provider_stack"}),
+    "system prompt of a conversation of Letta Code": frozenset({"content", "compiledAt", "rawSystemHash"}),
+    "description of a session of Mistral Vibe": frozenset({"session_id", "git_commit", "git_branch", "environment"}),
+    "place of the newest state of Mistral Vibe": frozenset({"store_format", "manifest_sha256"}),
+    "state of Mistral Vibe": frozenset({"manifest_version", "recovery_journal_segment"}),
+    "history of Mistral Vibe": frozenset({"checkpoint_version", "compaction_count"}),
+    "screen of Mistral Vibe": frozenset({"projection_state_version", "watermark"}),
+    "loop of Mistral Vibe": frozenset({"command_receipts", "core_plugins"}),
+    "timers of Mistral Vibe": frozenset({"format", "loops"}),
+    "messages that Mistral Vibe stored": frozenset({"message", "source", "turn_index"}),
+    "entries of the screen that Mistral Vibe stored": frozenset({"generationStatus", "inputEntryId", "turnId"}),
+    "plugins that Mistral Vibe stored": frozenset({"agent_types", "hook_bindings", "tool_groups"}),
     "messages of the user that Gemini CLI and Qwen Code list": frozenset({"sessionId", "messageId", "message"}),
 }
 """Name of a file that an agent writes beside its sessions -> members of its first values. Seen in files of Claude Code
-2, Continue CLI 1, nanocoder 1.25, Cline CLI 3, Kimi CLI 1 and Qwen Code 0.15; the last in `logger.ts` of Gemini CLI."""
+2, Continue CLI 1, nanocoder 1.25, Cline CLI 3, Kimi CLI 1, Qwen Code 0.15, Letta Code 0.25 and Mistral Vibe 3; the last
+in `logger.ts` of Gemini CLI."""
 
 
 def sniff(head: bytes, path: str) -> int:

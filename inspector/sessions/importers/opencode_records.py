@@ -271,7 +271,7 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
     if name == _TOOL and isinstance(call_input, dict):
         quoted = _BAD_JSON.search(str(call_input.get("error")))
         return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
-                        quoted is None, at=at)
+                        True, at=at)  # its text shows whether it was cut
     refused = _REFUSED.match(str(state.get("error"))) if state.get("status") == "error" else None
     if refused is not None:
         return ToolCall(call_id, str(name or ""), refused[1], True, at=at)

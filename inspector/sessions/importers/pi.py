@@ -65,9 +65,11 @@ STOPS: Mapping[str, StopRow] = {
 UNMAPPED = re.compile(r"(?:Provider finish_reason|Unhandled stop reason): (?P<word>\w+)\Z")
 """Matches the error that pi writes for a word of the provider that it does not map to one of its own."""
 CLOSED = frozenset({"openai_responses", "gemini_generate"})
-"""The wire formats in which `stop` with calls, or without counts, is only pi's default: pi has not read the end of the
-answer, which has the counts and another word for calls. Releases before 0.83 do not read `response.incomplete` of
-Responses, nor an error in a stream of Gemini."""
+"""The wire formats in which `stop` without counts is only pi's default: pi has not read the end of the answer, which
+has the counts. Releases before 0.83 do not read `response.incomplete` of Responses, nor an error in Gemini's stream."""
+CALL_WORDS = CLOSED | {"anthropic_messages", "bedrock_converse"}
+"""The wire formats in which `stop` beside calls is only pi's default, because complete calls have another word. In Chat
+Completions some servers send `stop` with calls."""
 
 
 def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, at: At) -> None:
@@ -87,10 +89,10 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
             answer.parts.append(OpaquePart(str(kind), slice_at() or "{}"))
 
 
-def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
-    """Reads the recorder's stop word, and the provider's if it is stored too."""
+def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, *path: str) -> None:
+    """Reads the recorder's stop word, and the provider's if it is stored too, of the message at `path` of a row."""
     word = message.get("stopReason")
-    answer.word_at = place = pointer_at(at, "message", "stopReason")
+    answer.word_at = place = pointer_at(at, *path, "stopReason")
     if not isinstance(word, str) or not word:
         return  # inferred later, from the following rows
     row = STOPS.get(word)
@@ -101,10 +103,10 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At) -> None:
         answer.stop = table_reason(word, STOPS, place, "pi.stop_reasons")
     raw, in_message = message.get("rawStopReason"), UNMAPPED.match(answer.error.message) if answer.error else None
     if isinstance(raw, str) and raw:
-        _take_raw(answer, answer.stop, raw, pointer_at(at, "message", "rawStopReason"))
+        _take_raw(answer, answer.stop, raw, pointer_at(at, *path, "rawStopReason"))
     elif in_message is not None:
-        _take_raw(answer, answer.stop, in_message["word"], pointer_at(at, "message", "errorMessage"))
-    elif word == "stop" and answer.api in CLOSED and answer.calls:
+        _take_raw(answer, answer.stop, in_message["word"], pointer_at(at, *path, "errorMessage"))
+    elif word == "stop" and answer.api in CALL_WORDS and answer.calls:
         answer.stop = StopReason(Stop.INTERRUPTED, None, None, (Evidence(RECORDER, place, word),))
     elif word == "stop" and answer.api in CLOSED and answer.parts and not any(answer.usage or ()):
         answer.stop = unrecorded_reason(place)
@@ -301,7 +303,7 @@ class _Session(TranscriptReader):
         at = answer.take(line)
         take_content(answer, message.get("content"), line, at)
         answer.usage = usage_of(message.get("usage"), answer.api)
-        take_end(answer, message, at)
+        take_end(answer, message, at, "message")
         self.note_compaction(answer)
         return TreePlace(self.add(answer))
 

@@ -188,6 +188,8 @@ class _Transcript(ChatReader):
             place = self._outcome(line, payload, place if line.value.get("parentUuid") else self.last)
         elif kind == "rewind" and isinstance(payload.get("targetUuid"), str):
             place = self.parent(payload["targetUuid"]) or place
+        elif "subagent_name" in event:
+            self.remarks["are about requests of a subagent, whose messages are not in this file"] += 1
         elif event.get("event.name") == RESPONSE:
             self.responses += 1
         # With a function's name, the error is that of a tool.

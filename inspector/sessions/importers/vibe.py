@@ -10,7 +10,7 @@ Source: mistral-vibe 3.0.2 (`mistralai_vibe_local_harness`), and its sessions ag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import UNREAD_CALL, recorder_reason, table_reason
@@ -58,6 +58,20 @@ FIELDS: Fields = {
 def sniff(head: bytes, path: str) -> int:
     """Recognises a record of a journal."""
     return 100 if any(MARK in value and "payload" in value for value in first_look(head).objects) else 0
+
+
+class _CallsOfAnswer(NamedTuple):
+    """The calls of an answer and their results, which a history repeats."""
+
+    results: set[str]
+    """The ids of the calls that have a result."""
+    calls: dict[str | None, At | None]
+    """The id of each call -> its place."""
+
+    @classmethod
+    def by(cls, answer: TranscriptAnswer | None) -> _CallsOfAnswer:
+        """Those of an answer, if there is one."""
+        return cls(set(answer.results), {call.id: call.at for call in answer.calls}) if answer else cls(set(), {})
 
 
 class _Journal(ChatReader):
@@ -110,12 +124,14 @@ class _Journal(ChatReader):
             return place
         added = object_of(object_of(request.get("model_input")).get("messages"))
         first, whole = not self.answers, added.get("type") == "replace"
+        known = _CallsOfAnswer.by(place.answer)
         for number, message in numbered_objects(added.get("messages")):
             role, text = message.get("role"), text_of(message.get("content"))
             if role == "tool":
-                place = self._late_result(line, message, text, place)
+                place = self._late_result(line, message, text, place, known)
             elif role == "assistant" and first and whole:
                 place = self._earlier(line, number, message, place)
+                known = _CallsOfAnswer.by(place.answer)
             elif role == "user" and text in self.typed:
                 self.typed.remove(text)
                 place = self.say(line, place, text)
@@ -125,15 +141,17 @@ class _Journal(ChatReader):
                 place = self.say(line, place, text, own=not whole)
         return place
 
-    def _late_result(self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace) -> TreePlace:
+    def _late_result(
+        self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace, known: _CallsOfAnswer
+    ) -> TreePlace:
         """Reads a result in the history, unless a record of its own had it: that of a call that was not dispatched."""
         key, answer = known_text(message.get("tool_call_id")), place.answer
-        if answer is None or key in answer.results:
+        if answer is None or key in known.results:
             return place
-        at = next((call.at for call in answer.calls if call.id == key), None)
-        if text.startswith(INVALID) and at is not None:
+        known.results.update([key] if key is not None else [])
+        if text.startswith(INVALID) and key in known.calls:
             answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, "Mistral Vibe could not read a call; "
-                                           f"line {line.number}: {text[:300]}", at))
+                                           f"line {line.number}: {text[:300]}", known.calls[key]))
         return self.result(line, place, key, text, message.get("outcome") == "failure", message.get("name"))
 
     def _earlier(self, line: TranscriptLine, number: int, message: dict[str, Any], place: TreePlace) -> TreePlace:

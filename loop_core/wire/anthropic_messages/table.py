@@ -109,7 +109,7 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a Messages body, an event of its stream, or its error."""
     kind, content = value.get("type"), value.get("content")
     if kind == "message" and isinstance(content, list):
-        return "status" not in value
+        return "status" not in value and value.get("role", "assistant") == "assistant"
     if kind in (None, "message"):  # translators omit the type, or send the text instead of its block
         return isinstance(content, (list, str)) and value.get("role") == "assistant" and "stop_reason" in value
     if kind == "error":
