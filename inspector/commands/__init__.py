@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOBase
-from math import isnan
+from math import isnan, nan
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -52,7 +52,7 @@ def _set_bound(context: click.Context, _option: click.Parameter, most: int | Non
 def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
-        click.option("--max-bytes", type=click.IntRange(1), metavar="N", expose_value=False, callback=_set_bound,
+        click.option("--max-bytes", type=WholeRange(1), metavar="N", expose_value=False, callback=_set_bound,
                      help="Read at most N bytes of an input; by default 256 MiB, or all of a transcript."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names("loop_core.wire.profiles", "PROFILES")),
@@ -69,21 +69,39 @@ def on_recordings(required: bool = True, name: str | None = None) -> Callable[[C
     return lambda function: click.command(name, context_settings=CONTEXT)(argument(reading(function)))
 
 
+def _bounds(bounds: click.IntRange | click.FloatRange) -> str:
+    """The bounds of a number in words."""
+    least = f"above {bounds.min:,}, up" if bounds.min_open else f"from {bounds.min:,}"
+    return f"{least} up" if bounds.max is None else f"{least} to {bounds.max:,}"
+
+
+class WholeRange(click.IntRange):
+    """A whole number within bounds, which are named when another value is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Reads the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            return self.fail(f"{value!r} is not a whole number {_bounds(self)}", param, ctx)
+
+
 class FiniteRange(click.FloatRange):
     """A number within bounds. It refuses `nan`, which click accepts within any bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Reads the number."""
-        found = super().convert(value, param, ctx)
-        if isnan(found):
-            self.fail(f"{value} is not a number.", param, ctx)
-        return found
+        try:
+            found = super().convert(value, param, ctx)
+        except click.BadParameter:
+            found = nan
+        return self.fail(f"{value!r} is not a number {_bounds(self)}", param, ctx) if isnan(found) else found
 
 
 POLICY = click.option("--policy", metavar="NAME", shell_complete=names("loop_core.turn.presets", "POLICIES"),
                       help="The policy of the agent loop; by default the configured one, otherwise strict.")
 
-TURN = click.option("--turn", "turn_number", type=click.IntRange(1), metavar="N", help="Only this turn, by its number.")
+TURN = click.option("--turn", "turn_number", type=WholeRange(1), metavar="N", help="Only this turn, by its number.")
 
 INSECURE = click.option("--insecure-http", multiple=True, metavar="HOST",
                         help="Let the key go to this host over plain http; may be repeated.")

@@ -175,7 +175,7 @@ def tools_of(story: Story) -> list[dict[str, Any]]:
 
 @click.command(context_settings=commands.CONTEXT)
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
-@click.option("--budget", type=click.IntRange(1, 1_000_000), metavar="N",
+@click.option("--budget", type=commands.WholeRange(1, 1_000_000), metavar="N",
               help="The output cap in tokens (ESTIMATED); the scenario's own by default.")
 @commands.POLICY
 @click.option("--only", multiple=True, metavar="NAME",

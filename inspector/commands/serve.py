@@ -29,7 +29,7 @@ IDLE, HOURS = 60, 24
 @commands.on_recordings(required=False)
 @commands.POLICY
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, metavar="N", show_default=True,
+@click.option("--port", type=commands.WholeRange(0, 65535), default=PORT, metavar="N", show_default=True,
               help="The port; 0 picks a free one.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Where to listen.")
 @click.option("--expose", is_flag=True, help="Allow a --host that other machines reach.")
@@ -40,7 +40,7 @@ IDLE, HOURS = 60, 24
               help="How long a closed tab is kept, to be reopened where it was.")
 @click.option("--token-hours", "hours", type=commands.FiniteRange(0, 10_000, min_open=True), default=HOURS, metavar="N",
               show_default=True, help="When the address expires; SIGUSR1 prints one with a new token.")
-@click.option("--sessions", type=click.IntRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
+@click.option("--sessions", type=commands.WholeRange(1, 100), default=SESSIONS, metavar="N", show_default=True,
               help="Tabs at a time; each is a process.")
 def serve(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, plain: bool, port: int, host: str,

@@ -107,7 +107,7 @@ def explain(
 @click.option("--to", "form", metavar="FORM", default="",
               help="Required: bug, html, md, text, json, session, curl, fixture, otlp or otlp-content.")
 @commands.TURN
-@click.option("--response", "response_number", type=click.IntRange(1), metavar="N", help="The response, by its number.")
+@click.option("--response", "response_number", type=commands.WholeRange(1), metavar="N", help="The response's number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
               help="Where the files go; the last folder of the path is created if missing. - is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -315,7 +315,7 @@ PROBLEMS_FOUND = 1
 @click.option("--stats", is_flag=True, help="How turns ended, by model, agent and day, and the tokens that were lost.")
 @click.option("--fail-on", type=click.Choice(("error", "warning", "info", "never")),
               help="Exit with 1 if a problem is at least this severe; by default error.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N",
+@click.option("--jobs", type=commands.WholeRange(1), metavar="N",
               help="Processes; by default one for each core, or one if there is little to read.")
 def check(
     paths: Sequence[str], api: str | None, profile: str | None, select: Sequence[str], ignore: Sequence[str],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--set", "assignments", multiple=True, metavar="NAME=VALUE",
               help="A limit (continuation_max_attempts=5), max_tokens, policy, profile, seam or method; may be "
               "repeated. NAME=VALUE@K applies from step K on.")
-@click.option("--from-step", type=click.IntRange(1), metavar="K", help="The settings apply from step K on.")
+@click.option("--from-step", type=commands.WholeRange(1), metavar="K", help="The settings apply from step K on.")
 @click.option("--simulate", is_flag=True, help="Cut the recorded output again where another budget would.")
 @click.option("--branch", "base", metavar="RUN", help="Start from a saved run, by its name or key.")
 @click.option("--against", metavar="RUN", help="Compare with this run: original, or a saved one.")
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--live", is_flag=True, help="Send one turn to the provider again; first shows the address and cost.")
 @click.option("--stand-in", "stand_in", is_flag=True,
               help="A stand-in on this machine answers one turn: what was recorded, then made-up text. No key.")
-@click.option("--turn", type=click.IntRange(1), metavar="N", help="Live: the turn, from its first request on.")
+@click.option("--turn", type=commands.WholeRange(1), metavar="N", help="Live: the turn, from its first request on.")
 @click.option("--base-url", "base_url", metavar="URL", default="", help="Live: a server other than the recorded one.")
 @click.option("--model", metavar="M", help="Live: a model other than the recorded one.")
 @click.option("--key-env", metavar="NAME", help="Live: the environment variable that holds the key.")
@@ -186,7 +186,7 @@ def policies(
 @click.option("--html", "page_path", metavar="FILE", help="Also write the heat map as a page; - for the page alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/tune/2).")
-@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Processes; by default one for each core.")
+@click.option("--jobs", type=commands.WholeRange(1, 64), metavar="N", help="Processes; by default one for each core.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters only.")
 def tune(paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, specs: Sequence[str],
          assignments: Sequence[str], simulate: bool | None, show: str, csv_path: str | None, page_path: str | None,

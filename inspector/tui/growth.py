@@ -52,6 +52,8 @@ class Growth(SessionPart):
         a row may have been written before the first frame."""
         self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
+        self._shown: Mapping[str, FileState] = {}
+        """The states of the files whose content is shown."""
         self._reading = False
         self._waits = False
         """Whether a note says that the file has grown and that the other runs must be closed first."""
@@ -64,7 +66,8 @@ class Growth(SessionPart):
         opened = self.stage.opened
         if opened.title or opened.part or self.stage.for_view or STDIN in opened.paths:
             return
-        self._states = {} if self.named else states_of(self._watched)
+        self._shown = states_of(self._watched)
+        self._states = {} if self.named else self._shown
         # Polling works on every system and on network drives, where notifications about changes do not.
         self.stage.set_interval(NAMED_PERIOD if self.named else PERIOD, self._look)
         if self.named:
@@ -109,12 +112,15 @@ class Growth(SessionPart):
             return
         if stage.note.startswith(UNREADABLE) or stage.opened.following is None:
             stage.note = FOLLOWING
-        steps = len(stage.run.view.steps)
+        steps, shown = len(stage.run.view.steps), self._shown
+        self._shown = states
         self._watched = files_watched(read.paths, read.original.view.inputs)
         stage.replace_session(read, stage.at_end)
         self._readings += 1
         stage.set_timer(STILL, partial(self._restore_if_still, self._readings))
         stage.show()
         if len(stage.run.view.steps) < steps:
-            stage.note = "the file was truncated or rewritten: this is what it holds now"
             stage.runs.waiting.clear()  # they are about steps that no longer exist
+            if any(size < shown.get(name, (0, 0, 0))[0] for name, (size, _, _) in states.items()):
+                # A file that grew may have fewer steps too: an answer whose end was unknown has gone on.
+                stage.note = "the file was truncated or rewritten: this is what it holds now"

@@ -262,6 +262,7 @@ class HelpScreen(Dialog[None]):
 
     DEFAULT_CSS = """
     #help { width: 80; height: 90%; padding: 0 2; }
+    #help KeyNote { dock: top; }
     #help Input { background: $panel; margin: 0 0 1 0; }
     #help TextView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import os
 import sys
@@ -74,8 +75,8 @@ def _run(
             return start.errors or ("no LLM traffic was found",), UNREADABLE
     if not _has_keyboard():
         return (NO_KEYBOARD,), UNREADABLE
-    app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain, theme=theme, keys=keys,
-                        begins=begins, as_table=not reading.follow)
+    app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain or not _takes_unicode(), theme=theme,
+                        keys=keys, begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
     code = app.run()
     # An unreadable input decides the exit code before the app's end does, so that a script notices it.
@@ -88,10 +89,15 @@ def run_live(start: LiveStart, config: Config) -> int:
     check_config(config)
     if not _has_keyboard():
         raise CallerError(NO_KEYBOARD)
-    app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings), plain=config.ascii,
-                        theme=config.theme, keys=config.keys)
+    app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings),
+                        plain=config.ascii or not _takes_unicode(), theme=config.theme, keys=config.keys)
     app.run()
     return app.return_code or 0
+
+
+def _takes_unicode() -> bool:
+    """Whether the stream on which Textual draws is UTF-8; any other would show `\\u2716` for a sign."""
+    return sys.__stderr__ is None or codecs.lookup(sys.__stderr__.encoding).name == "utf-8"
 
 
 def check_config(config: Config) -> None:

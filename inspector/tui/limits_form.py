@@ -155,8 +155,7 @@ class LimitsForm(Dialog[LimitsChoice | None]):
 
     DEFAULT_CSS = """
     #form { width: 90; scrollbar-size-vertical: 1; }
-    #form-keys { dock: bottom; }
-    #form .name { width: 29; }
+    #form .name { width: 29; max-width: 60%; padding: 0 1 0 0; }
     #form Input { width: 11; margin: 0 1 0 0; }
     #form #others, #form .about { width: 1fr; }
     #form Cycle { width: 20; margin: 0 1 0 0; }

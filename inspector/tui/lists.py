@@ -319,7 +319,8 @@ class Choose(Dialog[str | None]):
 
     DEFAULT_CSS = """
     #choose { width: 80; padding: 0 2; }
-    Choose #words { max-height: 8; }
+    Choose #words { max-height: 3; }
+    Choose.-rows-15 #words { max-height: 8; }
     Choose.-rows-24 #words { max-height: 16; }
     Choose.-rows-36 #words { max-height: 27; }
     """

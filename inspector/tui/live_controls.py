@@ -123,7 +123,7 @@ class ResultEditor(Dialog[CallDecision | None]):
     """Asks for a result; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #result-box { width: 90; height: 70%; }
+    #result-box { width: 90; height: 70%; min-height: 10; }
     #result-text { height: 1fr; border: none; padding: 0; background: $panel; }
     #is-error { height: 1; width: 20; }
     """

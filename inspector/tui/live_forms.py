@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
@@ -79,8 +79,8 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     """Asks for a live turn; returns None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #live-form { width: 90; }
-    #live-form .name { width: 20; }
+    #live-form { width: 90; scrollbar-size-vertical: 1; }
+    #live-form .name { width: 20; max-width: 40%; padding: 0 1 0 0; }
     #live-form Input, #live-form Cycle { width: 1fr; }
     LiveForm.-scripted .of-server { display: none; }
     """
@@ -102,7 +102,7 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     def compose(self) -> ComposeResult:
         """A row for each field."""
         before = self._before
-        with Vertical(id="live-form"):
+        with VerticalScroll(id="live-form", can_focus=False):
             yield note("A live turn: each effect waits for your key", Tone.TITLE)
             yield from self._fields(ROWS[:1])
             for name, words, choices, first in (
@@ -275,8 +275,8 @@ class BudgetForm(Dialog[str | None]):
     """Asks for another budget and other limits; returns the changes in words, or None if the operator leaves."""
 
     DEFAULT_CSS = """
-    #budget { width: 90; }
-    #budget .name { width: 42; }
+    #budget { width: 90; scrollbar-size-vertical: 1; }
+    #budget .name { width: 42; max-width: 60%; padding: 0 1 0 0; }
     #budget Input { width: 16; margin: 0 1 0 0; }
     #budget #others { width: 1fr; }
     """
@@ -296,7 +296,7 @@ class BudgetForm(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         """A row for each field."""
-        with Vertical(id="budget"):
+        with VerticalScroll(id="budget", can_focus=False):
             yield note("What waits: its budget, and the limits of the turn", Tone.TITLE)
             for name in self._fields:
                 with Horizontal(classes="field"):

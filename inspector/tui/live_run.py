@@ -62,7 +62,6 @@ class AskLive(Dialog["BranchRequest | None"]):
     #ask { width: 100; border: round $warning; scrollbar-size-vertical: 1; }
     #ask .field Note { width: 15; }
     #ask Input { width: 1fr; }
-    #ask-keys { dock: bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave; nothing is sent", id="ask.leave", priority=True),

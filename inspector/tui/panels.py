@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.events import Click, Key
+from textual.events import Click, Key, Paste
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -183,7 +183,6 @@ class VerdictPanel(StepPanel):
 
 
 # -- A field with a choice of words: left, right, or a letter, which goes to the next word beginning with it ---------
-# After it come a line about the widget beside it, and wrapped lines above a list.
 
 
 class Cycle(Panel, can_focus=True):
@@ -252,7 +251,6 @@ class Cycle(Panel, can_focus=True):
 
 
 # -- One line about the widget beside it ---------------------------------------------------------------------------
-# It is empty if there is nothing to say.
 
 
 class Note(Panel):
@@ -298,7 +296,6 @@ def key_note(text: str, role: Tone = Tone.DIM, *, id: str | None = None) -> Note
 
 
 # -- A few lines over a list, wrapped to its width -------------------------------------------------------------------
-# The widget is as high as its lines need.
 
 
 class WrappedLines(AutoHeightPanel):
@@ -330,9 +327,11 @@ class Dialog(ModalScreen[ScreenResultType]):
     Dialog { align: center middle; background: $background 60%; }
     Dialog > Vertical, Dialog > VerticalScroll { max-width: 100%; height: auto; max-height: 100%; padding: 0 1; }
     Dialog > Vertical, Dialog > VerticalScroll { background: $surface; border: round $primary; }
-    Dialog .long { height: auto; min-height: 1; max-height: 10; background: $surface; scrollbar-size-vertical: 1; }
+    Dialog .long { height: auto; min-height: 1; max-height: 4; background: $surface; scrollbar-size-vertical: 1; }
+    Dialog.-rows-15 .long { max-height: 10; }
     Dialog.-rows-24 .long { max-height: 19; }
     Dialog.-rows-36 .long { max-height: 30; }
+    Dialog KeyNote { dock: bottom; }
     Dialog .field, Dialog .field Cycle { height: 1; }
     Dialog .field Input { background: $panel; }
     Dialog .field Input:focus { background: $cursor; }
@@ -341,7 +340,7 @@ class Dialog(ModalScreen[ScreenResultType]):
     # The height of the part that scrolls, so that the title and the keys are visible too. It is a number of rows,
     # because Textual does not count a share of the terminal (`vh`) for the height of the box.
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - declared so by Textual
-        (0, "-rows-0"), (24, "-rows-24"), (36, "-rows-36")]
+        (0, "-rows-0"), (15, "-rows-15"), (24, "-rows-24"), (36, "-rows-36")]
     note: reactive[str] = reactive("", init=False, repaint=False)
 
     def watch_note(self, note: str) -> None:
@@ -388,6 +387,10 @@ class LineInput(Input, KeysInOrder):
         """Shows the hint in ASCII if the app runs with `--ascii`."""
         if paint_of(self.app).plain:
             self.placeholder = ascii_text(self.placeholder)
+
+    def on_paste(self, event: Paste) -> None:
+        """Joins pasted lines by spaces; Textual takes only the first."""
+        event.text = " ".join(event.text.splitlines())
 
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002

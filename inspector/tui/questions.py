@@ -57,8 +57,9 @@ class Prompt(ModalScreen[str | None]):
     #prompt { height: 1; background: $panel; }
     #prompt-word { width: auto; background: $text-primary; color: $background; text-style: bold; }
     #prompt-input { width: 1fr; background: $panel; }
-    #prompt-keys { width: 12; padding: 0 0 0 1; background: $panel; }
-    Prompt.-narrow #prompt-keys { display: none; }
+    #prompt-enter { width: 8; padding: 0 0 0 1; background: $panel; }
+    #prompt-keys { width: 5; padding: 0 0 0 1; background: $panel; }
+    Prompt.-narrow #prompt-enter { display: none; }
     #prompt-refusal { background: $panel; padding: 0 1; }
     """
     HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual
@@ -80,7 +81,8 @@ class Prompt(ModalScreen[str | None]):
         with Horizontal(id="prompt"):
             yield Label(f" {self._word} ", id="prompt-word", markup=False)
             yield line_input(self._value, self._hint, "prompt-input", self._words)
-            yield key_note("enter · esc", id="prompt-keys")
+            yield key_note("enter ·", id="prompt-enter")
+            yield key_note("esc", id="prompt-keys")
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:

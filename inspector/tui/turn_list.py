@@ -214,8 +214,8 @@ class TurnList(RowList):
             self.chosen = False
 
     def action_open(self) -> None:
-        """Opens the row at the cursor, which then counts as chosen."""
-        self.chosen = True
+        """Opens the row at the cursor, which then counts as chosen; without a row, nothing is chosen."""
+        self.chosen = self.current_row is not None
         super().action_open()
 
     def parse_filter(self, text: str) -> filters.Filter | None:

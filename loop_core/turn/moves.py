@@ -268,10 +268,10 @@ NOTICES: Mapping[str, str] = {
     "member_repeated": "Nothing shows which of two values is meant: the provider sent a key twice, with two values.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
-    "no_progress": "The turn ended: the last request added nothing new.",
+    "no_progress": "This loop ended the turn: the last request added nothing new.",
     "repair_failed": "{repair}",
     "no_answer": "There is no answer: {ending}.",
-    "step_limit": "The turn was ended after {tool_steps} rounds of tools (max_tool_steps).",
+    "step_limit": "This loop ended the turn after {tool_steps} rounds of tools (max_tool_steps).",
     "interrupted": "The answer is incomplete: it ended without a stop reason{cause}.",
     "error": "The answer may be incomplete: {problem}.",
     "nothing_came": "No answer came: {problem}.",

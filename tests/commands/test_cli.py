@@ -407,6 +407,19 @@ def test_wrong_usage_is_exit_2_and_says_what_is_wrong(inspector, arguments):
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize(("arguments", "what"), [
+    (["explain", "--turn", "x"], "'--turn': 'x' is not a whole number from 1 up"),
+    (["explain", "--turn", "0"], "'--turn': '0' is not a whole number from 1 up"),
+    (["tune", "--jobs", "65"], "'--jobs': '65' is not a whole number from 1 to 64"),
+    (["serve", "--port", "none"], "'--port': 'none' is not a whole number from 0 to 65,535"),
+    (["serve", "--idle", "soon"], "'--idle': 'soon' is not a number from 0 to 10,000"),
+])
+def test_a_wrong_number_says_what_is_expected(inspector, arguments, what):
+    said = inspector(*arguments, "sample:01")
+    assert said.code == 2
+    assert f"Error: Invalid value for {what}\n" in said.err
+
+
 def test_a_session_whose_limits_do_not_exist_hides_no_other(inspector, tmp_path, cut):
     path = tmp_path / "odd.session.jsonl"
     rows = Path(SAMPLE).read_text(encoding="utf-8").splitlines(keepends=True)

@@ -172,7 +172,7 @@ def test_what_a_scenario_says_is_no_escape_and_no_command() -> None:
 def test_a_pace_that_is_no_number_is_refused() -> None:
     done = CliRunner().invoke(main, ["provider", "--pace", "nan"])
     assert done.exit_code == 2
-    assert "nan is not a number" in done.output
+    assert "'nan' is not a number from 0 to 1,000" in done.output
 
 
 def test_one_origin_is_named_on_the_command_line() -> None:

@@ -132,6 +132,12 @@ def test_wrapping_loses_nothing_but_spaces_and_keeps_the_width(text: str, width:
     assert all(width_of(row) <= width for row in rows)
 
 
+@pytest.mark.parametrize("width", [1, 0, -1])
+def test_less_room_than_a_cell_counts_as_one(width: int) -> None:
+    assert wrap_line((), width) == [()]
+    assert [text_of(row) for row in wrap_line((Span("ab"),), width)] == ["a", "b"]
+
+
 def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
     gutter = wrap_line((Span("│ ", Tone.RULE), Span("word " * 10)), 20)
     assert len(gutter) > 2
@@ -185,6 +191,7 @@ def test_every_glyph_has_an_ascii_place_holder() -> None:
         assert ascii_text(glyph) != glyph or glyph.isascii()
         assert len(ascii_text(glyph)) <= 2
     assert all(stand_in.isascii() for stand_in in ASCII.values())
+    assert ascii_text("the session › its subagent") == "the session > its subagent"
 
 
 def test_anything_else_is_escaped() -> None:

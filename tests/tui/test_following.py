@@ -178,6 +178,22 @@ async def test_a_file_that_is_cut_or_cannot_be_read_leaves_what_was_there(path) 
         assert screen.note == "following: additions to the file appear as they are written"
 
 
+async def test_an_answer_whose_end_is_recorded_later_is_no_sign_of_a_truncated_file(tmp_path) -> None:
+    """A turn whose end is unknown has a step more than one that ended, so the session lost a step as its file grew."""
+    rows = [prompt("say hello"), block(text("Hello.")), {"type": "system", "subtype": "turn_duration", "durationMs": 9}]
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(claude(*rows[:2]).encode())
+    app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
+    async with app.run_test(size=(120, 35)) as pilot:
+        steps = len(app.screen.run.view.steps)
+        assert "END NOT RECORDED" in page(app)
+        with path.open("ab") as file:
+            file.write(claude(*rows).encode()[len(claude(*rows[:2]).encode()):])
+        await until(pilot, lambda: len(app.screen.run.view.steps) < steps)
+        await until(pilot, lambda: "END INFERRED" in page(app))
+        assert app.screen.note == "following: additions to the file appear as they are written"
+
+
 async def test_a_session_that_grows_is_read_on_although_nobody_named_it_as_growing(path) -> None:
     add(path, LOST)
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))

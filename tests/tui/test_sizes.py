@@ -8,6 +8,7 @@ from textual.events import MouseScrollDown
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
+from inspector.tui.lists import RowList
 from inspector.tui.panels import Dialog
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
@@ -196,7 +197,7 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int,
         assert "step" in screen_rows(app)[-2] or "/3" in screen_rows(app)[-2]
 
 
-@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
+@pytest.mark.parametrize("size", [(40, 10), (60, 15), (60, 20), (80, 24)])
 @pytest.mark.parametrize(("keys", "said"), [
     ("L", "enter begins · esc leaves · ↑ ↓ fields · ← → words"),
     ("R", "enter goes there · d beside this run · x removes it · esc leaves"),
@@ -206,6 +207,7 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int,
     ("V", "↑ ↓ scroll · 1 to 8 open a tab · esc closes"),
     ("W", "enter chooses · esc leaves"),
     ("x", "enter chooses · esc leaves"),
+    ("d", "enter chooses · esc leaves"),
 ])
 async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], keys: str, said: str) -> None:
     path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
@@ -215,6 +217,31 @@ async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], k
         await pilot.pause()
         assert isinstance(app.screen, Dialog)
         assert said in " ".join(" ".join(row.strip("│ ") for row in screen_rows(app)).split())
+        assert screen_rows(app)[-1].strip("╰─╯ ") == "" or size[1] > 10, "the box has its lower edge"
+
+
+@pytest.mark.parametrize("keys", ["x", "b", "d"])
+async def test_the_last_row_of_a_list_in_a_box_is_seen_in_the_smallest_terminal(keys: str) -> None:
+    """The foot of the box, or its edge, hid the last rows of a list that was higher than its room."""
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("exclamation_mark", "exclamation_mark", keys)
+        await pilot.pause()
+        listed = app.screen.query_one(RowList)
+        for _ in range(listed.count):
+            assert sum("▶" in row for row in screen_rows(app)) == 1
+            await pilot.press("down")
+
+
+@pytest.mark.parametrize(("width", "said"), [(40, "  esc"), (59, "  esc"), (60, " enter · esc"), (80, " enter · esc")])
+@pytest.mark.parametrize("keys", ["f", "slash", "colon", "o", "x"])
+async def test_a_line_to_type_in_says_how_to_leave_at_any_size(width: int, said: str, keys: str) -> None:
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    async with app.run_test(size=(width, 10)) as pilot:
+        await pilot.press(keys)
+        await pilot.pause()
+        assert screen_rows(app)[-1].rstrip().endswith(said)
 
 
 async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
@@ -245,3 +272,39 @@ async def test_the_table_of_providers_has_rows_in_the_smallest_terminal(app_on: 
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         assert any("▶" in row for row in screen_rows(pilot.app))
+
+
+@pytest.mark.parametrize("keys", ["", "e", "W", "u", "p", "P", "L", "R", "question_mark"])
+async def test_a_terminal_of_one_cell_ends_no_screen(keys: str) -> None:
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*[keys] * bool(keys))
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        before = screen_rows(app)
+        for size in ((20, 5), (1, 1), (10, 3), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+        assert screen_rows(app)[0] == before[0]
+
+
+@pytest.mark.parametrize(("keys", "fields"), [
+    (("e",), ["3", "default", "120000", "1", "recorded"]),
+    (("L",), ["< lying-router >", "< openai_chat >", "< by address >"]),
+    (("L", "enter", "i"), ["1024", "3", "4 × max_tokens", "120000", "1"]),
+])
+async def test_a_form_shows_its_fields_beside_their_names_in_the_smallest_terminal(
+    keys: tuple[str, ...], fields: list[str]
+) -> None:
+    """The names alone were as wide as the box."""
+    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
+    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    async with app.run_test(size=(40, 10)) as pilot:
+        for key in keys:
+            await pilot.press(key)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+        rows = "\n".join(screen_rows(app)[2:7])
+        assert [field for field in fields if field in rows.replace("…", " ").split() or f" {field}" in rows] == fields

@@ -1,6 +1,7 @@
 """How the app starts and ends: without colour, in ASCII, in a dumb terminal, on bad input, on large files."""
 
 import gc
+import io
 import json
 import os
 import re
@@ -119,6 +120,29 @@ async def test_ascii_is_ascii_in_every_view(app_on: AppOn, size: tuple[int, int]
                 await pilot.press("space")
 
 
+ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|x[0-9a-f]{2})")
+"""Matches a character that has no sign in ASCII."""
+
+
+@pytest.mark.parametrize(("keys", "said"), [
+    (("L",), "up down fields - < > words"),
+    (("question_mark",), "up, k"),
+    (("enter",), "space step"),
+    (("enter", "exclamation_mark", "F", "R", "d"), "ends as     retry_limit (AbortPartial) ! Complete"),
+    (("s", "enter"), "verdict^"),
+])
+async def test_ascii_has_a_sign_for_each_of_the_programs_own(keys: tuple[str, ...], said: str) -> None:
+    """The hints said `\\u2191 \\u2193 fields`, and `q back` had no room beside `\\u2423 step`."""
+    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"], plain=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in keys:
+            await pilot.press(key)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+        assert said in page(app)
+        assert [row for row in screen_rows(app) if ESCAPED.search(row)] == []
+
+
 async def test_the_table_of_turns_is_ascii_too() -> None:
     app = LoopInspector(plain=True)
     async with app.run_test(size=(80, 24)):
@@ -170,6 +194,27 @@ def test_a_dumb_terminal_gets_the_linear_report(tmp_path: Path, encoding: str) -
     assert "CUT CALL RUN" in written
     assert "\x1b" not in written
     assert key not in written
+
+
+@pytest.mark.parametrize(("encoding", "plain"), [("utf-8", False), ("UTF8", False), ("latin-1", True), ("ascii", True)])
+def test_a_terminal_that_is_not_utf_8_is_drawn_in_ascii(
+    encoding: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+
+    class Drawn(LoopInspector):
+        def __init__(self, *given: object, **more: object) -> None:
+            super().__init__(*given, **more)  # type: ignore[arg-type]
+            made.append(bool(more["plain"]))
+
+        def run(self, **_more: object) -> None:
+            """Draws nothing."""
+
+    monkeypatch.setattr(entry, "LoopInspector", Drawn)
+    monkeypatch.setattr(entry, "_has_keyboard", lambda: True)
+    monkeypatch.setattr(sys, "__stderr__", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    entry.run(["sample_sessions/08-router-says-tool-calls.session.jsonl"])
+    assert made == [plain]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")

@@ -198,6 +198,7 @@ async def test_enter_before_the_first_row_says_what_is_awaited(
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
         assert app.screen.note == "nothing is read yet: the rows come as the files are read"
+        assert not app.screen.listed.chosen, "no row was chosen, so the cursor goes to the worst one at last"
         go.set()
         await until(pilot, lambda: ", then worst first…" in page(app))  # why rows will move
         assert "reading 1 of 4 files" in page(app)

@@ -164,3 +164,16 @@ async def test_keys_that_wait_when_the_app_ends_are_dropped(app_on: AppOn) -> No
     assert not app.screen_stack
     app._keys, app._follower = (Key("j", "j"),), Follower(1)
     await app._handle_follower(app._follower)
+
+
+@pytest.mark.parametrize("key", ["f", "slash", "colon", "L"])
+async def test_a_field_of_one_row_takes_every_pasted_line(app_on: AppOn, key: str) -> None:
+    """Only the first line came in, and nothing said that the rest of a pasted prompt was lost."""
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+        pilot.app.focused.post_message(Paste("Plan it.\nThen write  it down.\r\n"))
+        await until(pilot, lambda: pilot.app.focused.value == "Plan it. Then write  it down.")
+        pilot.app.focused.post_message(Paste("\n"))
+        await pilot.pause()
+        assert pilot.app.focused.value == "Plan it. Then write  it down."

@@ -154,12 +154,14 @@ async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_th
             await socket.close()
 
 
-@pytest.mark.parametrize("option", ["--idle", "--token-hours"])
-def test_a_time_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+@pytest.mark.parametrize(("option", "bounds"), [
+    ("--idle", "from 0 to 10,000"), ("--token-hours", "above 0, up to 10,000"),
+])
+def test_a_time_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str], option: str, bounds: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve", "sample:01", option, "nan"])
     assert ended.value.code == 2
-    assert f"Invalid value for '{option}': nan is not a number." in capsys.readouterr().err
+    assert f"Invalid value for '{option}': 'nan' is not a number {bounds}" in capsys.readouterr().err
 
 
 @LINUX

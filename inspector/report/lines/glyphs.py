@@ -96,6 +96,7 @@ ASCII: Mapping[str, str] = {
     "░": ".", "▒": ":", "▓": "%",
     "│": "|", "┃": "#", "┆": ":", "─": "-", "═": "=", "━": "=", "├": "+", "└": "+",
     "·": "-", "…": "...", "–": "-", "−": "-", "×": "x", "≥": ">=", "⚠": "!", "⏎": "\\n", "⌫": "bksp", "␛": "^[",
+    "←": "<", "↑": "up", "↓": "down", "␣": "space", "≠": "!", "▴": "^", "›": ">",
     UNBROKEN: " ",
 }
 """Glyph of the program -> its ASCII replacement, mostly of the same width, so that columns stay aligned."""

@@ -289,6 +289,7 @@ def mark_matches(line: Line, needle: str) -> Line:
 def wrap_line(line: Line, width: int, measure: Measure = cells, at_spaces: bool = True, needle: str = "") -> list[Line]:
     """The line as rows of at most `width` cells, further ones indented below its field or gutter. Every occurrence of
     `needle` is marked, even if it continues on the next row."""
+    width = max(1, width)  # a widget in a terminal of one cell has fewer than none between its margins
     if width_of(line, measure) <= width:
         return [mark_matches(line, needle)]
     hang = _further_rows_begin(line, width, measure)
