@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
@@ -19,6 +18,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
+from inspector.report.ci_log import in_a_log
 from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
 from inspector.sessions import intake, redact
 from inspector.sessions.thread import entry_name
@@ -251,18 +251,12 @@ def markdown(report: Report) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {
-    "text": lambda report: _in_a_log(text(report), " #"),
-    "json": lambda report: _in_a_log(as_json(report), "\\u0023"),
-    "junit": lambda report: _in_a_log(junit(report), "&#35;"),
-    "sarif": lambda report: _in_a_log(sarif(report), "\\u0023"),
+    "text": lambda report: in_a_log(text(report)),
+    "json": lambda report: in_a_log(as_json(report), "\\u0023"),
+    "junit": lambda report: in_a_log(junit(report), "&#35;"),
+    "sarif": lambda report: in_a_log(sarif(report), "\\u0023"),
     "github": github, "md": markdown,
 }
-
-
-def _in_a_log(report: str, number_sign: str) -> str:
-    """A report without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
-    the beginning of a line, Azure Pipelines `##vso[name`. `number_sign` is another spelling of `#`."""
-    return re.sub(r"(?m)^( *:)(?=:)", r"\1 ", re.sub(r"(?<=#)#(?=\w*\[)", lambda _: number_sign, report))
 
 
 # -- Baselines: the known problems as fingerprints, which stay the same if lines move or files are renamed -----------

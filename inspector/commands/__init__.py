@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOBase
@@ -215,10 +215,11 @@ def without_credentials(text: str) -> str:
 def say(notices: Iterable[str], before: str = "inspector: ") -> None:
     """Writes lines to standard error. If standard error cannot be written, the lines are lost without an error."""
     for notice in notices:
+        from inspector.report.ci_log import in_a_log
         from inspector.report.lines.spans import one_line  # imported here, because there is mostly no notice
 
         try:
-            click.echo(f"{before}{without_credentials(one_line(notice))}", err=True)
+            click.echo(in_a_log(f"{before}{without_credentials(one_line(notice))}"), err=True)
         except OSError:
             sys.stderr = None  # the rest of its buffer would be written once more at the end
 
@@ -249,14 +250,37 @@ def output_width(wide: int) -> int:
 
 
 def write(text: str) -> None:
-    """Writes text to standard output."""
+    """Writes text to standard output, which may be the log of a CI server."""
+    from inspector.report.ci_log import in_a_log
+
+    _put(in_a_log(without_credentials(text)))
+
+
+def write_report(text: str) -> None:
+    """Writes a report of `check`, which may itself consist of commands to a CI server, to standard output."""
     _put(without_credentials(text))
+
+
+def write_files(files: Mapping[str, str]) -> None:
+    """Writes the contents of files to standard output, which may be the log of a CI server."""
+    from inspector.report.ci_log import NUMBER_SIGNS, in_a_log
+
+    for name, text in files.items():
+        sign = NUMBER_SIGNS.get(os.path.splitext(name)[1])
+        shown = without_credentials(ascii_json(text) if name.endswith(".jsonl") else text)
+        _put(shown if sign is None else in_a_log(shown, sign))
 
 
 def write_json(value: Any) -> None:
     """Writes a document to standard output."""
     # Escaped to ASCII, so that no text of a transcript acts as a command on a terminal.
-    _put(without_credentials(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
+    _put(_json_in_a_log(json.dumps(value, ensure_ascii=True, indent=1)) + "\n")
+
+
+def _json_in_a_log(text: str) -> str:
+    from inspector.report.ci_log import in_a_log
+
+    return in_a_log(without_credentials(text), "\\u0023")
 
 
 def write_result(as_json: bool, document: Callable[[], Any], text: Callable[[], str]) -> None:
@@ -280,9 +304,9 @@ def write_pieces(pieces: Iterable[str]) -> None:
             return
         text += piece
         if len(text) > _PIECE:
-            _put(without_credentials(text))
+            _put(_json_in_a_log(text))
             text = ""
-    _put(without_credentials(text) + "\n")
+    _put(_json_in_a_log(text) + "\n")
 
 
 _PIECE = 1 << 16

@@ -127,8 +127,7 @@ def export(
         sys.exit(code)
     files = export.form_files(session_view, form, turn_number, response_number)
     if folder == "-":
-        commands.write("".join(commands.ascii_json(text) if name.endswith(".jsonl") else text
-                               for name, text in files.items()))
+        commands.write_files(files)
     else:
         written = export.write(files, folder, force)
         for path in written.paths:
@@ -364,7 +363,7 @@ def check(
         commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
     report = report.keep(lambda problem: problem.fingerprint not in fingerprints)
-    commands.write(forms[form](report))
+    commands.write_report(forms[form](report))
     commands.say([*report.errors, *report.notices])
     if not report.turns and not report.errors:
         empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-from inspector.sessions.credentials import FORMS, PASSWORDS
+from inspector.sessions.credential_names import PASSWORDS
+from inspector.sessions.credentials import FORMS
 
 REDACTED = "REDACTED"
 """The mask of the whole value of a header, a parameter or a JSON member."""
@@ -44,12 +45,14 @@ def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
     # a mask, a variable or a placeholder
     written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
-    if len(value) < 12 or written or re.fullmatch(_IDENTIFIER, value):
+    words = re.split(r"[-_.:/@ ]", value)
+    if len(value) < 12 or written:
+        return False
+    if re.fullmatch(_IDENTIFIER, value) and not any(len(word) >= 32 and _is_random(word) for word in words):
         return False
     # Only values under a credential's name reach this test, and the keys of some services are UUIDs (fal).
     if re.fullmatch(_UUID, value):
         return True
-    words = re.split(r"[-_.:/@ ]", value)
     digits, letters = sum(char.isdigit() for char in value), sum(char.isalpha() for char in value)
     if any(_is_random(word) for word in words):
         return True

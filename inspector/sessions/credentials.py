@@ -1,4 +1,4 @@
-"""A table of the forms of known credentials, and the names whose values are credentials. Data only.
+"""A table of the forms of known credentials. Data only.
 
 A form is written as a template: literal characters, and in braces an alphabet with the number of its characters.
 `{a20}` means 20 letters or digits, `{a20+}` 20 or more, `{a20-40}` from 20 to 40. The search pattern of a form and the
@@ -98,6 +98,17 @@ FORMS: tuple[Secret, ...] = (
     Secret("Logfire token", "pylf_v{d1}_{l2-10}_{a40+}", "Pydantic Logfire"),
     Secret("Kaggle token", "KGAT_{h32}", "Kaggle"),
     Secret("Friendli token", "flp_{a40+}", "Friendli"),
+    Secret("Devin personal key", "apk_user_{b30+}", "Devin: API authentication"),
+    Secret("Devin service key", "apk_{a30+}", "Devin: API authentication"),
+    Secret("Devin token", "cog_{a30+}", "Devin: service users and personal access tokens"),
+    Secret("Factory key", "fk-{a20+}-{b30+}", "Factory: API keys of Droid"),
+    Secret("Amp token", "sgamp_user_{a20+}_{h40+}", "Amp: access tokens"),
+    Secret("Daytona key", "dtn_{h64}", "Daytona"),
+    Secret("xAI management key", "xai-token-{a60+}", "xAI console: management keys"),
+    Secret("Context7 key", "ctx7sk-{h8}-{h4}-{h4}-{h4}-{h12}", "Context7"),
+    Secret("Braintrust token", "bt-st-{a40+}", "Braintrust"),
+    Secret("Warp key", "wk-{d1}.{h64}", "Warp"),
+    Secret("secret key", "sk_{a32+}", "Novita AI, Inception and others"),
     Secret("AWS access key id", "AKIA{U16}", "AWS IAM: unique identifiers", "cloud"),
     Secret("AWS temporary key id", "ASIA{U16}", "AWS STS", "cloud"),
     Secret("AWS bearer token id", "ABIA{U16}", "AWS STS service bearer tokens", "cloud"),
@@ -143,6 +154,9 @@ FORMS: tuple[Secret, ...] = (
     Secret("Alibaba Cloud temporary key id", "STS.{a20+}", "Alibaba Cloud STS", "cloud"),
     Secret("Vercel token", "vcp_{a40+}", "Vercel: personal access tokens", "cloud"),
     Secret("Vercel app token", "vca_{a40+}", "Vercel: app access tokens", "cloud"),
+    Secret("Vercel integration token", "vci_{a40+}", "Vercel: integration tokens", "cloud"),
+    Secret("Vercel refresh token", "vcr_{a40+}", "Vercel: app refresh tokens", "cloud"),
+    Secret("Vercel Blob token", "vercel_blob_rw_{a16}_{a30}", "Vercel Blob: read and write", "cloud"),
     Secret("Cloudflare user token", "cfut_{a40+}", "Cloudflare: user API tokens", "cloud"),
     Secret("Cloudflare account token", "cfat_{a40+}", "Cloudflare: account API tokens", "cloud"),
     Secret("Cloudflare global key", "cfk_{a40+}", "Cloudflare: global API keys", "cloud"),
@@ -371,30 +385,3 @@ FORMS: tuple[Secret, ...] = (
     Secret("PASETO v2", "v2.local.{b60+}", "PASETO, earlier", "protocol"),
 )
 """The forms; the name of the first that matches is in the mask. `detection` has forms that no template describes."""
-
-NAMES: tuple[str, ...] = (
-    "access_key", "access_token", "account_key", "admin_token", "api_auth_token", "api_key", "api_secret",
-    "api_token", "app_key", "application_key", "app_secret", "app_token", "auth_key", "auth_secret", "auth_token",
-    "authentication_token", "authorization", "authorization_token", "bearer_token", "bot_token", "client_key_data",
-    "client_secret", "connection_string", "consumer_secret", "cookie", "cookie_secret", "credentials_json",
-    "csrf_token", "deploy_key", "deploy_token", "digitalocean_token", "discord_token", "docker_token",
-    "encryption_key", "gh_token", "github_token", "gitlab_token", "hf_token", "hmac_key", "hmac_secret", "id_token",
-    "identity_token", "jwt_secret", "jwt_token", "license_key", "linode_token", "login_token", "master_key",
-    "notion_token", "npm_token", "oauth_token", "pass", "personal_access_token", "private_key", "private_token",
-    "proxy_authorization", "pypi_token", "refresh_token", "registration_token", "sas_token", "secret",
-    "secret_access_key", "secret_key", "secret_key_base", "secret_token", "security_token", "server_key",
-    "service_token", "session_key", "session_secret", "session_token", "set_cookie", "shared_access_key",
-    "shared_secret", "signing_key", "signing_secret", "slack_token", "ssh_key", "storage_key", "subscription_key",
-    "telegram_token", "token_secret", "user_token", "vault_token", "verification_token", "webhook_secret",
-    "x_api_key", "x_auth_token", "xsrf_token",
-)
-"""Names of headers, JSON members, arguments and variables whose value is a credential if it looks random. Words are
-joined by `_`, `-`, nothing or a capital letter: `api_key` is also `api-key`, `apiKey` and `APIKEY`. A name may have
-words before it (`OPENAI_API_KEY`). The table has no `token`, `token_type`, `credentialType`, `prompt_cache_key` or
-`key`, which also name other values."""
-
-PASSWORDS: tuple[str, ...] = (
-    "password", "passwd", "passphrase", "pwd", "pgpassword", "mysql_pwd", "userpassword", "db_pass", "mysql_pass",
-    "root_pass", "smtp_pass", "user_pass", "admin_pass", "ssh_pass", "become_pass", "sudo_pass",
-)
-"""Names whose value is a credential of any length."""

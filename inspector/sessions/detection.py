@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import re2
 
+from inspector.sessions.credential_names import NAMES, PASSWORDS
 from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, random_looking
-from inspector.sessions.credentials import ALPHABETS, FORMS, NAMES, PASSWORDS
+from inspector.sessions.credentials import ALPHABETS, FORMS
 from loop_core.client.mask import SHORTEST
 
 SHORT = b"[masked]"
@@ -74,13 +75,26 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
-_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::|=>?)\s{{0,8}}|%3D|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
+_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::=?|=>?)\s{{0,8}}|%3D|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
 """Matches the text between a name and its value: `: `, `=`, `%3D` in an address within another one, or `", "value": "`
 in a header that is an object."""
 
+_COLOUR = r"(?:\x1b|\\+u001[Bb])\[[0-9;]{0,16}m"
+
+_MARKED = r"(?:[*`]{1,3}|\\*[\"'])?"
+
+_APART = (rf"{_MARKED}(?:(?:[ \t]|\\+t){{1,60}}(?:is\s|--?[a-z]+[ =])?|\s{{0,60}}\|\s{{0,60}}|\s?,(?:\s?\\*[\"'])?"
+          r"|</(?:td|key)>(?:\s|\\+n){0,8}<(?:td|string)>|\s{1,4}value=|(?:\s|\\+n){1,20}value:\s"
+          r"|:\s?[|>][+-]?(?:\s|\\+n){1,20}|:\s?[&'\w ]{1,16}=\s?"
+          rf"|{_COLOUR}\s?[=:]\s?(?:{_COLOUR})?|\s?[=:]\s?{_COLOUR})({_MARKED})")
+"""Matches the text between a name and its value where neither `:` nor `=` alone is between them: columns, cells of
+a table, arguments of a command or of a call (`ENV`, `setx`, `set -x`), blocks of YAML, or `=` with colours."""
+
+_LONG_VALUE = r"([A-Za-z0-9_+/.~-]{15}[A-Za-z0-9_+/.~-]+)"
+
 _BETWEEN = rf"{_JOINT}({_QUOTE})"
 
-_LOOSE = r"([^\s\"'\\,;<>(){}\[\]&]+)"
+_LOOSE = r"((?:\\+/)?[^\s\"'\\,;<>(){}\[\]&]+)"
 
 _QUOTED = r"([^\"'\\\r\n]+)"
 
@@ -91,15 +105,20 @@ VARIABLES: tuple[str, ...] = ("token", "key", "pat")
 _IN_PROSE = any_of(NAMES).replace("[_-]", "[ _-]")
 """Matches a name, also as `API key`."""
 
+_WITH_VALUE_APART = any_of(name for name in (*NAMES, *PASSWORDS) if name != "pass").replace("[_-]", "[ _-]")
+"""The same with the names of passwords; hashes often follow the word `pass`."""
+
 CONTEXTS: tuple[tuple[str, str], ...] = (
     # Keys of LiteLLM's proxy and others, whose letters `-` and `_` interrupt. None begins inside another one, so that a
     # long run takes linear time.
     ("key", rf"(?:^|[^A-Za-z0-9_-]|{_ESCAPED})()()(sk-[A-Za-z0-9_-]{{20,}})"),
     ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
+    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_WITH_VALUE_APART})){_APART}{_LONG_VALUE}"),
+    ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_APART}{_LONG_VALUE}"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){_LOOSE}"),
-    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|apikey)\s)?{_LOOSE}"),
+    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|api-?key)\s)?{_LOOSE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
     ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({_QUOTE}){_LOOSE}"),
@@ -109,7 +128,8 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
               rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
               rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+"
               rf"|(?:docker|podman|helm\s+registry)\s+login\s(?:[^\r\n]*?\s)?-p[ =]?)()({_QUOTE}){_LOOSE}"),
-    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*--password-stdin"),
+    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*"
+              r"(?:--password-stdin|sudo\s+-S|secrets?\s+(?:put|set)|env\s+add)"),
     ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
     # MySQL and Oracle say IDENTIFIED BY, PostgreSQL says PASSWORD.
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
@@ -191,6 +211,8 @@ def _hint_pattern() -> Any:
         rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
         r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s|\slogin\s|--password-stdin|@(?:tcp6?|unix)\(",
         rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
+        rf"(?i)(?:{names}|_(?:{'|'.join(VARIABLES)})){_APART}[A-Za-z0-9_+/.~-]{{16}}",
+        r"(?i)sudo\s+-S|secrets?\s+(?:put|set)\s|\senv\s+add\s",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
         r"(?i)%3A%2F%2F[^\s/?#@\"'\\<>&]+%40",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",
@@ -285,8 +307,11 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
         within = rest is not None and start < refused[row]
         if rest is not None and not within:
             end = rest.match(data, start).end()
-        groups = (match.group(last - 2) or b"", match.group(last - 1) or b"", data[start:end])
-        name, quote, value = (group.decode("utf-8", "replace") for group in groups)
+        quote = (match.group(last - 1) or b"").decode("utf-8", "replace")
+        if data[end : end + 1] == b"\\":
+            end = _past_escapes(data, end, quote if label == "password" else "")
+        name, value = ((match.group(last - 2) or b"").decode("utf-8", "replace"),
+                       re.sub(_ESCAPE, "/", data[start:end].decode("utf-8", "replace")))
         # Punctuation at the end belongs to the sentence.
         stripped = value.rstrip(".,:;!?")
         end -= len(value.encode()) - len(stripped.encode())
@@ -302,6 +327,26 @@ def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
             refused[row] = max(refused[row], end if rest is not None else 0)
             # Continue after the name, since a credential of another kind may follow it.
             at = max(match.end(last - 2), match.start() + 1) if name else max(start, match.start() + 1)
+
+
+_ESCAPE = r"\\+(?:/|u00(?:2[BbDdFf]|3[0-9Dd]|[46][0-9A-Fa-f]|[57][0-9Aa]|5[Ff]))"
+"""Matches a JSON escape of a letter, a digit or one of `+-/=@_`, which may be inside a value: PHP escapes `/`, .NET `+`
+and Gson `=`."""
+_MORE = re.compile(rf"(?:{_ESCAPE}[^\s\"'\\,;<>(){{}}\[\]&]*)+".encode())
+_STRING_ENDS = re.compile(rb"(\\*)[\"\r\n]")
+
+
+def _past_escapes(data: bytes, at: int, quote: str) -> int:
+    """The end of a value that reaches a backslash at `at`: after the escapes of plain characters or, in a `quote`,
+    before the quote that closes the string, at most `_LONG` characters further."""
+    if quote.endswith('"'):
+        # In JSON within JSON, every level doubles the backslashes before a quote and adds one.
+        depth = len(quote) - 1
+        for found in _STRING_ENDS.finditer(data, at, at + _LONG):
+            if len(found[1]) % (2 * depth + 2) == depth:
+                return found.end() - 1 - depth
+    more = _MORE.match(data, at)
+    return at if more is None else more.end()
 
 
 def _of_this_machine(data: bytes) -> Iterator[CredentialSpan]:

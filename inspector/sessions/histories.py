@@ -268,6 +268,8 @@ class SeatedExchange:
     """The joined text of the chain of continuations that ends with this answer."""
     base: int = 0
     """The node before the chain of continuations that ends with this answer."""
+    tokens: set[str] | None = None
+    """Values that are unique to the answer, once they are looked up."""
     turn: int = -1
     next_index: int | None = None
     """The exchange that continues this one in the same turn."""

@@ -127,6 +127,14 @@ def too_large() -> str:
     return f"more than {most():,} bytes, which is not read: --max-bytes N reads more"
 
 
+def rest_of_line(file: IO[bytes]) -> bytes:
+    """The bytes up to the end of a line. Raises `BoundError` if they are more than the maximum."""
+    rest = file.readline(most() + 1)
+    if len(rest) > most():
+        raise BoundError(f"a line is {too_large()}")
+    return rest
+
+
 def file_bytes(path: str, start: bytes = b"") -> bytes:
     """The bytes of a file or a FIFO; `start` has the first bytes of a regular file if they were read before. Raises
     `OSError` if it cannot be read, and `BoundError` if it is a device, larger than the maximum, or a FIFO without a
@@ -150,6 +158,13 @@ def named_file(path: str) -> bytes:
         return file_bytes(path)
     except (OSError, BoundError) as why:
         raise CallerError(f"{path}: cannot be read: {getattr(why, 'strerror', None) or why}") from None
+
+
+def check_regular(path: str) -> None:
+    """Raises `BoundError` if a further file of a session is not regular: a folder of FIFOs would take seconds for each.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BoundError("no regular file, which is not read beside a session")
 
 
 def sibling(path: str, name: str) -> bytes | None:

@@ -160,13 +160,13 @@ def files_beside(
     if not pattern:
         return
     from glob import escape, glob
-
     stem = escape(os.path.splitext(source.path)[0])  # the path may contain brackets
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
     for name in sorted(glob(os.path.join(stem, pattern))):
         try:
             files.check_bounds(name)
+            intake.check_regular(name)
             child, found = read(name) if read is not None else _read(name, intake.file_bytes(name), options)
             below = f"{_name(source)} › {_name(child)}"
             yield child, [replace(each, session=each.session or below) for each in found]

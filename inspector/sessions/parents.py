@@ -50,6 +50,12 @@ def _tokens(parts: Iterable[object]) -> set[str]:
     return found
 
 
+def _answer_tokens(one: SeatedExchange) -> set[str]:
+    if one.tokens is None:  # kept, because equal requests are candidates of each other
+        one.tokens = _tokens(one.exchange.response.parts)
+    return one.tokens
+
+
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
 """The number of characters that identify a signature. A recorder may have left out the rest."""
@@ -272,7 +278,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     # `identity` is wire format, host, model and system text, in the order of `seat`.
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: one.exchange.session == child.exchange.session,
-        lambda one: not repeated.isdisjoint(_tokens(one.exchange.response.parts)),
+        lambda one: not repeated.isdisjoint(_answer_tokens(one)),
         lambda one: one.identity[:2] == child.identity[:2],
         lambda one: one.identity[2] == child.identity[2],
         lambda one: one.identity[3] == child.identity[3],
@@ -315,16 +321,17 @@ def opening(history: History) -> int:
     """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
     right after tool results (steering) begins a turn."""
     items = history.items
+    asked: list[int] = []  # the user items since the item that the walk has not reached yet, the last one first
     for number in range(len(items) - 1, -1, -1):
-        if items[number].kind is not ItemKind.USER:
-            continue
-        answers = (item for item in reversed(items[:number]) if item.kind not in (ItemKind.SYSTEM, ItemKind.USER))
-        before = next(answers, None)
-        if before is None:
-            return number
-        if before.kind is not ItemKind.RESULTS and known_hint(items[number].text, call=False) is None:
-            return number
-    return -1
+        kind = items[number].kind
+        if kind is ItemKind.USER:
+            asked.append(number)
+        elif kind is not ItemKind.SYSTEM:
+            for at in asked if kind is not ItemKind.RESULTS else ():
+                if known_hint(items[at].text, call=False) is None:
+                    return at
+            asked = []
+    return asked[0] if asked else -1
 
 
 def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:

@@ -20,8 +20,8 @@ from urllib.parse import unquote
 
 import re2
 
+from inspector.sessions.credential_names import NAMES, PASSWORDS
 from inspector.sessions.credential_values import REDACTED, any_of, is_password, random_looking
-from inspector.sessions.credentials import NAMES, PASSWORDS
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 from loop_core.values import shared
 

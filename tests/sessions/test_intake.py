@@ -289,3 +289,38 @@ def test_a_fifo_beside_a_file_is_not_waited_for(tmp_path, monkeypatch):
     (tmp_path / "message_2.json").write_bytes(b"{}")
     monkeypatch.setattr(intake, "_fifo", pytest.fail)
     assert [intake.sibling(str(tmp_path / "a"), f"message_{at}.json") for at in (1, 2, 3)] == [None, b"{}", None]
+
+
+def test_a_fifo_among_the_further_files_of_a_session_is_not_waited_for(tmp_path, monkeypatch):
+    from tests.scenes.shapes import CLAUDE
+
+    main, below = tmp_path / "s.jsonl", tmp_path / "s" / "subagents"
+    main.write_text("".join(f"{json.dumps(row)}\n" for row in CLAUDE))
+    below.mkdir(parents=True)
+    os.mkfifo(below / "agent-1.jsonl")
+    (below / "agent-2.jsonl").symlink_to("/dev/zero")
+    monkeypatch.setattr(intake, "_fifo", pytest.fail)
+    read = open_paths([str(main)])
+    assert read.exchanges
+    assert [source.error.rpartition(": ")[2] for source in read.inputs if source.error] == [
+        "no regular file, which is not read beside a session"] * 2
+
+
+def test_a_line_of_a_transcript_is_read_up_to_the_bound():
+    line = io.BytesIO(b"x" * 999 + b"\n" + b"x" * 1000 + b"\n")
+    intake.set_maximum(1000)
+    assert len(intake.rest_of_line(line)) == 1000
+    with pytest.raises(intake.BoundError, match="a line is more than 1,000 bytes"):
+        intake.rest_of_line(line)
+
+
+def test_an_endless_line_of_a_transcript_ends_at_the_bound(tmp_path, monkeypatch):
+    from tests.scenes.shapes import CLAUDE
+
+    file = tmp_path / "s.jsonl"
+    file.write_bytes("".join(f"{json.dumps(row)}\n" for row in CLAUDE).encode() + b"\0" * (6 << 20))
+    monkeypatch.setattr(intake, "HEAVY", 1 << 20)
+    monkeypatch.setattr(intake, "MOST", 4 << 20)
+    intake.set_maximum(4 << 20)
+    (read,) = open_paths([str(file)]).inputs
+    assert "a line is more than 4,194,304 bytes" in (read.error or "")

@@ -301,6 +301,40 @@ def test_variables_that_hold_no_credential_stay(name):
     ("https://a1b2c3d4e5f6g7:hunter2@h/1", "a1b2c3d4e5f6g7"),
     ('{"k": "sk\\u002dproj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"}', "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8"),
     ('{"k": "Basic bWU6Pz8\\/cHc="}', "cHc="),
+    ("| API_KEY | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
+    ("| **`API_KEY`** | `q1w2e3r4t5y6u7i8` |", "q1w2e3r4t5y6u7i8"),
+    ("| API key | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
+    ("ENV API_KEY q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ('setx SLACK_TOKEN "q1w2e3r4t5y6u7i8"', "q1w2e3r4t5y6u7i8"),
+    ("set -gx SLACK_TOKEN 'q1w2e3r4t5y6u7i8'", "q1w2e3r4t5y6u7i8"),
+    ("aws configure set aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "K7MDENG"),
+    ("gh secret set API_KEY --body q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ('{"out": "API_KEY\\tq1w2e3r4t5y6u7i8"}', "q1w2e3r4t5y6u7i8"),
+    ("your API key is q1w2e3r4t5y6u7i8.", "q1w2e3r4t5y6u7i8"),
+    ("API_KEY,q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ('SetEnvironmentVariable("API_KEY", "q1w2e3r4t5y6u7i8")', "q1w2e3r4t5y6u7i8"),
+    ("<td>API_KEY</td><td>q1w2e3r4t5y6u7i8</td>", "q1w2e3r4t5y6u7i8"),
+    ("<key>API_KEY</key>\n  <string>q1w2e3r4t5y6u7i8</string>", "q1w2e3r4t5y6u7i8"),
+    ('<add key="ApiKey" value="q1w2e3r4t5y6u7i8"/>', "q1w2e3r4t5y6u7i8"),
+    ("- name: API_KEY\n  value: q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ('{"out": "- name: API_KEY\\n  value: q1w2e3r4t5y6u7i8"}', "q1w2e3r4t5y6u7i8"),
+    ("api_key: |\n  q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ("api_key: >-\n  q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ("apiKey: string = 'q1w2e3r4t5y6u7i8'", "q1w2e3r4t5y6u7i8"),
+    ('apiKey := "q1w2e3r4t5y6"', "q1w2e3r4t5y6"),
+    ("\x1b[1mAPI_KEY\x1b[0m=\x1b[32mq1w2e3r4t5y6u7i8\x1b[0m", "q1w2e3r4t5y6u7i8"),
+    ("API_KEY=\x1b[32mq1w2e3r4t5y6u7i8\x1b[0m", "q1w2e3r4t5y6u7i8"),
+    ("Authorization: Api-Key q1w2e3r4.t5y6u7i8o9p0a1s2d3f4g5h6j7k8l9z0", "t5y6u7i8o9p0a1s2d3"),
+    ("NEBIUS_API_KEY=v1.q1w2e3r4t5y6u7i8o9p0a1s2d3f4g5h6", "q1w2e3r4t5y6u7i8o9p0"),
+    ("echo hunter2 | sudo -S apt update", "hunter2"),
+    ("echo hunter2 | wrangler secret put DB", "hunter2"),
+    ("echo hunter2 | vercel env add DB", "hunter2"),
+    ('{"api_key": "ab\\/cD9\\/eF8gH7iJ6kL5mN4oP3"}', "eF8gH7iJ6kL5mN4oP3"),
+    ('{"api_key": "\\/bcD9\\/eF8gH7iJ6kL5mN4oP3"}', "eF8gH7iJ6kL5mN4oP3"),
+    ('{"api_key": "abcD9\\u002BeF8gH7iJ6kL5mN4oP3\\u003d"}', "eF8gH7iJ6kL5mN4oP3"),
+    ('{"password": "hunt\\"er2"}', "er2"),
+    ('{"password": "hunter\\\\"}', "hunter"),
+    ('{"a": "{\\"password\\": \\"hunt\\\\\\"er2\\"}"}', "er2"),
 ])
 def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidden):
     assert detection.suspicious(given)
@@ -309,6 +343,18 @@ def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidde
     assert len(masked) == len(given)
     if given.startswith("{") and "\\\"" not in given:
         json.loads(masked)
+
+
+@pytest.mark.parametrize("secret", [
+    f"apk_user_{'q1w2e3' * 6}", f"apk_{'q1w2e3' * 6}", f"cog_{'q1w2e3' * 6}", f"fk-{'q1w2e3' * 4}-{'q1-2e3' * 6}",
+    f"sgamp_user_{'Q1W2E3' * 4}_{'0a1b2c3d' * 8}", f"dtn_{'0a1b2c3d' * 8}", f"xai-token-{'q1w2e3' * 11}",
+    "ctx7sk-0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f", f"bt-st-{'q1w2e3' * 7}", f"wk-1.{'0a1b2c3d' * 8}",
+    f"sk_{'q1w2e3' * 6}", f"vci_{'q1w2e3' * 7}", f"vcr_{'q1w2e3' * 7}",
+    f"vercel_blob_rw_{'q1w2' * 4}_{'q1w2e3' * 5}",
+])
+def test_a_key_of_a_coding_agent_or_its_host_is_masked(secret):
+    masked = redact.body(f"use {secret} now".encode()).decode()
+    assert re.fullmatch(r"use \[masked: [^\]]+\]\** now", masked), masked
 
 
 @pytest.mark.parametrize("key", ["sk-abcdefghijklmnopqrstuvwx", "sk-test-aaaaaaaaaaaaaaaaaaaaaaaa"])
@@ -389,6 +435,14 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "toolu_01A09q90qw90lq917835lq9 resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
         "https://h/p?page_token=abc&key=name",
+        "| API_KEY | string | required, see settings_2024.example |",
+        "| password | The password of the user, 16 characters |",
+        "isinstance(self.private_key, X25519PrivateKey), CACHE_KEY v2-0a1b2c3d4e5f6a7b",
+        "ENV API_KEY ${API_KEY} and setx API_KEY %API_KEY%, set -x API_KEY $argv[1]",
+        "the api key claude-3-5-sonnet-20241022 takes, access token src/auth/refresh_tokens_test.py",
+        "tests pass d41d8cd98f00b204e9800998ecf8427e, deploy key 2024-01-02T03:04:05",
+        "echo hello | sort, cog_config_for_the_service_of_users, apk_signing_block_version_two_and_three",
+        "fk-orders-customer-id-2024-constraint ak_form sm_breakpoint hb_form ste-by-step sk_buff",
     ],
 )
 def test_ordinary_text_is_not_touched(text):

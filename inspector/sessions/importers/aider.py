@@ -153,7 +153,7 @@ class _Chat(_Aider):
             return self.say(line, place, text, own=text.startswith(("/", "!")) and not text.startswith(QUESTIONS))
         answer = self.write(line, place, text)
         if stopped:
-            answer.follow(InterimRow(line.number - 1, text, mark="interrupted"))
+            answer.after.append(InterimRow(line.number - 1, text, mark="interrupted"))
         return TreePlace(answer)
 
     def _note(self, line: TranscriptLine, text: str, place: TreePlace) -> TreePlace:
@@ -174,7 +174,7 @@ class _Chat(_Aider):
                 stop = LIMITS[bool(answer.text)]
                 answer.stop = recorder_reason(stop, None, at, LIMIT, "aider.limits")
             return TreePlace(answer)
-        if above is None and _CAME.match(text) and any(row.is_user_message for row in place.rows()):
+        if above is None and _CAME.match(text) and place.asked:
             return TreePlace(self.write(line, place, ""))
         return self.say(line, place, text, own=True) if text else place
 

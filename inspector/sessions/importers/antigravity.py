@@ -114,7 +114,7 @@ class _Session(ChatReader):
 def _next_call(place: TreePlace) -> ToolCall | None:
     """The first call above a place without a result so far, because results have the order of the calls."""
     calls = place.answer.calls if place.answer is not None else []
-    return next(iter(calls[sum(len(row.results) for row in place.rows()):]), None)
+    return next(iter(calls[place.result_count:]), None)
 
 
 reader = _Session.of

@@ -109,8 +109,7 @@ class Session(TranscriptReader):
     def __init__(self, path: str, options: Options, listed: tuple[str, ...] | None = None) -> None:
         super().__init__(path, options)
         self.groups: dict[tuple[str | None, bool, str | None, str | None], TranscriptAnswer] = {}
-        self.ids: set[str] = set()
-        self.caps: set[int] = set()
+        self.ids, self.caps = set[str](), set[int]()
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
         """Agent (`_agent`) -> the place after its last row."""
@@ -119,6 +118,8 @@ class Session(TranscriptReader):
         """The name of the session to which the rows of a subagent belong."""
         self.listed = listed
         """The path of the list of rows in a file that is one list or object; None for a file of lines."""
+        # The last answer, and its parts without the places of calls.
+        self.written: tuple[TranscriptAnswer | None, set[ResponsePart]] = None, set()
         self.over = False
         """Whether the current run has ended with its result; a further run may follow in the same file."""
 
@@ -232,9 +233,9 @@ class Session(TranscriptReader):
             claude_rows.take_stream_end(where.answer, line)
         end, stop = claude_rows.loop_end(value), claude_rows.hook_stop(value)
         if end is not None and where.answer is not None and where.since is None:
-            where.answer.follow(InterimRow(line.number, end, mark="ended"))
+            where.answer.after.append(InterimRow(line.number, end, mark="ended"))
         elif stop is not None and where.answer is not None:
-            where.answer.follow(InterimRow(line.number, stop, mark="stopped"))
+            where.answer.after.append(InterimRow(line.number, stop, mark="stopped"))
         elif value.get("subtype") == claude_rows.REFUSED:
             self._retract(line)
         elif value.get("subtype") == "api_error":
@@ -295,9 +296,8 @@ class Session(TranscriptReader):
             answer.session = below_file("subagent")
         return answer
 
-    def _blocks(
-        self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At, again: Collection[int]
-    ) -> None:
+    def _blocks(self, answer: TranscriptAnswer, line: TranscriptLine, content: Any, at: At,
+                again: Collection[int]) -> None:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for number, block in enumerate(blocks):
             if number in again:
@@ -312,8 +312,11 @@ class Session(TranscriptReader):
             parts = read_block(claude_rows.as_sent(block), True, here, find)
             if not self.options.signed:
                 parts = [_strip_signatures(part) for part in parts]
-            if not all(_contains(answer.parts, part) for part in parts):
+            if self.written[0] is not answer:
+                self.written = answer, set(map(_without_place, answer.parts))
+            if not self.written[1].issuperset(map(_without_place, parts)):
                 answer.parts += parts  # some recorders repeat the whole answer so far in each row
+                self.written[1].update(map(_without_place, parts))
 
     def _failure(self, line: TranscriptLine, message: dict[str, Any], text: str, where: TreePlace) -> TreePlace:
         """Reads a row about a failure: how the answer above ended, or an answer without other rows."""
@@ -328,7 +331,7 @@ class Session(TranscriptReader):
         if (cut or full) and above is not None and where.since is None and above.open:
             above.take(line)
             above.cap = cap
-            above.follow(InterimRow(line.number, text, mark="cap" if cut else "context"))
+            above.after.append(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
         request = claude_rows.request_of(line.value)
@@ -393,8 +396,5 @@ def _strip_signatures(part: ResponsePart) -> ResponsePart:
                          data=part.data and f"{hash(part.data)}")
 
 
-def _contains(parts: list[ResponsePart], part: ResponsePart) -> bool:
-    """Whether a part equals one of earlier rows; the place of a call is not compared."""
-    if type(part) is not ToolCall:
-        return part in parts
-    return any(type(other) is ToolCall and other._replace(at=part.at) == part for other in parts)
+def _without_place(part: ResponsePart) -> ResponsePart:
+    return part._replace(at=At()) if type(part) is ToolCall else part

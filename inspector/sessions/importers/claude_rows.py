@@ -16,10 +16,10 @@ from inspector.sessions.transcripts.answer import (
     TranscriptLine,
     TreePlace,
     any_text,
-    store_result,
     text_of,
 )
 from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
+from inspector.sessions.transcripts.results import store_result
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, Finding, Severity, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
@@ -134,7 +134,7 @@ def take_stream_end(answer: TranscriptAnswer, line: TranscriptLine) -> None:
             take_end(answer, {"stop_reason": None if failed else line.value.get("stop_reason")}, answer.take(line), "")
         how = str(line.value.get("subtype", "success"))
         whole = how == "success" and not failed
-        answer.follow(InterimRow(line.number, how, mark="ended" if whole else "stopped"))
+        answer.after.append(InterimRow(line.number, how, mark="ended" if whole else "stopped"))
 
 
 def _most(before: int | None, now: Any) -> int | None:
@@ -259,7 +259,9 @@ def block_slice(data: bytes, number: int, *member: str) -> str | None:
 def _only_member(data: bytes, name: str) -> str | None:
     """The verbatim JSON of the member with this name, at any depth of a line; None if there may be several. `slice_of`
     parses all members on the way, which takes a tenth of the time for a transcript of 100 MB."""
-    _, key, after = data.partition(b'"%s":' % name.encode())
-    if not key or data.count(key[:-1]) > 1 or b"\\u00" in data:  # a name may be written with escapes
+    key = b'"%s":' % name.encode()
+    at = data.find(key)
+    # The second occurrence is searched first, because it is near if a row has many blocks. A name may have escapes.
+    if at < 0 or data.find(key[:-1], at + 1) >= 0 or data.find(key[:-1], 0, at) >= 0 or b"\\u00" in data:
         return None
-    return slice_of(after)
+    return slice_of(data[at + len(key) :])

@@ -21,7 +21,7 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.ending_rules import ERROR_MARKS, provider_stop
 from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
-from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire import wire
 
 API = "openai_responses"
@@ -31,6 +31,14 @@ FIELDS: Fields = {
     "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
     "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
 }
+
+
+def _all_answered(answer: TranscriptAnswer) -> bool:
+    """Whether an answer has calls, and all of them results. As long as calls arrive, the last one has none."""
+    results, last = answer.results, answer.parts[-1] if answer.parts else None
+    if type(last) is ToolCall and last.id not in results:
+        return False
+    return bool(calls := answer.calls) and all(call.id in results for call in calls)
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -177,8 +185,7 @@ class _Rollout(ChatReader):
         without a count in between. In files of 2025, results do not end answers, because each call of an answer is
         directly before its result."""
         answer = self.open
-        done = answer is not None and self.early is not True and answer.calls and all(
-            call.id in answer.results for call in answer.calls)
+        done = answer is not None and self.early is not True and _all_answered(answer)
         if answer is not None and (done or answer.word is not None):
             self.open = None
 

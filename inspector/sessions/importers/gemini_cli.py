@@ -261,11 +261,11 @@ def _after_summary(place: TreePlace) -> TreePlace:
     """The place after a summary, which Gemini CLI wrote in the role of the user."""
     if place.since is None:
         return place
-    before, row = place.since
+    before, row = place.since.before, place.since.row
     own = row._replace(own=True)
     if place.answer is not None:
         place.answer.after = [own if each is row else each for each in place.answer.after]
-    return TreePlace(place.answer, (before, own))
+    return TreePlace(place.answer, before).linked(own)
 
 
 class _Lines(_Chat):

@@ -316,7 +316,7 @@ class TraceReader(ChatReader):
         for answer in self.answers:
             results = self._results(answer)
             if results:
-                answer.follow(InterimRow(answer.line, "", results, unit=self.unit))
+                answer.after.append(InterimRow(answer.line, "", results, unit=self.unit))
         if len({*self.traces.values()}) > 1:
             for answer, trace in self.traces.items():
                 answer.session = redact.text(f"trace {trace[:40]}")

@@ -192,7 +192,7 @@ class _Events(ChatReader):
         if answer is not None and why and not self.failure and _is_done(answer):  # the grading after it failed
             self.remarks["end a run whose agent was done before the evaluation failed"] += 1
         elif answer is not None and why:
-            answer.follow(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
+            answer.after.append(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
         self.error = self.failure = ""
 
     def settle(self) -> None:

@@ -268,7 +268,7 @@ class _Traces(ChatReader):
         for answer in self.answers:
             missing = tuple(part for part in self._results(answer) if part.call_id not in answer.results)
             if missing and not answer.next:
-                answer.follow(InterimRow(answer.line, "", missing, unit=self.unit))
+                answer.after.append(InterimRow(answer.line, "", missing, unit=self.unit))
         super().settle()
 
 

@@ -28,11 +28,11 @@ from inspector.sessions.transcripts.answer import (
     TranscriptAnswer,
     TranscriptLine,
     TreePlace,
-    store_result,
     text_of,
 )
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
+from inspector.sessions.transcripts.results import store_result
 from inspector.sessions.wordings import is_passing
 from loop_core.values import (
     WORDLESS,

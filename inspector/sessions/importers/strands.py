@@ -100,7 +100,7 @@ class _Session(ChatReader):
     def summarise(self) -> None:
         """Also reports a last message without an answer."""
         super().summarise()
-        if any(row.is_user_message or row.results for row in self.last.rows()):
+        if self.last.asked or self.last.result_count:
             self.remarks["end the session without an answer, as a run that failed leaves it"] += 1
 
 

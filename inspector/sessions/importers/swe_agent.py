@@ -137,7 +137,7 @@ class _Trajectory(ChatReader):
         # In the steps, a command without a result has an empty output.
         if last is not None and call is not None and all(self.outcome) and self.outcome[0] == action:
             result = ToolResultPart(call.id, None, self.outcome[1])
-            last.follow(InterimRow(last.line + 1, "", (result,), unit=self.unit))
+            last.after.append(InterimRow(last.line + 1, "", (result,), unit=self.unit))
         super().settle()
         if last is None or not self.status or self.runs:
             return

@@ -169,7 +169,7 @@ class TranscriptLines(TranscriptRows):
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
         """The lines, which are read in pieces: searching a large file at once would block every other thread."""
         while piece := file.read(_PIECE):
-            piece += file.readline()
+            piece += intake.rest_of_line(file)
             self._suspicious = detection.suspicious(piece)
             if not number and piece.startswith(_BOM):
                 piece, self.start = piece[len(_BOM) :], len(_BOM)
@@ -305,7 +305,7 @@ class TranscriptReader:
 
     def count_stopped(self, place: TreePlace) -> None:
         """Counts a request of the user that was stopped before any answer; `place` has the rows before the stop."""
-        if any(row.is_user_message for row in place.rows()):
+        if place.asked:
             self.remarks["stop a request of the user before any answer"] += 1
 
     # -- what a format may override ----------------------------------------------------------------------------------

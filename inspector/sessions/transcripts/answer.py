@@ -7,7 +7,7 @@ a provider that stores histories, so that each row is processed once, however lo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,9 +24,10 @@ from inspector.sessions.reasons import (
     unrecorded_reason,
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
-from inspector.sessions.stored_rows import SHORT, RowPlace, StoredBody, StoredResult, StoredText, row_bytes, stored_body
+from inspector.sessions.stored_rows import RowPlace, StoredBody, row_bytes, stored_body
 from inspector.sessions.transcripts.member_values import known_text
-from inspector.sessions.wordings import begins_as_refusal, interruption, is_error, placeholder, stops, why_refused
+from inspector.sessions.transcripts.results import results_between
+from inspector.sessions.wordings import is_error, stops, why_refused
 from loop_core.values import (
     EMPTY,
     At,
@@ -100,15 +101,31 @@ class InterimRow(NamedTuple):
         return not (self.own or self.results or self.mark)
 
 
-RowChain = tuple[Any, InterimRow] | None
-"""The rows since an answer, linked from the last one, so that branches share their common rows."""
+class RowLink(NamedTuple):
+    """The last of the rows since an answer, linked to those before it, so that branches share their common rows."""
+
+    before: RowLink | None
+    row: InterimRow
+    asked: bool
+    """Whether a row up to this one is a message of the user; `results` is the number of results up to it."""
+    results: int
 
 
 class TreePlace(NamedTuple):
     """A place in the tree of rows: the answer above it, and the rows since that answer."""
 
     answer: TranscriptAnswer | None
-    since: RowChain = None
+    since: RowLink | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether one of the rows since the answer is a message of the user."""
+        return self.since is not None and self.since.asked
+
+    @property
+    def result_count(self) -> int:
+        """The number of results in the rows since the answer."""
+        return 0 if self.since is None else self.since.results
 
     @property
     def right_above(self) -> TranscriptAnswer | None:
@@ -125,15 +142,20 @@ class TreePlace(NamedTuple):
         """The rows since the answer, in order."""
         found, link = list[InterimRow](), self.since
         while link is not None:
-            link, row = link
-            found.append(row)
+            found.append(link.row)
+            link = link.before
         return tuple(reversed(found))
 
     def after(self, row: InterimRow) -> TreePlace:
         """The place after a further row; the answer above gets the row too. The end of a turn adds no row."""
         if self.answer is not None:
-            self.answer.follow(row)
-        return self if row.mark == "ended" else TreePlace(self.answer, (self.since, row))
+            self.answer.after.append(row)
+        return self if row.mark == "ended" else self.linked(row)
+
+    def linked(self, row: InterimRow) -> TreePlace:
+        """The place after a further row, which the answer above does not get."""
+        count = self.result_count + len(row.results)
+        return TreePlace(self.answer, RowLink(self.since, row, self.asked or row.is_user_message, count))
 
 
 _NOWHERE = TreePlace(None)
@@ -174,6 +196,9 @@ class TranscriptAnswer:
     next: list[TranscriptAnswer] = field(default_factory=list)
     session: str = ""
     """The name of the answer's session, in a file of several sessions."""
+    _results: dict[str, ToolResultPart] = field(default_factory=dict)
+    _read: int = 0
+    """The number of rows of `after` whose results are in `_results`."""
 
     @property
     def api(self) -> str:
@@ -205,10 +230,6 @@ class TranscriptAnswer:
         if isinstance(text, str) and text:
             self.parts.append(ReasoningPart(text, known_text(signature)))
 
-    def follow(self, row: InterimRow) -> None:
-        """Adds a row after the answer."""
-        self.after.append(row)
-
     def forget(self) -> None:
         """Frees the data that only the answer's exchange needs: answers form cycles, and the collector is paused."""
         self.rows.clear()
@@ -218,11 +239,14 @@ class TranscriptAnswer:
     @property
     def results(self) -> dict[str, ToolResultPart]:
         """Id of a call -> its result among the rows after the answer: the first that is no error, else the first."""
-        found: dict[str, ToolResultPart] = {}
-        for key, part in ((one.call_id, one) for row in self.after for one in row.results if one.call_id is not None):
+        found = self._results
+        # Importers look results up at every row, so each row is read once.
+        fresh = [part for row in self.after[self._read :] for part in row.results]
+        for key, part in ((one.call_id, one) for one in fresh if one.call_id is not None):
             before = found.setdefault(key, part)
             if before is not part and is_error(before) > is_error(part):
                 found[key] = part
+        self._read = len(self.after)
         return found
 
     @property
@@ -274,13 +298,12 @@ class TranscriptAnswer:
 
     def _opens(self, steered: bool) -> bool:
         """Whether the answer's request begins a turn, even if the previous answer has calls."""
-        rows = self.above.rows()
+        above, rows = self.above, self.above.rows()
         # After an interruption the next message is a new request, even if calls have no results.
-        if any(row.mark == "interrupted" for row in rows) or (self.above.answer and self.above.answer.is_cancelled):
+        if any(row.mark == "interrupted" for row in rows) or (above.answer and above.answer.is_cancelled):
             return any(not row.results and row.mark is None for row in rows)
-        unseen = self.above.answer is not None and self.above.answer.unseen
-        asked = any(row.is_user_message for row in rows)
-        return asked and (unseen or (not steered and any(row.results for row in rows)))
+        unseen = above.answer is not None and above.answer.unseen
+        return above.asked and (unseen or (not steered and above.result_count > 0))
 
     def _refusals(self) -> Mapping[str, str]:
         """Id of a call that did not run -> the reason in its result."""
@@ -320,7 +343,7 @@ class TranscriptAnswer:
                 break
             if waits is None and any(stops(part) for part in row.results):
                 waits = f"{row.where}: the user refused a call, and the agent was told to stop and wait"
-        if waits is None or any(not any(row.is_user_message for row in later.above.rows()) for later in self.next):
+        if waits is None or any(not later.above.asked for later in self.next):
             return None
         return waits
 
@@ -346,7 +369,7 @@ class TranscriptAnswer:
         above = self._asked_at
         before, rows = above.answer, above.rows()
         messages: list[Message] = []
-        results = _results(before, rows, self.line)
+        results = results_between(before, rows, self.line)
         if results:
             messages.append(Message(Role.TOOL, results))
         text_rows = [row for row in rows if not row.results and row.mark is None]
@@ -361,29 +384,6 @@ class TranscriptAnswer:
         """Tool results that no later request contains, because the session ended or went on elsewhere after them."""
         nameless = [part for row in self.after for part in row.results if part.call_id is None]
         return [] if self.next else [ToolAnswer(self.line - 1, part) for part in (*self.results.values(), *nameless)]
-
-
-def _results(before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int) -> tuple[ToolResultPart, ...]:
-    """The results in the rows, and those of parallel calls, which are on other branches below their own calls."""
-    found = [part for row in rows for part in row.results]
-    if before is None or not found:
-        return tuple(found)
-    there = {part.call_id for part in found}
-    others = [part for row in before.after if row.line < line for part in row.results if part.call_id not in there]
-    first = before.results if others else {}  # a call may have two results, of which the first counts
-    return (*(part for part in others if first.get(part.call_id or "") is part), *found)
-
-
-def store_result(
-    part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
-) -> ToolResultPart:
-    """The result of a row, whose text is read again on access; `pick` finds the text of block `number`. A result that
-    is short or reports a refusal or an interruption stays in memory."""
-    place, text = line.place, part.text
-    if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
-        return part
-    stays = StoredText(*place, number, pick, len(text), hash(text))
-    return StoredResult(part.call_id, part.name, stays, is_error(part), part.json)  # type: ignore[arg-type]
 
 
 def text_of(content: Any) -> str:

@@ -189,7 +189,7 @@ class ChatReader(TranscriptReader):
         """Adds an answer that failed with this error, if a request has no answer so far; returns the place after it. A
         request begins with a message of the user or, with `after_results`, with the results of calls. None if the error
         belongs to no request."""
-        if not any(row.is_user_message or (after_results and row.results) for row in place.rows()):
+        if not (place.asked or (after_results and place.result_count)):
             return None
         answer = self.answer(line, place)
         answer.fail(why, answer.take(line), kind=kind)
@@ -274,8 +274,7 @@ def unanswered_call(place: TreePlace) -> ToolCall | None:
     answer = place.answer
     if answer is None:
         return None
-    done = sum(len(row.results) for row in place.rows())
-    return answer.calls[0] if len(answer.calls) == 1 and not done else None
+    return answer.calls[0] if len(answer.calls) == 1 and not place.result_count else None
 
 
 # -- Messages of content blocks in Anthropic's form, which agents also use for other models (Droid, Cursor) ----------

@@ -236,10 +236,11 @@ def unanswered_calls(answer: TranscriptAnswer) -> int:
 def _has_all_results(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result; a placeholder for an interrupted call does not count. Calls without ids match as
     many results of the same tools."""
-    found = [_result(answer, call.id) for call in answer.calls]
-    if len(found) > 1 and not any(call.id for call in answer.calls):
+    calls = answer.calls
+    found = [_result(answer, call.id, len(calls) == 1) for call in calls]
+    if len(found) > 1 and not any(call.id for call in calls):
         beside = [part for part in _nearby_results(answer) if part.call_id is None]
-        named = sorted(part.name or "" for part in beside) == sorted(call.name for call in answer.calls)
+        named = sorted(part.name or "" for part in beside) == sorted(call.name for call in calls)
         found = list(beside) if named else found
     return all(part is not None and not placeholder(part) for part in found)
 
@@ -251,12 +252,13 @@ def _nearby_results(answer: TranscriptAnswer) -> list[ToolResultPart]:
     return [] if any(row.results for row in spoken) else [part for row in answer.after for part in row.results]
 
 
-def _result(answer: TranscriptAnswer, key: str | None) -> ToolResultPart | None:
-    """The result of a call. Without an id (some recorders leave ids out), the only result belongs to the only call."""
+def _result(answer: TranscriptAnswer, key: str | None, only: bool) -> ToolResultPart | None:
+    """The result of a call, the `only` one or not. Without an id (some recorders leave ids out), the only result
+    belongs to the only call."""
     if key is not None:
         return answer.results.get(key)
-    alone = _nearby_results(answer)
-    return alone[0] if len(alone) == 1 and len(answer.calls) == 1 else None
+    alone = _nearby_results(answer) if only else []
+    return alone[0] if len(alone) == 1 else None
 
 
 def _count(answer: TranscriptAnswer, amount: int) -> At:

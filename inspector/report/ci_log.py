@@ -1,0 +1,20 @@
+"""Texts for standard output and error, which may be the log of a CI server that takes some lines for commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+NUMBER_SIGNS: Mapping[str, str] = {
+    ".txt": " #", ".md": " #", ".html": "&#35;", ".json": "\\u0023", ".jsonl": "\\u0023", ".sh": "\\u0023",
+    ".py": "\\x23",
+}
+"""Suffix of a file -> another spelling of `#` in it. Shell scripts have requests in JSON, Python files quoted texts."""
+
+
+def in_a_log(text: str, number_sign: str = " #") -> str:
+    """`text` without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
+    the beginning of a line, Azure Pipelines `##vso[name`. `number_sign` is another spelling of `#`."""
+    if "##" not in text and "::" not in text:
+        return text
+    return re.sub(r"(?m)^([^\S\n]*:)(?=:)", r"\1 ", re.sub(r"(?<=#)#(?=\w*\[)", lambda _: number_sign, text))
