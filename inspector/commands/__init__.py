@@ -266,9 +266,8 @@ def write_files(files: Mapping[str, str]) -> None:
     from inspector.report.ci_log import NUMBER_SIGNS, in_a_log
 
     for name, text in files.items():
-        sign = NUMBER_SIGNS.get(os.path.splitext(name)[1])
         shown = without_credentials(ascii_json(text) if name.endswith(".jsonl") else text)
-        _put(shown if sign is None else in_a_log(shown, sign))
+        _put(in_a_log(shown, NUMBER_SIGNS.get(os.path.splitext(name)[1], " #")))
 
 
 def write_json(value: Any) -> None:
