@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from inspector.config.settings import Settings
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TreePlace
 from inspector.sessions.wordings import interruption, is_passing, refusal
 from loop_core.values import ProviderError, ToolResultPart
@@ -403,7 +404,7 @@ def test_a_long_turn_that_the_user_stopped_is_cancelled_though_our_machine_left_
         rows += [block(use(f"toolu_{number:02}A", "Read", path=str(number)), f"msg_{number}", "tool_use"),
                  result("seen", f"toolu_{number:02}A")]
     seen = show(claude(*rows, prompt([text(STOPPED)]), prompt("stop"), block(text("Yes."), "msg_99", "end_turn")),
-                 tmp_path)
+                tmp_path, Settings(explicit=frozenset({"max_tool_steps"})))
     assert seen.turns[0].terminal == "step_limit"
     assert words(seen) == ["CANCELLED", "COMPLETE"]
 

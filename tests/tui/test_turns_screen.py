@@ -220,12 +220,13 @@ async def test_an_advice_that_only_a_live_run_shows_opens_its_form_from_a_row() 
 
 async def test_a_broken_file_shows_its_error_and_hides_no_other() -> None:
     broken = wrote(".claude/projects/-work/a.jsonl", "\x00\x01 nothing", 3_000)
-    wrote(".claude/projects/-work/b.jsonl", "", 2_000)
+    wrote(".claude/projects/-work/b.jsonl", "??", 2_000)
     wrote(".claude/projects/-work/c.jsonl", ENDED, 1_000)
+    wrote(".claude/projects/-work/d.jsonl", "\n", 500)  # as an agent may write it before the first record
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
-        assert words(listed)[:3] == ["NOT READ", "NOT READ", "COMPLETE"]
+        assert words(listed)[:4] == ["NOT READ", "NOT READ", "COMPLETE", "CUT CALL RUN"]
         assert listed_rows(listed)[0].paths == (broken,)
         assert "binary data at byte 0" in page(app)
         await pilot.press("enter")
