@@ -367,8 +367,10 @@ def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
         return last
     # A failed attempt does not decide the turn once the agent's retry was answered.
     retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
-    # Nor does an answer whose end was not recorded, if the agent went on from it in a request that was recorded.
-    retried |= {place for place, (before, after) in enumerate(pairwise(answers))
-                if is_unrecorded(before.judgement.stop) and (before.judgement.stop.raw or not _is_guessed(after))}
+    # Nor does an answer whose end was not recorded, if the agent went on from it in a request that was recorded, or if
+    # the last end is only inferred, so that the turn does not count as complete anyway.
+    inferred = inference_of(answers[last].judgement.stop) is not None
+    retried |= {place for place, (before, after) in enumerate(pairwise(answers)) if is_unrecorded(before.judgement.stop)
+                and (inferred or before.judgement.stop.raw or not _is_guessed(after))}
     troubled = (i for i in reversed(range(last)) if not _clean(answers[i].judgement, turn) and i not in retried)
     return next(troubled, last)

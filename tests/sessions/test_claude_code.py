@@ -1119,7 +1119,9 @@ def test_a_tool_may_have_such_a_parameter_beside_others(tmp_path):
 
 
 def test_an_answer_that_goes_on_after_an_unknown_end_is_not_complete(tmp_path):
-    rows = [INIT, reply_row(text("Half of")), reply_row(text(" it."), "msg_02"), run_result()]
-    seen = show(stream(*rows), tmp_path)
+    rows = [INIT, reply_row(text("Half of")), reply_row(text(" it."), "msg_02")]
+    seen = show(stream(*rows, run_result(stop_reason="end_turn")), tmp_path)
     assert (stops(seen), words(seen)) == (["unknown", "end_turn"], ["END NOT RECORDED"])
     assert places(seen) == [["request", "continuation"]]
+    inferred = show(stream(*rows, run_result()), tmp_path)
+    assert words(inferred) == ["END INFERRED"], "which does not count as complete either"
