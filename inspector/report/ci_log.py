@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+PLAIN_SIGN = " #"
 NUMBER_SIGNS: Mapping[str, str] = {
-    ".txt": " #", ".md": " #", ".html": "&#35;", ".json": "\\u0023", ".jsonl": "\\u0023", ".sh": "\\u0023",
-    ".py": "\\x23",
+    ".html": "&#35;", ".json": "\\u0023", ".jsonl": "\\u0023", ".sh": "\\u0023", ".py": "\\x23",
 }
-"""Suffix of a file -> another spelling of `#` in it. Shell scripts have requests in JSON, Python files quoted texts."""
+"""Suffix of a file -> a spelling of `#` that means the same in it; in other files a blank is added. Shell scripts have
+requests in JSON, Python files quoted texts."""
 
 
-def in_a_log(text: str, number_sign: str = " #") -> str:
+def in_a_log(text: str, number_sign: str = PLAIN_SIGN) -> str:
     """`text` without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
     the beginning of a line, Azure Pipelines `##vso[name`. `number_sign` is another spelling of `#`."""
     if "##" not in text and "::" not in text:
