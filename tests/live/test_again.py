@@ -36,6 +36,9 @@ from tests.scenes.live_branch import (
     PATIENT,
     ROME,
     TOOLS,
+    WEATHER,
+    chat_url,
+    completion,
     entry,
     har,
     look_ahead,
@@ -421,6 +424,29 @@ def test_two_live_runs_of_one_step_are_two_branches(fake: Fake, tmp_path: Path) 
     assert made.difference == 1
     assert [turn.joined_text.text for turn in made.view.turns] == ["Uno.", "Done."]
     assert tree.beside(one, tree.original).difference == 1
+
+
+def test_a_live_run_behind_many_recorded_rounds_of_tools_has_as_many_of_its_own(fake: Fake, tmp_path: Path) -> None:
+    entries, body = [], request_body(tools=[WEATHER])
+    for number in range(12):
+        called = ToolCall(f"call_{number}", "weather", json.dumps({"city": f"{number}"}), closed=True)
+        entries.append(entry(chat_url(fake.url), body, completion(None, "tool_calls", called)))
+        asked = {"role": "assistant", "content": None, "tool_calls": [
+            {"id": called.id, "type": "function", "function": {"name": "weather", "arguments": called.arguments}}]}
+        result = {"role": "tool", "tool_call_id": called.id, "content": "snow"}
+        body = {**body, "messages": [*body["messages"], asked, result]}
+    parent = read(har(tmp_path / "s.har", *entries, entry(chat_url(fake.url), body, completion("It snows.", "stop"))))
+    since = next(number for number, step in enumerate(parent.trace.steps) if step.turn.spend.tool_steps == 12)
+    fake.answers = [says("It rains.")]
+    wanted = look_ahead(parent, since)
+    assert wanted.first.turn.limits.max_tool_steps == 12 + 10
+    assert look_ahead(parent).first.turn.limits.max_tool_steps == 10, "from the first step on, no more than usual"
+    assert look_ahead(parent, since, max_tool_steps=15).first.turn.limits.max_tool_steps == 15
+    parent.case.live_runs[NAME], _ = run_branch(wanted, NAME, tmp_path / "data", PATIENT)
+    tree = Tree(view(parent))
+    made = tree.add(tree.original, replace(parent.settings, live=NAME), since)[0].view
+    assert (made.turns[0].joined_text.text, made.turns[0].terminal) == ("It rains.", "completed")
+    assert made.effective_step(len(made.steps) - 1).turn.limits == wanted.first.turn.limits
 
 
 def test_a_live_run_goes_on_from_a_live_run(fake: Fake, tmp_path: Path) -> None:
