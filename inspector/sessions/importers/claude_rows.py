@@ -158,7 +158,7 @@ def interim_rows(line: TranscriptLine, calls: Sequence[ToolCall]) -> tuple[Inter
             key = next((call.id for call in calls if call.id == key), key)
             text = any_text(block.get("content"))
             part = ToolResultPart(text_or_none(key), None, text, block.get("is_error") is True)
-            results.append(store_result(part, line, number, result_text))
+            results.append(store_result(part, line.place, number, result_text))
         elif isinstance(block, (str, dict)):
             others.append(block)
     words = _words(line, text_of(others), bool(results)) if others or not results else ()

@@ -160,7 +160,7 @@ def interim_row(line: TranscriptLine, role: str, message: dict[str, Any]) -> Int
     if role == "toolResult":
         key, name = known_text(message.get("toolCallId")), known_text(message.get("toolName"))
         part = ToolResultPart(key, name, words, message.get("isError") is True)
-        return InterimRow(line.number, "", (store_result(part, line, 0, result_text),))
+        return InterimRow(line.number, "", (store_result(part, line.place, 0, result_text),))
     if role == "bashExecution":
         if message.get("excludeFromContext") is True:  # a command typed with `!!`, whose output only the user sees
             return None

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from inspector.sessions.stored_rows import SHORT, StoredResult, StoredText
+from inspector.sessions.stored_rows import SHORT, RowPlace, StoredResult, StoredText
 from inspector.sessions.wordings import begins_as_refusal, interruption, is_error, placeholder
 from loop_core.values import ToolResultPart
 
-if TYPE_CHECKING:
-    from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine
+
+class ResultsRow(Protocol):
+    """A row with results, and its line."""
+
+    @property
+    def line(self) -> int: ...  # noqa: D102
+    @property
+    def results(self) -> tuple[ToolResultPart, ...]: ...  # noqa: D102
+
+
+class AnsweredCalls(Protocol):
+    """An answer with the rows after it, and the result of each call by its id."""
+
+    @property
+    def after(self) -> Sequence[ResultsRow]: ...  # noqa: D102
+    @property
+    def results(self) -> Mapping[str, ToolResultPart]: ...  # noqa: D102
 
 
 def results_between(
-    before: TranscriptAnswer | None, rows: tuple[InterimRow, ...], line: int
+    before: AnsweredCalls | None, rows: Sequence[ResultsRow], line: int
 ) -> tuple[ToolResultPart, ...]:
     """The results in the rows, and those of parallel calls, which are on other branches below their own calls."""
     found = [part for row in rows for part in row.results]
@@ -27,11 +42,11 @@ def results_between(
 
 
 def store_result(
-    part: ToolResultPart, line: TranscriptLine, number: int, pick: Callable[[Any, int], str]
+    part: ToolResultPart, place: RowPlace | None, number: int, pick: Callable[[Any, int], str]
 ) -> ToolResultPart:
-    """The result of a row, whose text is read again on access; `pick` finds the text of block `number`. A result that
-    is short or reports a refusal or an interruption stays in memory."""
-    place, text = line.place, part.text
+    """The result of the row at `place`, whose text is read again on access; `pick` finds the text of block `number`. A
+    result that is short or reports a refusal or an interruption stays in memory."""
+    text = part.text
     if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
     stays = StoredText(*place, number, pick, len(text), hash(text))
