@@ -14,18 +14,24 @@ class ResultsRow(Protocol):
     """A row with results, and its line."""
 
     @property
-    def line(self) -> int: ...  # noqa: D102
+    def line(self) -> int:
+        """Its line."""
+
     @property
-    def results(self) -> tuple[ToolResultPart, ...]: ...  # noqa: D102
+    def results(self) -> tuple[ToolResultPart, ...]:
+        """Its results."""
 
 
 class AnsweredCalls(Protocol):
     """An answer with the rows after it, and the result of each call by its id."""
 
     @property
-    def after(self) -> Sequence[ResultsRow]: ...  # noqa: D102
+    def after(self) -> Sequence[ResultsRow]:
+        """The rows after it."""
+
     @property
-    def results(self) -> Mapping[str, ToolResultPart]: ...  # noqa: D102
+    def results(self) -> Mapping[str, ToolResultPart]:
+        """Id of a call -> its result."""
 
 
 def results_between(
