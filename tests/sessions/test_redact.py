@@ -306,6 +306,8 @@ def test_variables_that_hold_no_credential_stay(name):
     ("| API key | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
     ("ENV API_KEY q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
     ('setx SLACK_TOKEN "q1w2e3r4t5y6u7i8"', "q1w2e3r4t5y6u7i8"),
+    ("ENV BUILDKITE_PAT q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
+    ("| CODECOV_TOKEN | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
     ("set -gx SLACK_TOKEN 'q1w2e3r4t5y6u7i8'", "q1w2e3r4t5y6u7i8"),
     ("aws configure set aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "K7MDENG"),
     ("gh secret set API_KEY --body q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
