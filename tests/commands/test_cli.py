@@ -24,16 +24,13 @@ from inspector.report.grown_rows import LOOK
 from inspector.whatif import tree
 from tests.scenes.recordings import (
     PARTS,
-    TOOLS,
-    assistant,
     bodiless_har,
-    call,
     chat,
     cut_call_ran,
     cut_text,
     lines,
     pair_of,
-    result,
+    rounds_of_tools,
     user,
 )
 from tests.scenes.transcripts import block, claude, prompt, text
@@ -74,15 +71,9 @@ def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector,
 
 
 def test_explain_folds_rounds_of_tools_without_a_warning(inspector, tmp_path):
-    history, exchanges = [user("Write the notes.")], []
-    for number in range(7):
-        cut_here = number == 3  # it ran all the same, which is a warning
-        arguments = '{"path": "a.md", "content": "' if cut_here else json.dumps({"path": f"{number}.md", "content": ""})
-        own = call(arguments, f"call_{number}")
-        exchanges.append(pair_of([*history], chat(None, "length" if cut_here else "tool_calls", own), tools=TOOLS))
-        history += [assistant(None, own), result(key=f"call_{number}")]
     path = tmp_path / "rounds.jsonl"
-    path.write_bytes(lines(*exchanges, pair_of(history, chat("Half of the", "length"))))
+    # The call of the fourth ran although it is cut, which is a warning.
+    path.write_bytes(lines(*rounds_of_tools(7, chat("Half of the", "length"), cut=3)))
     folded, whole = inspector("explain", path).out, inspector("explain", "--all", path).out
     shown = re.findall(r"^  (responses? [0-9 to]+)", folded, re.MULTILINE)
     assert shown == ["responses 1 to 3", "response 4 ", "responses 5 to 7", "response 8 "]

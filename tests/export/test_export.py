@@ -39,7 +39,6 @@ from tests.scenes.recordings import (
     CUT,
     PARTS,
     TOOLS,
-    assistant,
     call,
     chat,
     cut_call_ran,
@@ -49,7 +48,7 @@ from tests.scenes.recordings import (
     lines,
     pair_of,
     repair_turn,
-    result,
+    rounds_of_tools,
     show,
     user,
 )
@@ -121,12 +120,7 @@ def html_of(found):
 
 
 def test_equal_rounds_of_tools_are_one_round_in_the_path_of_a_page():
-    history, exchanges = [*ASKS], []
-    for number in range(5):
-        own = call(json.dumps({"path": f"{number}.md", "content": ""}), f"call_{number}")
-        exchanges.append(pair_of([*history], chat(None, "tool_calls", own), tools=TOOLS))
-        history += [assistant(None, own), result(key=f"call_{number}")]
-    found = show(*exchanges, pair_of(history, chat("Done.")))
+    found = show(*rounds_of_tools(5, chat("Done.")))
     path = "(Request → EvaluateStop → ExecuteTools) 5 times → Request → EvaluateStop → Complete"
     assert f"This loop: {path}; ends in Complete" in "".join(html_of(found).text)
 

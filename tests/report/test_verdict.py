@@ -50,6 +50,7 @@ from tests.scenes.recordings import (
     pair_of,
     repair_turn,
     result,
+    rounds_of_tools,
     show,
     user,
 )
@@ -370,11 +371,7 @@ def test_a_token_budget_that_the_recorded_agent_did_not_have():
 
 
 def test_a_call_that_was_asked_for_beyond_the_limit_of_tool_steps_reaches_it():
-    history, exchanges = [*ASKS], []
-    for number in range(11):
-        asked_for = call(json.dumps({"path": f"{number}.md", "content": "one"}), f"call_{number}")
-        exchanges.append(pair_of([*history], chat(None, "tool_calls", asked_for), tools=TOOLS))
-        history += [assistant(None, asked_for), result(key=f"call_{number}")]
+    exchanges = rounds_of_tools(11)
     assert verdict(*exchanges)[0] == "COMPLETE SO FAR", "the recorded loop allowed as many"
     settings = Settings(explicit=frozenset({"max_tool_steps"}))
     assert only_verdict(show(*exchanges[:10], settings=settings))[0] == "COMPLETE SO FAR"

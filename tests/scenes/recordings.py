@@ -147,6 +147,18 @@ def bodiless_har(url: str = CHAT) -> bytes:
 ASKS = [user("write the plan")]
 
 
+def rounds_of_tools(rounds: int, end: dict[str, Any] | None = None, cut: int | None = None) -> list[dict[str, Any]]:
+    """A turn with so many rounds of tools, and the answer `end` after them, if given. The call of round `cut`, counted
+    from 0, is cut, and ran all the same."""
+    history, made = list(ASKS), []
+    for number in range(rounds):
+        whole = json.dumps({"path": f"{number}.md", "content": "one"})
+        own = call(whole[:-2] if number == cut else whole, f"call_{number}")
+        made.append(pair_of([*history], chat(None, "length" if number == cut else "tool_calls", own), tools=TOOLS))
+        history += [assistant(None, own), result(key=f"call_{number}")]
+    return [*made, *([] if end is None else [pair_of(history, end)])]
+
+
 def cut_call_ran() -> list[dict[str, Any]]:
     """The call is cut by the budget of 40 tokens; the next request carries its result as if it had run."""
     after = [*ASKS, assistant(None, call(CUT)), result()]
