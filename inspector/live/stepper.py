@@ -99,7 +99,6 @@ class Flow:
 # -- The turn --------------------------------------------------------------------------------------------------------
 
 
-
 @dataclass(frozen=True, slots=True)
 class Stepper:
     """The state of a live turn."""

@@ -46,8 +46,10 @@ def limits_for(case: Case, record: TurnRecord, settings: Settings) -> Limits:
     if record.live_run is not None:
         return limits_after(case, record, record.links, settings)
     limits, free = _limits_of_file(case, record, settings)
-    used = _used(case, record) if len(record.links) > min([getattr(limits, name) for name in free], default=0) else {}
-    raised = {name: used[name] for name in free if used.get(name, 0) > getattr(limits, name)}
+    if not any(len(record.links) > getattr(limits, name) for name in free):
+        return limits  # a short turn, which is not counted
+    used = _used(case, record)
+    raised = {name: used[name] for name in free if used[name] > getattr(limits, name)}
     return limits.with_values(raised) if raised else limits
 
 

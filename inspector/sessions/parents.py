@@ -51,7 +51,7 @@ def _tokens(parts: Iterable[object]) -> set[str]:
 
 
 def _answer_tokens(one: SeatedExchange) -> set[str]:
-    if one.tokens is None:  # kept, because equal requests are candidates of each other
+    if one.tokens is None:  # stored, because equal requests are candidates of each other
         one.tokens = _tokens(one.exchange.response.parts)
     return one.tokens
 
@@ -321,17 +321,17 @@ def opening(history: History) -> int:
     """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
     right after tool results (steering) begins a turn."""
     items = history.items
-    asked: list[int] = []  # the user items since the item that the walk has not reached yet, the last one first
+    user_items: list[int] = []  # the user items since the item that the walk has not reached yet, the last one first
     for number in range(len(items) - 1, -1, -1):
         kind = items[number].kind
         if kind is ItemKind.USER:
-            asked.append(number)
+            user_items.append(number)
         elif kind is not ItemKind.SYSTEM:
-            for at in asked if kind is not ItemKind.RESULTS else ():
+            for at in user_items if kind is not ItemKind.RESULTS else ():
                 if known_hint(items[at].text, call=False) is None:
                     return at
-            asked = []
-    return asked[0] if asked else -1
+            user_items = []
+    return user_items[0] if user_items else -1
 
 
 def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:

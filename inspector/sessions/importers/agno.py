@@ -138,7 +138,7 @@ class _Runs(DialogueReader):
         text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
         if status == "CANCELLED":
             self.say(line.number, "", mark="interrupted")
-        elif status == "ERROR" and (self.here.asked or self.here.result_count):
+        elif status == "ERROR" and (self.here.has_user_message or self.here.result_count):
             answer = self._begin(line)
             answer.add_text(text)
             answer.fail(why, answer.word_at)

@@ -174,7 +174,7 @@ class _Chat(_Aider):
                 stop = LIMITS[bool(answer.text)]
                 answer.stop = recorder_reason(stop, None, at, LIMIT, "aider.limits")
             return TreePlace(answer)
-        if above is None and _CAME.match(text) and place.asked:
+        if above is None and _CAME.match(text) and place.has_user_message:
             return TreePlace(self.write(line, place, ""))
         return self.say(line, place, text, own=True) if text else place
 

@@ -194,7 +194,7 @@ class _Conversations(ChatReader):
     def _result(self, line: TranscriptLine, message: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads a message of a tool, which is a result, unless ChatGPT adds it to a message of the user."""
         content, name = object_of(message.get("content")), known_text(object_of(message.get("author")).get("name"))
-        if place.answer is None or place.asked:
+        if place.answer is None or place.has_user_message:
             return self.say(line, place, _text(content), own=True)
         call = next((call for call in place.answer.calls if name and f"{call.name}.".startswith(f"{name}.")), None)
         self.pictures[line.number] = [

@@ -145,7 +145,7 @@ class _Session(ChatReader):
             return self._result(line, data, place)
         if kind == "abort" and data.get("reason") == CREDITS:
             return self.say(line, place, f"Copilot CLI stopped the run ({CREDITS})", mark="stopped")
-        if kind == "abort" and place.asked:
+        if kind == "abort" and place.has_user_message:
             return self._cancelled(line, data, place)
         if kind == "abort":
             return self.say(line, place, "", mark="interrupted")

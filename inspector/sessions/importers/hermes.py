@@ -210,7 +210,7 @@ class _Reader(ChatTableReader):
     def summarise(self) -> None:
         """Also reports the number of sessions that end without an answer."""
         super().summarise()
-        waiting = sum(place.asked for place in self.ends.values())
+        waiting = sum(place.has_user_message for place in self.ends.values())
         if waiting:
             self.remarks["end a session with a message of the user, as a request that got no whole answer leaves it"
                          ] += waiting

@@ -158,7 +158,7 @@ class _Session(kimi_cli.KimiReader):
         self.looped = False
         """Whether the file has events of the loop; from protocol 1.5 on, messages repeat them."""
         self.typed = ""
-        self.asked: list[TreePlace] = []
+        self.prompt_places: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -192,7 +192,7 @@ class _Session(kimi_cli.KimiReader):
             _explain(place.answer, line, error.get("message"), error.get("code"), None)
             return place.after(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"))
         elif kind == "context.clear":
-            place, self.asked = TreePlace(None), []
+            place, self.prompt_places = TreePlace(None), []
         elif kind == "context.undo":
             place = self._undone(value.get("count"), place)
         elif kind == "turn.step.retrying":
@@ -212,7 +212,7 @@ class _Session(kimi_cli.KimiReader):
         command = object_of(origin).get("trigger") == "user-slash"  # the user typed the name of a skill or a plugin
         own = isinstance(origin, dict) and origin.get("kind") not in (None, "user", "system_trigger") and not command
         if not own and object_of(origin).get("inTurn") is not True:
-            self.asked.append(place)
+            self.prompt_places.append(place)
         return place.after(InterimRow(line.number, self.typed, own=own))
 
     def _restore(self, line: TranscriptLine, message: dict[str, Any]) -> None:
@@ -232,10 +232,10 @@ class _Session(kimi_cli.KimiReader):
         """The place before the last `count` messages of the user, which were undone."""
         number = number_of(count) or 0
         self.remarks["take back messages of the user"] += 1
-        if not 0 < number <= len(self.asked):
+        if not 0 < number <= len(self.prompt_places):
             return place
-        before = self.asked[-number]
-        del self.asked[-number:]
+        before = self.prompt_places[-number]
+        del self.prompt_places[-number:]
         return before
 
     def _entry(self, line: TranscriptLine, entry: dict[str, Any], place: TreePlace) -> TreePlace:

@@ -103,6 +103,6 @@ class _Sessions(DialogueReader):
         """Also reports the number of missing stop words, and of messages without an answer."""
         super().summarise()
         self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
-        waiting = sum(place.asked for place in self.ends.values())
+        waiting = sum(place.has_user_message for place in self.ends.values())
         if waiting:
             self.remarks["end a session with a message of the user, as a run that failed leaves it"] += waiting

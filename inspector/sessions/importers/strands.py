@@ -100,7 +100,7 @@ class _Session(ChatReader):
     def summarise(self) -> None:
         """Also reports a last message without an answer."""
         super().summarise()
-        if self.last.asked or self.last.result_count:
+        if self.last.has_user_message or self.last.result_count:
             self.remarks["end the session without an answer, as a run that failed leaves it"] += 1
 
 

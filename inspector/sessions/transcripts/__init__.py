@@ -305,7 +305,7 @@ class TranscriptReader:
 
     def count_stopped(self, place: TreePlace) -> None:
         """Counts a request of the user that was stopped before any answer; `place` has the rows before the stop."""
-        if place.asked:
+        if place.has_user_message:
             self.remarks["stop a request of the user before any answer"] += 1
 
     # -- what a format may override ----------------------------------------------------------------------------------

@@ -106,9 +106,9 @@ class RowLink(NamedTuple):
 
     before: RowLink | None
     row: InterimRow
-    asked: bool
-    """Whether a row up to this one is a message of the user; `results` is the number of results up to it."""
-    results: int
+    has_user_message: bool
+    """Whether a row up to this one is a message of the user; `result_count` is the number of results up to it."""
+    result_count: int
 
 
 class TreePlace(NamedTuple):
@@ -118,14 +118,14 @@ class TreePlace(NamedTuple):
     since: RowLink | None = None
 
     @property
-    def asked(self) -> bool:
+    def has_user_message(self) -> bool:
         """Whether one of the rows since the answer is a message of the user."""
-        return self.since is not None and self.since.asked
+        return self.since is not None and self.since.has_user_message
 
     @property
     def result_count(self) -> int:
         """The number of results in the rows since the answer."""
-        return 0 if self.since is None else self.since.results
+        return 0 if self.since is None else self.since.result_count
 
     @property
     def right_above(self) -> TranscriptAnswer | None:
@@ -154,8 +154,8 @@ class TreePlace(NamedTuple):
 
     def linked(self, row: InterimRow) -> TreePlace:
         """The place after a further row, which the answer above does not get."""
-        count = self.result_count + len(row.results)
-        return TreePlace(self.answer, RowLink(self.since, row, self.asked or row.is_user_message, count))
+        has_message, count = self.has_user_message or row.is_user_message, self.result_count + len(row.results)
+        return TreePlace(self.answer, RowLink(self.since, row, has_message, count))
 
 
 _NOWHERE = TreePlace(None)
@@ -197,7 +197,7 @@ class TranscriptAnswer:
     session: str = ""
     """The name of the answer's session, in a file of several sessions."""
     _results: dict[str, ToolResultPart] = field(default_factory=dict)
-    _read: int = 0
+    _rows_read: int = 0
     """The number of rows of `after` whose results are in `_results`."""
 
     @property
@@ -241,12 +241,12 @@ class TranscriptAnswer:
         """Id of a call -> its result among the rows after the answer: the first that is no error, else the first."""
         found = self._results
         # Importers look results up at every row, so each row is read once.
-        fresh = [part for row in self.after[self._read :] for part in row.results]
+        fresh = [part for row in self.after[self._rows_read :] for part in row.results]
         for key, part in ((one.call_id, one) for one in fresh if one.call_id is not None):
             before = found.setdefault(key, part)
             if before is not part and is_error(before) > is_error(part):
                 found[key] = part
-        self._read = len(self.after)
+        self._rows_read = len(self.after)
         return found
 
     @property
@@ -303,7 +303,7 @@ class TranscriptAnswer:
         if any(row.mark == "interrupted" for row in rows) or (above.answer and above.answer.is_cancelled):
             return any(not row.results and row.mark is None for row in rows)
         unseen = above.answer is not None and above.answer.unseen
-        return above.asked and (unseen or (not steered and above.result_count > 0))
+        return above.has_user_message and (unseen or (not steered and above.result_count > 0))
 
     def _refusals(self) -> Mapping[str, str]:
         """Id of a call that did not run -> the reason in its result."""
@@ -343,7 +343,7 @@ class TranscriptAnswer:
                 break
             if waits is None and any(stops(part) for part in row.results):
                 waits = f"{row.where}: the user refused a call, and the agent was told to stop and wait"
-        if waits is None or any(not later.above.asked for later in self.next):
+        if waits is None or any(not later.above.has_user_message for later in self.next):
             return None
         return waits
 

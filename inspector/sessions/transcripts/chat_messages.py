@@ -189,7 +189,7 @@ class ChatReader(TranscriptReader):
         """Adds an answer that failed with this error, if a request has no answer so far; returns the place after it. A
         request begins with a message of the user or, with `after_results`, with the results of calls. None if the error
         belongs to no request."""
-        if not (place.asked or (after_results and place.result_count)):
+        if not (place.has_user_message or (after_results and place.result_count)):
             return None
         answer = self.answer(line, place)
         answer.fail(why, answer.take(line), kind=kind)
