@@ -16,6 +16,8 @@ requests in JSON, Python files quoted texts."""
 def in_a_log(text: str, number_sign: str = PLAIN_SIGN) -> str:
     """`text` without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
     the beginning of a line, Azure Pipelines `##vso[name`. `number_sign` is another spelling of `#`."""
-    if "##" not in text and "::" not in text:
-        return text
-    return re.sub(r"(?m)^([^\S\n]*:)(?=:)", r"\1 ", re.sub(r"(?<=#)#(?=\w*\[)", lambda _: number_sign, text))
+    if "##" in text:
+        text = re.sub(r"##(?=\w*\[)", lambda _: f"#{number_sign}", text)
+    if "::" in text:  # a pattern that begins with a line break is found four times as fast as one that begins with ^
+        text = re.sub(r"(\n[^\S\n]*:)(?=:)", r"\1 ", f"\n{text}")[1:]
+    return text
