@@ -256,7 +256,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "end-not-recorded", INFO, "How an answer ended was not recorded",
         "The file does not say how the answer ended: its recorder keeps no stop reason, or the recording is cut.",
         "The last row of a transcript has no stop reason.",
-        "Record the traffic with a proxy, which keeps the end of every answer.",
+        "Run the agent with `inspector record`, which keeps the end of every answer.",
         first_of(from_verdict("END NOT RECORDED", "RECORDING CUT", "NOT RECORDED"),
                  from_findings("agent.ran_call_of_unseen_end"))),
 )

@@ -67,7 +67,7 @@ class RequestClock(Observer):
 
     def sending_time(self, ask: LiveRequest) -> str:
         """The time at which a request was sent, which is that of the first call for it."""
-        return self.started.setdefault(ask.number, _now())
+        return self.started.setdefault(ask.number, now())
 
 
 class Recorder(RequestClock):
@@ -103,7 +103,7 @@ class Recorder(RequestClock):
     def on_head(self, number: int, status: int, headers: Sequence[tuple[str, str]]) -> None:
         """Writes a response record."""
         self.write({"type": "response", "request": _id(number), "status": status,
-                    "headers": [list(pair) for pair in headers], "at": _now(),
+                    "headers": [list(pair) for pair in headers], "at": now(),
                     **({"simulated": True} if self.by_stand_in else {})})
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
@@ -128,7 +128,7 @@ class Recorder(RequestClock):
         """Writes a record for every result."""
         for part in results:
             self.write({"type": "tool_result", "request": _id(number), "call_id": part.call_id, "name": part.name,
-                        "text": part.text, "is_error": part.is_error, "at": _now()})
+                        "text": part.text, "is_error": part.is_error, "at": now()})
 
     def on_interrupt(self, number: int, *, answered: bool) -> None:
         """Records that the turn was cancelled, and closes the file."""
@@ -189,7 +189,8 @@ def _id(number: int) -> str:
     return f"r{number}"
 
 
-def _now() -> str:
+def now() -> str:
+    """The time in ISO 8601 and UTC."""
     # Always with microseconds: `isoformat` leaves out zeros, and times of different lengths do not sort as text.
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
@@ -217,7 +218,7 @@ class RunMemory(RequestClock):
     def on_tools(self, number: int, results: Sequence[ToolResultPart]) -> None:
         """Keeps the results, and their times."""
         super().on_tools(number, results)
-        at = _now()
+        at = now()
         self.answers += [ToolAnswer(number, part, at) for part in results]
 
 

@@ -188,12 +188,12 @@ async def _send_with_faults(http: web.Request, response: web.StreamResponse, rep
     for number, frame in enumerate(reply.frames):
         if how.stall is not None and number == min(how.stall[0], last):
             await asyncio.sleep(how.stall[1] * pace)
-            await _break_off(http, hard=False)
+            await break_off(http, hard=False)
             return True
         if how.slow:
             await asyncio.sleep(how.slow * pace)
         if how.drop == number:
-            await _break_off(http, hard=False)
+            await break_off(http, hard=False)
             return True
         # a reply may have fewer frames than the fault names
         inside = how.reset is not None and number == min(how.reset, last)
@@ -202,11 +202,11 @@ async def _send_with_faults(http: web.Request, response: web.StreamResponse, rep
             if how.torn is not None:
                 await asyncio.sleep(0)  # lets a client in the same process read each piece separately
         if inside:
-            await _break_off(http, hard=True)
+            await break_off(http, hard=True)
             return True
     # The reply has no frame of this number, so the connection ends after the last frame.
     if how.drop is not None:
-        await _break_off(http, hard=False)
+        await break_off(http, hard=False)
     return how.drop is not None
 
 
@@ -218,7 +218,7 @@ def _pieces(data: bytes, size: int | None) -> Iterator[bytes]:
         yield data[at : at + size]
 
 
-async def _break_off(http: web.Request, *, hard: bool) -> None:
+async def break_off(http: web.Request, *, hard: bool) -> None:
     """Closes the connection without a proper end of the HTTP body; with `hard` by a reset."""
     transport = http.transport
     if transport is None:

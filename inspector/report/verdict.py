@@ -235,7 +235,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: look.unseen,
         lambda look: f"{say.who(look)}: how the answer ended was not recorded"
         f"{f'; the file says: {look.stop_note}' if look.stop_note else ', and nothing in the file shows it'}",
-        lambda look: "record the traffic with a proxy, which keeps the end of every answer"),
+        lambda look: "run the agent with `inspector record`, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
         lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,
         lambda look: f"{say.who(look)} {say.no_reason_words(look)}; nothing shows that the answer is complete"

@@ -113,6 +113,9 @@ class Home(NamedTuple):
     key: str
     """The name of the header that carries the key. `authorization` carries it as a bearer token."""
     headers: tuple[tuple[str, str], ...] = ()
+    variables: tuple[str, ...] = ()
+    """The environment variables from which clients take the base URL, in the form of `Serving.base`. Source: the
+    provider's SDKs; `…_API_BASE`: LiteLLM."""
 
 
 ANY_PATH, VERSION = re.compile(r"^/."), re.compile(r"/v\d\w*(?:/|$)")

@@ -610,7 +610,7 @@ def test_an_end_that_no_row_shows_is_not_recorded_and_no_error(tmp_path):
     seen = turn.verdict
     assert (seen.word, seen.severity, seen.glyph) == ("END NOT RECORDED", Severity.WARNING, "∅")
     assert seen.sentence.endswith("how the answer ended was not recorded, and nothing in the file shows it")
-    assert seen.advice.text == "record the traffic with a proxy, which keeps the end of every answer"
+    assert seen.advice.text == "run the agent with `inspector record`, which keeps the end of every answer"
 
 
 def test_an_end_that_other_rows_show_is_inferred_and_never_shown_as_good(tmp_path):

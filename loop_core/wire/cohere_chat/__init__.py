@@ -228,6 +228,6 @@ FORMAT = Format(
     encode_request=encode_request,
     asking_loses=ASKING_LOSES,
     path=lambda request: "/chat",
-    home=Home("https://api.cohere.com", "/v2", VERSION, "authorization"),
+    home=Home("https://api.cohere.com", "/v2", VERSION, "authorization", variables=("CO_API_URL",)),
     provider="cohere",
 )

@@ -290,7 +290,7 @@ FORMAT = Format(
     asking_loses=ASKING_LOSES,
     path=lambda request: "/chat",
     # The computer's own server asks for no key; ollama.com does (Ollama docs, cloud).
-    home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization"),
+    home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization", variables=("OLLAMA_HOST",)),
     provider="ollama",
     word_paths=(("done_reason",),),
     stream_type="application/x-ndjson",

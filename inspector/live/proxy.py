@@ -1,0 +1,368 @@
+"""Records the traffic between an agent and its providers: a reverse proxy on this machine that writes a session file.
+
+The first part of a path names the provider's host, as in `/api.openai.com/v1/responses`, and the proxy asks no hosts
+but those it was given. Bytes are passed on as they arrive, and each piece is written before the client gets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from inspector.live.recorder import Recorder, now
+from inspector.provider.connection import break_off
+from inspector.provider.hosts import UNKNOWN_HOST, is_own_host, url_host
+from inspector.provider.listener import ProblemLog, ending_signal, listening
+from inspector.provider.server import address
+from inspector.report.lines.spans import one_line
+from inspector.sessions import redact
+from loop_core.client.address import SECRET_NAME, loopback
+from loop_core.client.exchange import CONTEXT
+from loop_core.client.mask import Mask
+from loop_core.errors import CallerError, words_of
+from loop_core.formats import FORMATS
+from loop_core.json_parser import from_json
+from loop_core.values import TransportEnd
+from loop_core.wire import wire
+
+# -- The addresses ---------------------------------------------------------------------------------------------------
+
+NO_PROXY = ("NO_PROXY", "no_proxy")
+_WITHOUT_VERSION = re.compile(r"^((?:/(?!v\d)[^/?]*)*?)(/messages)(?=\?|$)")
+"""A path of Anthropic's API without a version. Vercel's provider for Anthropic, which opencode uses, appends
+`/messages` to ANTHROPIC_BASE_URL; other clients append `/v1/messages`."""
+
+
+class Upstreams(NamedTuple):
+    """The hosts that a proxy asks, and the addresses that it gives to clients in place of theirs."""
+
+    origins: Mapping[str, str]
+    """Host and port -> scheme, host and port."""
+    paths: Mapping[str, str]
+    """Environment variable -> the path of its address at the proxy, such as `/api.openai.com/v1`."""
+
+    def variables(self, url: str) -> dict[str, str]:
+        """The environment variables with which clients find the proxy at this URL."""
+        return {name: url + path for name, path in self.paths.items()}
+
+
+def upstreams(to: str | None, environment: Mapping[str, str]) -> Upstreams:
+    """The provider at `to` for every client; without it, the address in each variable of the environment, or else the
+    provider's own. Raises `CallerError` if an address cannot be used."""
+    origins: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    for form in map(wire, FORMATS):
+        own, named = form.home.base + form.serving.base, form.home.variables
+        # A provider's variables that are not set hold what another one does: its key must not go elsewhere.
+        usual = next((value for name in named if (value := environment.get(name, "").strip())), own)
+        for variable in named:
+            address = environment.get(variable, "").strip() or usual if to is None else to
+            if to is None and "//" not in address:  # Ollama's clients accept a host without a scheme
+                address = f"{urlsplit(own).scheme}://{address}"
+            host, origin, path = _parts(variable if to is None else "--to", address)
+            if to is not None and not form.serving.base:
+                path = re.sub(r"/v\d\w*$", "", path)  # clients that take this variable append the version
+            if origins.setdefault(host, origin) != origin:
+                raise CallerError(f"{variable}: expected one scheme for {host}, not both http and https")
+            paths[variable] = f"/{host}{path}"
+    return Upstreams(origins, paths)
+
+
+def _parts(name: str, address: str) -> tuple[str, str, str]:
+    """Host and port of an address, its origin, and its path. Raises `CallerError` if it is not a base URL."""
+    try:
+        parts = urlsplit(address)
+        host = parts.netloc if parts.port != 0 and parts.hostname and address.isprintable() else ""
+    except ValueError:
+        host = ""
+    if not host or parts.scheme not in ("http", "https"):
+        raise CallerError(f"{name}: expected a base URL, http://HOST… or https://HOST…")
+    if "@" in host or parts.query or parts.fragment:
+        raise CallerError(f"{name}: expected a base URL without a user, a query and a fragment")
+    return host, f"{parts.scheme}://{host}", parts.path.rstrip("/")
+
+
+# -- One exchange ----------------------------------------------------------------------------------------------------
+
+MOST_BYTES = 512 * 1024 * 1024
+"""The largest request body. An agent sends its whole history, with pictures, in every request."""
+CONNECT_SECONDS = 30
+"""How long a host may take to accept a connection. The client decides how long it waits for an answer."""
+HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+                        "te", "trailer", "transfer-encoding", "upgrade"})
+"""Headers that are about one connection (RFC 9110, section 7.6.1)."""
+REPLACED = frozenset({"host", "accept-encoding", "content-length", "content-encoding", "expect"})
+"""Headers of a request that the proxy sets itself. It sends the body without a content coding, and asks for an answer
+without one."""
+UPGRADE = (426, "the recording proxy does not carry WebSockets; send the request over HTTP")
+Headers = list[tuple[str, str]]
+
+
+class Proxy:
+    """The proxy as an aiohttp application, `app`. `say` is called with one line about every exchange."""
+
+    def __init__(self, asked: Upstreams, recorder: Recorder, say: Callable[[str], None]) -> None:
+        self._upstreams, self._recorder, self._say = asked, recorder, say
+        self.requests = 0
+        """The number of requests that were passed on."""
+        self.app = web.Application(client_max_size=MOST_BYTES)
+        self.app.router.add_route("*", "/{path:.*}", self.answer)
+        self.app.cleanup_ctx.append(self._connect)
+
+    async def _connect(self, _app: web.Application) -> Any:
+        # It adds nothing to a request: no cookies, no header of aiohttp, and no password from a .netrc file.
+        async with aiohttp.ClientSession(
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("user-agent", "accept", "content-type"),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            max_line_size=1 << 16, max_field_size=1 << 16, connector=aiohttp.TCPConnector(limit=0),
+        ) as self._session:
+            yield
+
+    async def answer(self, http: web.Request) -> web.StreamResponse:
+        """Passes on one request and its answer."""
+        if not is_own_host(http.headers.getall("host", ())):
+            return _refusal(*UNKNOWN_HOST)
+        if not _from_here(http.headers.get("origin")):
+            return _refusal(403, "pages of other sites cannot use the recording proxy")
+        if http.headers.get("upgrade", "").lower() == "websocket":
+            return _refusal(*UPGRADE)
+        host, _, path = http.raw_path.removeprefix("/").partition("/")
+        origin = self._upstreams.origins.get(host)
+        if origin is None:
+            return _refusal(404, f"expected a path that begins with one of {', '.join(self._upstreams.origins)}")
+        path = _WITHOUT_VERSION.sub(r"\1/v1\2", f"/{path}", count=1)
+        try:
+            body = await http.read()
+        except web.RequestPayloadError:
+            return _refusal(400, "the body of the request does not have the named coding or length")
+        self.requests += 1
+        return await _Exchange(self.requests, http, origin + path, body, self._recorder, self._say).run(self._session)
+
+
+def _refusal(status: int, why: str) -> web.Response:
+    """An answer of the proxy itself, in the form in which most SDKs find the message."""
+    error = {"message": f"inspector record: {why}", "type": "recording_proxy"}
+    return web.json_response({"error": error}, status=status)
+
+
+def _from_here(origin: str | None) -> bool:
+    """Whether a request comes from no page, or from a page of this machine. A page of another site could otherwise use
+    a local model through the proxy."""
+    try:
+        return origin is None or loopback(urlsplit(origin).hostname or "")
+    except ValueError:
+        return False
+
+
+class _ClientLeftError(Exception):
+    """The client has closed its connection."""
+
+
+@contextmanager
+def _client_is_there() -> Iterator[None]:
+    """Tells an error of the client's connection from one of the provider's, which has the same type."""
+    try:
+        yield
+    except ConnectionError:
+        raise _ClientLeftError from None
+
+
+class _Exchange:
+    """One request, and its answer while it is passed on."""
+
+    def __init__(
+        self, number: int, http: web.Request, url: str, body: bytes, recorder: Recorder, say: Callable[[str], None],
+    ) -> None:
+        self._number, self._http, self._url, self._body = number, http, url, body
+        self._recorder, self._say = recorder, say
+        self._headers = _headers(http.raw_headers)
+        self._mask = Mask(_secrets(self._headers, url), redact.body)
+        self._before = b""
+        self._size = 0
+        self._start = time.monotonic()
+
+    async def run(self, session: aiohttp.ClientSession) -> web.StreamResponse:
+        """Sends the request and passes on the answer; the recording says how it ended."""
+        self._write({"type": "request", "url": self._mask.text(self._url), "method": self._http.method,
+                     "headers": self._masked(self._headers), **self._recorded_body()}, "id")
+        end, problem, status = TransportEnd.ABORTED, "the client left, or the recording was ended", 0
+        response: web.StreamResponse | None = None
+        try:
+            dropped = HOP_BY_HOP | REPLACED | _named(self._headers)
+            sent = [(name, value) for name, value in self._headers if name.lower() not in dropped]
+            async with session.request(
+                self._http.method, URL(self._url, encoded=True), headers=[*sent, ("accept-encoding", "identity")],
+                data=self._body or None, allow_redirects=False, proxy=_environment_proxy(self._url),
+            ) as answer:
+                headers, status = _headers(answer.raw_headers), answer.status
+                self._write({"type": "response", "status": status, "headers": self._masked(headers)})
+                response = web.StreamResponse(status=status, reason=answer.reason, headers=_passed_on(headers))
+                with _client_is_there():
+                    await response.prepare(self._http)
+                async for data in answer.content.iter_any():
+                    self._size += len(data)
+                    self._record(self._mask.feed(data))
+                    with _client_is_there():
+                        await response.write(data)
+                end, problem = TransportEnd.EOF, ""
+        except _ClientLeftError:
+            pass
+        except TimeoutError as why:
+            end, problem = TransportEnd.TIMEOUT, _words(why)
+        except (aiohttp.ClientError, OSError) as why:
+            end, problem = TransportEnd.RESET, _words(why)
+        finally:  # also when the client left, which cancels this task
+            self._record(self._mask.flush())
+            about = {"problem": self._mask.text(problem)} if problem else {}
+            self._write({"type": "end", "end": end.value, "ms": self._ms, **about})
+            url = redact.url(self._mask.text(self._url))
+            self._say(one_line(f"{self._http.method} {url}: {status or 'no answer'}, {self._size:,} bytes in "
+                               f"{self._ms / 1000:.1f} s, {end.value}"))
+        if response is None:
+            return _refusal(502, f"{urlsplit(self._url).netloc} did not answer: {problem}")
+        if end is TransportEnd.EOF:
+            await response.write_eof()
+        else:
+            await break_off(self._http, hard=False)  # a cut answer is passed on as one
+        return response
+
+    @property
+    def _ms(self) -> float:
+        return round((time.monotonic() - self._start) * 1000, 3)
+
+    def _write(self, record: Mapping[str, Any], name: str = "request") -> None:
+        self._recorder.write({**record, name: f"r{self._number}", **_moment(record)})
+
+    def _record(self, data: bytes) -> None:
+        """Records the next bytes of the body, credentials masked."""
+        if data:
+            self._recorder.on_data(self._number, self._mask.mask_credentials(data, self._before), self._ms)
+            self._before = (self._before + data)[-CONTEXT:]
+
+    def _masked(self, headers: Headers) -> list[list[str]]:
+        return [[name, self._mask.text(value)] for name, value in headers]
+
+    def _recorded_body(self) -> dict[str, Any]:
+        """The member of the request's record that holds its body."""
+        if not self._body:
+            return {}
+        try:
+            return {"body": self._mask.json(from_json(self._body))}
+        except ValueError:
+            pass
+        try:
+            return {"text": self._mask.text(self._body.decode())}
+        except UnicodeDecodeError:
+            return {"base64": b64encode(self._body).decode()}
+
+
+def _environment_proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address (HTTPS_PROXY, NO_PROXY); none for this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return None if loopback(host) or proxy_bypass(host) else getproxies().get(parts.scheme)
+
+
+def _moment(record: Mapping[str, Any]) -> dict[str, str]:
+    return {"at": now()} if record["type"] in ("request", "response") else {}
+
+
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+
+
+def _named(headers: Headers) -> frozenset[str]:
+    """The headers that `Connection` names: they are about one connection too (RFC 9110, section 7.6.1)."""
+    return frozenset(word.strip().lower() for name, value in headers if name.lower() == "connection"
+                     for word in value.split(","))
+
+
+def _passed_on(headers: Headers) -> CIMultiDict[str]:
+    """The headers of an answer for the client. A coding that came although none was wanted has been undone."""
+    coding = frozenset({"content-encoding", "content-length"})
+    coded = any(name.lower() == "content-encoding" for name, _ in headers)
+    dropped = HOP_BY_HOP | _named(headers) | (coding if coded else frozenset())
+    return CIMultiDict((name, value) for name, value in headers if name.lower() not in dropped)
+
+
+def _secrets(headers: Headers, url: str) -> list[str]:
+    """The credentials of a request, which its answer may repeat."""
+    words = [word for name, value in headers if SECRET_NAME.search(name) for word in re.split(r"[\s;,=]+", value)]
+    return words + [value for name, value in parse_qsl(urlsplit(url).query) if SECRET_NAME.search(name)]
+
+
+def _words(why: BaseException) -> str:
+    """What went wrong, in one line."""
+    text = "the connection took too long" if isinstance(why, TimeoutError) else " ".join(words_of(why).split())
+    return text or type(why).__name__
+
+
+# -- Until the program ends ------------------------------------------------------------------------------------------
+
+
+class Traffic(NamedTuple):
+    """The end of a recording."""
+
+    requests: int
+    code: int
+    """The exit code of the program that was run; 0 without one."""
+
+
+def record(
+    command: Sequence[str], listen: str, asked: Upstreams, recorder: Recorder, say: Callable[[str], None],
+) -> Traffic:
+    """Records until the program with the words of `command` ends; without a command until an interrupt or a
+    termination signal, with a line about every exchange. Raises `CallerError` if the address cannot be used, or the
+    program cannot start."""
+    host, port = address(listen)
+    proxy = Proxy(asked, recorder, (lambda _: None) if command else say)
+    late: list[str] = []  # the terminal belongs to the program while it runs
+    problems = ProblemLog(late.append if command else lambda line: say(one_line(line)))
+
+    async def run() -> int:
+        async with listening(proxy.app, problems, host, port, patience=3600, grace=0.5,
+                             handler_cancellation=True) as bound:
+            variables = asked.variables(f"http://{url_host(host)}:{bound}")
+            if command:
+                return await _run_program(command, variables)
+            say(f"recording in {recorder.path} until Ctrl-C; an agent with these variables is recorded:")
+            for name, url in variables.items():
+                say(f"  export {name}={url}")
+            await ending_signal().wait()
+            return 0
+
+    code = asyncio.run(run())
+    for line in late:
+        say(one_line(line))
+    return Traffic(proxy.requests, code)
+
+
+async def _run_program(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Runs a program with these environment variables until it ends; returns its exit code, in a shell's form."""
+    local = {name: ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "::1"))) for name in NO_PROXY}
+    loop = asyncio.get_running_loop()
+    # The terminal sends Ctrl-C to the program as well, and the program decides what it means.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **local, **variables})
+    except OSError as why:
+        raise CallerError(f"{command[0]}: {why.strerror or why}") from None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, process.send_signal, number)
+    code = await process.wait()
+    return code if code >= 0 else 128 - code

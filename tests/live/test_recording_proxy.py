@@ -1,0 +1,372 @@
+"""The recording proxy: what a client gets, what the provider is sent, and what the recording holds of both."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from inspector.live.proxy import Proxy, upstreams
+from inspector.live.recorder import Recorder
+from inspector.provider import PlacedFault, Provider, Story, serving
+from inspector.provider.listener import ProblemLog, listening
+from inspector.sessions.native import SessionWriter
+from inspector.sessions.open import open_paths
+from inspector.sessions.recording import Exchange
+from loop_core.errors import CallerError
+from loop_core.formats import FORMATS
+from loop_core.values import Stop, TransportEnd
+from tests.scenes.command import Output
+from tests.scenes.loop_server import Line, loopback
+from tests.scenes.loopback import Fake, Peer
+from tests.scenes.provider import BASES, CALLING, TOOLS, each_way, play, reply
+
+Inspector = Callable[..., Output]
+KEY = "sk-live-4f9Qd8Zr2Lk7Wm3Xv6Tb1Nc5"
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Half of"}}]}\n\n'
+ASKED = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Go on."}]}
+ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+@asynccontextmanager
+async def proxied(to: str, file: Path) -> AsyncIterator[str]:
+    """The URL at which a proxy stands for the server at `to`."""
+    asked = upstreams(to, {})
+    recorder = Recorder(file)
+    proxy = Proxy(asked, recorder, lambda _: None)
+    problems = ProblemLog(pytest.fail)
+    async with listening(proxy.app, problems, "127.0.0.1", 0, patience=60, grace=1, handler_cancellation=True) as port:
+        yield asked.variables(f"http://127.0.0.1:{port}")["ANTHROPIC_BASE_URL"]
+    recorder.close()
+
+
+def client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(trust_env=False)
+
+
+def recorded(file: Path) -> tuple[Exchange, ...]:
+    return open_paths([str(file)]).exchanges
+
+
+STORIES = (
+    Story("text", "cut once", BASES["text"], TOOLS, (PlacedFault("cut", 12, 0, 0),), seed=3),
+    Story("call", "a call that is cut", BASES["call"], TOOLS, (PlacedFault("cut", 20, 0, 0),), seed=3),
+    Story("gone", "the connection ends early", BASES["text"], TOOLS, (PlacedFault("dropped", 2, 0, 0),), seed=3),
+)
+NAMED = {story.name: story for story in STORIES}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with serving(*STORIES, pace=0) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("api", "stream", "story"), [
+    *((api, stream, "text") for api, stream in each_way),
+    *((api, stream, "call") for api, stream in each_way if api in CALLING),
+    *((api, True, "gone") for api in FORMATS),  # a whole body is one frame
+])
+async def test_a_turn_through_the_proxy_is_the_same_and_each_of_its_exchanges_is_recorded(
+    api: str, stream: bool, story: str, provider: Provider, tmp_path: Path,
+) -> None:
+    direct = await asyncio.to_thread(play, provider, api, stream, story)
+    before = len(provider.seen)
+    async with proxied(provider.url, tmp_path / "a.jsonl") as url:
+        through = await asyncio.to_thread(play, replace(provider, url=url), api, stream, story)
+    assert (through.text, through.ran, through.turn.terminal) == (direct.text, direct.ran, direct.turn.terminal)
+    exchanges = recorded(tmp_path / "a.jsonl")
+    assert [(each.api, each.request.model) for each in exchanges if each.request is not None] == [
+        (seen.api, story) for seen in provider.seen[before:]]
+    for each in exchanges:
+        assert each.request is not None
+        sent = b"".join(reply(NAMED[story], each.request, stream).frames)
+        if story == "gone":
+            assert each.response.transport_end is TransportEnd.RESET
+            assert sent.startswith(each.body)
+            assert each.body != sent
+        else:
+            assert each.body == sent
+
+
+# -- what the bytes are ----------------------------------------------------------------------------------------------
+
+
+def answer_with(*pieces: bytes) -> Any:
+    async def play_pieces(line: Line) -> None:
+        await line.head("text/event-stream")
+        for piece in pieces:
+            await line.send(piece)
+        line.finish()
+
+    return play_pieces
+
+
+async def test_every_byte_is_passed_on_and_recorded_with_its_time(tmp_path: Path) -> None:
+    async with loopback() as server, proxied(server.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        server.chunked, server.plays = True, [answer_with(CHUNK, END)]
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert got.content == CHUNK + END
+    (exchange,) = recorded(file)
+    assert exchange.body == CHUNK + END
+    assert exchange.url == f"{server.url}/v1/chat/completions"
+    assert exchange.request_json == ASKED
+    assert exchange.chunks
+    assert exchange.started is not None
+    assert exchange.response.stop_reason.normalized is Stop.END_TURN
+
+
+async def test_an_answer_that_is_reset_is_cut_for_the_client_too(tmp_path: Path) -> None:
+    async def reset(line: Line) -> None:
+        await line.head("text/event-stream")
+        await line.send(CHUNK)
+        await asyncio.sleep(0.2)
+        line.reset()
+
+    async with loopback() as server, proxied(server.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        server.chunked, server.plays = True, [reset]
+        with pytest.raises(httpx.RemoteProtocolError):
+            await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    (exchange,) = recorded(file)
+    assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.RESET)
+    assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
+
+
+async def test_a_client_that_leaves_ends_the_request_and_is_recorded_so(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def wait(line: Line) -> None:
+        await line.head("text/event-stream")
+        await line.send(CHUNK)
+        await line.wait_closed()
+        ended.set()
+
+    async with loopback() as server, proxied(server.url, file := tmp_path / "a.jsonl") as url:
+        server.chunked, server.plays = True, [wait]
+        async with client() as http, http.stream("POST", f"{url}/v1/chat/completions", json=ASKED) as got:
+            assert await anext(got.aiter_raw()) == CHUNK
+        await asyncio.wait_for(ended.wait(), 10)
+    (exchange,) = recorded(file)
+    assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.ABORTED)
+
+
+async def test_a_server_that_does_not_answer_is_an_error_for_the_client_and_a_failed_request(tmp_path: Path) -> None:
+    async with proxied("http://127.0.0.1:9", file := tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert got.status_code == 502
+    assert "127.0.0.1:9 did not answer" in got.json()["error"]["message"]
+    (exchange,) = recorded(file)
+    assert exchange.response.transport_end is TransportEnd.RESET
+    assert exchange.body == b""
+
+
+async def test_content_codings_are_undone_on_both_sides(fake: Fake, tmp_path: Path) -> None:
+    answer = gzip.compress(json.dumps(ANSWER).encode())
+
+    def coded(peer: Peer) -> None:
+        peer.head(200, "application/json", content_encoding="gzip", content_length=str(len(answer)))
+        peer.send(answer)
+
+    fake.answers = [coded]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", content=gzip.compress(json.dumps(ASKED).encode()),
+                              headers={"content-encoding": "gzip", "content-type": "application/json"})
+    assert got.json() == ANSWER
+    assert fake.got[0].json == ASKED
+    assert fake.got[0].headers["accept-encoding"] == "identity"
+    assert "content-encoding" not in fake.got[0].headers
+    (exchange,) = recorded(file)
+    assert (json.loads(exchange.body), exchange.request_json) == (ANSWER, ASKED)
+
+
+async def test_a_full_disk_ends_the_recording_and_not_the_agent(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(SessionWriter, "append_bytes", fail)
+    fake.answers = [lambda peer: peer.whole(200, ANSWER)]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        for _ in range(2):
+            got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+            assert got.json() == ANSWER
+    (exchange,) = recorded(file)
+    assert exchange.response.transport_end is TransportEnd.CUT
+
+
+# -- what is not passed on -------------------------------------------------------------------------------------------
+
+
+async def test_credentials_reach_the_provider_and_no_file(fake: Fake, tmp_path: Path) -> None:
+    echo = {"error": {"message": f"no account has the key {KEY}"}}
+    fake.answers = [lambda peer: peer.whole(401, echo, set_cookie=f"session={KEY}")]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions?key={KEY}", json={**ASKED, "user": KEY},
+                              headers={"authorization": f"Bearer {KEY}", "x-api-key": KEY})
+        async with client() as other:
+            again = await other.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert got.json() == echo
+    assert fake.got[0].headers["authorization"] == f"Bearer {KEY}"
+    assert f"key={KEY}" in fake.got[0].line
+    assert "cookie" not in fake.got[1].headers
+    assert again.status_code == 401
+    written = file.read_text()
+    assert KEY not in written
+    assert KEY[8:] not in written
+
+
+@pytest.mark.parametrize(("path", "headers", "status"), [
+    ("/example.org/v1/chat/completions", {}, 404),
+    ("/v1/chat/completions", {}, 404),
+    ("{own}/v1/chat/completions", {"host": "evil.example"}, 421),
+    ("{own}/v1/chat/completions", {"origin": "https://evil.example"}, 403),
+    ("{own}/v1/responses", {"upgrade": "websocket", "connection": "upgrade"}, 426),
+])
+async def test_what_is_refused_reaches_no_server(
+    path: str, headers: dict[str, str], status: int, fake: Fake, tmp_path: Path,
+) -> None:
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        base, own = url.rpartition("/")[0], url.rpartition("/")[2]
+        got = await http.post(base + path.format(own=f"/{own}"), json=ASKED, headers=headers)
+    assert got.status_code == status
+    assert got.json()["error"]["type"] == "recording_proxy"
+    assert fake.got == []
+    assert recorded(file) == ()
+
+
+async def test_redirects_are_left_to_the_client(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.whole(307, {}, location="http://127.0.0.1:9/elsewhere")]
+    async with proxied(fake.url, tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert (got.status_code, got.headers["location"]) == (307, "http://127.0.0.1:9/elsewhere")
+
+
+# -- addresses -------------------------------------------------------------------------------------------------------
+
+
+def test_without_an_address_each_variable_leads_to_its_own_provider() -> None:
+    asked = upstreams(None, {})
+    assert asked.variables("http://x") == {
+        "OPENAI_BASE_URL": "http://x/api.openai.com/v1", "OPENAI_API_BASE": "http://x/api.openai.com/v1",
+        "ANTHROPIC_BASE_URL": "http://x/api.anthropic.com", "ANTHROPIC_API_BASE": "http://x/api.anthropic.com",
+        "GOOGLE_GEMINI_BASE_URL": "http://x/generativelanguage.googleapis.com",
+        "OLLAMA_HOST": "http://x/127.0.0.1:11434", "CO_API_URL": "http://x/api.cohere.com",
+    }
+    assert asked.origins["api.openai.com"] == "https://api.openai.com"
+    assert asked.origins["127.0.0.1:11434"] == "http://127.0.0.1:11434"
+
+
+def test_an_address_in_the_environment_is_asked_in_place_of_the_providers_own() -> None:
+    asked = upstreams(None, {"OPENAI_BASE_URL": "https://router.example/api/v1/", "OLLAMA_HOST": "box:11434"})
+    named = asked.variables("http://x")
+    assert named["OPENAI_BASE_URL"] == named["OPENAI_API_BASE"] == "http://x/router.example/api/v1"
+    assert "api.openai.com" not in asked.origins  # the router's key would go there
+    assert named["OLLAMA_HOST"] == "http://x/box:11434"
+    assert asked.origins["box:11434"] == "http://box:11434"
+
+
+def test_one_address_holds_for_all_variables_with_and_without_the_version() -> None:
+    asked = upstreams("https://router.example/api/v1", {"OPENAI_BASE_URL": "https://other.example"})
+    assert set(asked.origins.values()) == {"https://router.example"}
+    assert {name: asked.paths[name] for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")} == {
+        "OPENAI_BASE_URL": "/router.example/api/v1", "ANTHROPIC_BASE_URL": "/router.example/api"}
+
+
+@pytest.mark.parametrize("to", ["router.example", "ftp://router.example", "http://", "http://a:b@router.example",
+                                "http://router.example?x=1", "http://router.example:0", "http://[x"])
+def test_an_address_that_is_no_base_url_is_refused(to: str) -> None:
+    with pytest.raises(CallerError, match="--to: expected a base URL"):
+        upstreams(to, {})
+
+
+def test_one_host_has_one_scheme() -> None:
+    with pytest.raises(CallerError, match=r"one scheme for router\.example"):
+        upstreams(None, {"OPENAI_BASE_URL": "http://router.example", "ANTHROPIC_BASE_URL": "https://router.example"})
+
+
+@pytest.mark.parametrize(("path", "sent"), [
+    ("/messages", "/v1/messages"), ("/messages?beta=true", "/v1/messages?beta=true"),
+    ("/anthropic/messages", "/anthropic/v1/messages"), ("/v1/messages", "/v1/messages"),
+    ("/v1/threads/t/messages", "/v1/threads/t/messages"), ("/v1/a%2Fb%20c", "/v1/a%2Fb%20c"),
+])
+async def test_a_path_is_passed_on_as_it_is_but_for_a_missing_version(
+    path: str, sent: str, fake: Fake, tmp_path: Path,
+) -> None:
+    fake.answers = [lambda peer: peer.whole(200, {})]
+    async with proxied(fake.url, tmp_path / "a.jsonl") as url, client() as http:
+        await http.post(url + path, json=ASKED)
+    assert fake.got[0].line == f"POST {sent} HTTP/1.1"
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+AGENT = """
+import json, os, sys, urllib.request
+request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+                                 json.dumps({"model": "text", "messages": [{"role": "user", "content": "hi"}],
+                                             "max_tokens": 400}).encode(), {"content-type": "application/json"})
+print(urllib.request.urlopen(request).status, os.environ["NO_PROXY"], sys.argv[1:])
+sys.exit(7)
+"""
+
+
+def command(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "inspector", "record", *map(str, words)], text=True, timeout=60,
+                          capture_output=True, check=False, **more)
+
+
+def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path: Path) -> None:
+    file = tmp_path / "a b.jsonl"
+    ran = command("--to", f"{provider.url}/v1", "--record", file, sys.executable, "-c", AGENT, "--to", "x")
+    assert (ran.returncode, ran.stdout) == (7, "200 127.0.0.1,::1 ['--to', 'x']\n")
+    assert ran.stderr == f"inspector: 1 request recorded; open it with: inspector '{file}'\n"
+    (exchange,) = recorded(file)
+    assert exchange.request is not None
+    assert exchange.request.model == "text"
+
+
+def test_an_agent_that_sends_nothing_leaves_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    ran = command("--record", file, sys.executable, "-c", "")
+    assert (ran.returncode, file.exists()) == (0, False)
+    assert "no request came to the proxy" in ran.stderr
+
+
+def test_a_program_that_cannot_start_and_a_misplaced_option_are_told(inspector: Inspector, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    failed = inspector("record", "--record", file, "no-such-program")
+    assert (failed.code, failed.err) == (2, "inspector: no-such-program: No such file or directory\n")
+    assert not file.exists()
+    assert "no option --nope" in inspector("record", "--nope", "agent").err
+    assert "expected an address of this machine alone" in inspector("record", "--listen", "0.0.0.0:0", "agent").err
+
+
+def test_without_an_agent_it_records_until_it_is_interrupted(provider: Provider, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    words = [sys.executable, "-m", "inspector", "record", "--to", f"{provider.url}/v1", "--record", str(file)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert "until Ctrl-C" in running.stderr.readline()
+        url = next(line.split("=")[1].strip() for line in running.stderr if "OPENAI_BASE_URL" in line)
+        asked = {"model": "text", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 400}
+        assert httpx.post(f"{url}/chat/completions", json=asked, trust_env=False).status_code == 200
+        running.send_signal(signal.SIGINT)
+        said = running.stderr.read()
+    assert running.returncode == 0
+    assert f"POST {provider.url}/v1/chat/completions: 200, " in said
+    assert len(recorded(file)) == 1
