@@ -27,12 +27,13 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
     """
     if command and command[0].startswith("-"):
         raise click.UsageError(f"no option {command[0]}; options of the agent follow its name")
+    from inspector.config.files import recordings_folder
     from inspector.live import proxy
-    from inspector.live.recorder import Recorder, new_recording
+    from inspector.live.recorder import Recorder, time_name
 
     upstreams = proxy.upstreams(to, os.environ)
     title = os.path.basename(command[0]) if command else "traffic"  # arguments may hold credentials
-    recorder = Recorder(path or new_recording("recorded"), title=title)
+    recorder = Recorder(path or recordings_folder(os.environ) / f"{time_name()}-{title}.jsonl", title=title)
     requests = code = 0
     try:
         requests, code = proxy.record(command, listen, upstreams, recorder, lambda line: commands.say([line]))

@@ -218,6 +218,11 @@ def data_folder(environment: Mapping[str, str]) -> Path:
     return user_data_path(APP, appauthor=False)
 
 
+def recordings_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of the recordings of agents that `inspector record` makes."""
+    return data_folder(environment) / "recordings"
+
+
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
     """The folder of the index of transcripts; None if the operator disabled it."""
     from pathlib import Path

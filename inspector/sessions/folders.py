@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from heapq import nlargest
@@ -97,17 +98,19 @@ MOST_NAMES = 20_000
 
 
 class Transcript(NamedTuple):
-    """A file that an agent wrote, not yet read."""
+    """A file that an agent wrote, or a recording of an agent; not yet read."""
 
     modified: float
     """The time of the last change, in seconds since the epoch."""
     path: str
     size: int
     agent: str
+    """The agent that wrote it; empty for a recording."""
 
 
 def transcripts(environment: Mapping[str, str]) -> list[Transcript]:
-    """The newest transcripts of all agents; `environment` has the variables that name the folders."""
+    """The newest transcripts of all agents, and the recordings of agents; `environment` has the variables that name the
+    folders."""
     within = files.bounds_of(environment)
     # two rows may name one folder, so the key is the path
     found = {each.path: each for each in _all_transcripts(environment) if within.holds(each.path)}
@@ -128,6 +131,10 @@ def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
                 continue
             if status.st_size > EMPTY:
                 yield Transcript(max(status.st_mtime, _log_time(entry.path)), entry.path, status.st_size, place.agent)
+    for entry in _files(str(files.recordings_folder(environment)), (), ("*.jsonl",), [MOST_NAMES]):
+        with suppress(OSError):
+            status = entry.stat()
+            yield Transcript(status.st_mtime, entry.path, status.st_size, "")
 
 
 def _log_time(path: str) -> float:

@@ -36,7 +36,7 @@ from inspector.tui.paint import paint_of
 from inspector.tui.panels import Panel
 from inspector.tui.session_files import OpenSession, recent_files
 
-AGENTS = "Transcripts of your agents, newest first"
+AGENTS = "Sessions of your agents, newest first"
 SAMPLES = "Sample sessions"
 RECENT = "Recent files"
 
@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 
 def found_sections(environment: Mapping[str, str]) -> list[Section]:
-    """The sessions that are listed without a path: agents' transcripts, the samples, recent files."""
+    """The sessions that are listed without a path: those of agents, the samples, recent files."""
     from inspector.sessions.folders import samples, short, transcripts  # named paths need none of it: 2 ms of a start
 
     within = bounds_of(environment)

@@ -23,6 +23,7 @@ from inspector.live.proxy import Proxy, upstreams
 from inspector.live.recorder import Recorder
 from inspector.provider import PlacedFault, Provider, Story, serving
 from inspector.provider.listener import ProblemLog, listening
+from inspector.sessions.folders import transcripts
 from inspector.sessions.native import SessionWriter
 from inspector.sessions.open import open_paths
 from inspector.sessions.recording import Exchange
@@ -338,6 +339,15 @@ def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path
     (exchange,) = recorded(file)
     assert exchange.request is not None
     assert exchange.request.model == "text"
+
+
+def test_without_a_name_the_recording_is_where_the_table_finds_it(provider: Provider, tmp_path: Path) -> None:
+    data = {"LOOP_INSPECTOR_DATA": str(tmp_path / "data")}
+    ran = command("--to", f"{provider.url}/v1", sys.executable, "-c", AGENT, env={**os.environ, **data})
+    assert ran.returncode == 7
+    (found,) = transcripts({"HOME": str(tmp_path), **data})
+    assert found.path in ran.stderr
+    assert found.path.endswith(f"-{Path(sys.executable).name}.jsonl")
 
 
 def test_an_agent_that_sends_nothing_leaves_no_file(tmp_path: Path) -> None:

@@ -16,12 +16,26 @@ def write(path: Path, at: float) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def no_recordings(tmp_path, monkeypatch):
+    """Recordings of whoever runs the tests are in a folder that the system names, whatever the environment says."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+
+
 def test_a_database_is_as_new_as_its_log(tmp_path):
     base = write(tmp_path / ".local/share/opencode/opencode.db", 100)
     other = write(tmp_path / ".claude/projects/-w-a/s1.jsonl", 300)
     write(tmp_path / ".local/share/opencode/opencode.db-wal", 500)
     found = transcripts({"HOME": str(tmp_path)})
     assert [(each.path, each.modified) for each in found] == [(base, 500), (other, 300)]
+
+
+def test_recordings_of_agents_are_listed_among_their_own_files(tmp_path):
+    chat = write(tmp_path / ".qwen/projects/w/chats/a.jsonl", 300)
+    newer, older = (write(tmp_path / f"data/recordings/{at}-qwen.jsonl", at) for at in (400, 200))
+    write(tmp_path / "data/live/500-openai_chat.jsonl", 500)
+    found = transcripts({"HOME": str(tmp_path), "LOOP_INSPECTOR_DATA": str(tmp_path / "data")})
+    assert [(each.path, each.agent) for each in found] == [(newer, ""), (chat, "Qwen Code"), (older, "")]
 
 
 def test_a_file_is_listed_once(tmp_path):

@@ -103,7 +103,7 @@ async def test_the_newest_transcript_is_first_and_each_row_gets_its_verdict() ->
         assert [row.paths[0] for row in listed_rows(listed)][:3] == [new, other, old]
         assert listed.current_row.paths == (new,)
         shown = page(app)
-        listing = shown[shown.index("Transcripts of your agents"):]
+        listing = shown[shown.index("Sessions of your agents"):]
         assert listing.index("CALL REJECTED") < listing.index("Sample sessions")
         assert words(listed)[:3] == ["CALL REJECTED", "TRUNCATED", "COMPLETE"]
         assert "message  write the plan" in shown
@@ -775,7 +775,7 @@ async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_
         await pilot.press("s", "enter")
         assert "verdict▾" in page(app)
         heading, own, samples, worst, *_ = listed.shown
-        assert (heading, samples) == ("Transcripts of your agents, newest first", "Sample sessions")
+        assert (heading, samples) == ("Sessions of your agents, newest first", "Sample sessions")
         assert isinstance(own, TurnRow)
         assert own.file == path
         assert isinstance(worst, TurnRow)
