@@ -36,7 +36,8 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
     recorder = Recorder(path or recordings_folder(os.environ) / f"{time_name()}-{title}.jsonl", title=title)
     requests = code = 0
     try:
-        requests, code = proxy.record(command, listen, upstreams, recorder, lambda line: commands.say([line]))
+        requests, code = proxy.record(command, listen, upstreams, recorder, lambda line: commands.say([line]),
+                                      commands.write)
     finally:
         recorder.close()
         if not requests:

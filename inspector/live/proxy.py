@@ -325,10 +325,11 @@ class Traffic(NamedTuple):
 
 def record(
     command: Sequence[str], listen: str, asked: Upstreams, recorder: Recorder, say: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> Traffic:
     """Records until the program with the words of `command` ends; without a command until an interrupt or a
-    termination signal, with a line about every exchange. Raises `CallerError` if the address cannot be used, or the
-    program cannot start."""
+    termination signal: then `show` gets the variables as lines for a shell, and `say` a line about every exchange.
+    Raises `CallerError` if the address cannot be used, or the program cannot start."""
     host, port = address(listen)
     proxy = Proxy(asked, recorder, (lambda _: None) if command else say)
     late: list[str] = []  # the terminal belongs to the program while it runs
@@ -340,9 +341,8 @@ def record(
             variables = asked.variables(f"http://{url_host(host)}:{bound}")
             if command:
                 return await _run_program(command, variables)
-            say(f"recording in {recorder.path} until Ctrl-C; an agent with these variables is recorded:")
-            for name, url in variables.items():
-                say(f"  export {name}={url}")
+            show("".join(f"export {name}={url}\n" for name, url in variables.items()))
+            say(f"recording agents with these variables in {recorder.path} until Ctrl-C")
             await ending_signal().wait()
             return 0
 

@@ -369,10 +369,11 @@ def test_a_program_that_cannot_start_and_a_misplaced_option_are_told(inspector: 
 def test_without_an_agent_it_records_until_it_is_interrupted(provider: Provider, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     words = [sys.executable, "-m", "inspector", "record", "--to", f"{provider.url}/v1", "--record", str(file)]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
         assert running.stderr is not None
         assert "until Ctrl-C" in running.stderr.readline()
-        url = next(line.split("=")[1].strip() for line in running.stderr if "OPENAI_BASE_URL" in line)
+        url = running.stdout.readline().removeprefix("export OPENAI_BASE_URL=").strip()
         asked = {"model": "text", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 400}
         assert httpx.post(f"{url}/chat/completions", json=asked, trust_env=False).status_code == 200
         running.send_signal(signal.SIGINT)
