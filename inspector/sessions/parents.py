@@ -199,6 +199,9 @@ class Index:
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
                 found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
+            if not found and tell:  # Vercel's AI SDK lets clients rename a call that they cannot run (opencode: `invalid`)
+                names = [call.id for call in calls]
+                found = [one for _, one in self._answers[node] if [call.id for call in one.calls] == names]
             return (found, why) if found else None
         found = answers.get(self._text_key(text)) if text.strip() else None
         return (found, "the history repeats its request and its text, without its calls") if found else None

@@ -45,6 +45,22 @@ def link(loaded, entry_number):
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "turns"), [("call_9Kd72Lm4Xq", 1), ("call_1", 3)])
+def test_a_call_that_the_client_renamed_is_found_by_its_id(load, name, turns):
+    """opencode sends a call that it cannot run back as `invalid`, with other arguments; `call_1` tells nothing."""
+    cut = call("write", '{"path": "a.md", "text": "Satur', name)
+    said = [call("invalid", '{"tool": "write", "error": "not JSON"}', f"{name}{number}") for number in ("", "b")]
+    first = [user("write it")]
+    second = [*first, assistant(None, said[0]), result("not JSON", said[0]["id"])]
+    third = [*second, assistant(None, said[1]), result("not JSON", said[1]["id"])]
+    loaded = load(har(
+        entry(first, chat_body(None, "tool_calls", cut)),
+        entry(second, chat_body(None, "tool_calls", {**cut, "id": said[1]["id"]})),
+        entry(third, chat_body("Written.")),
+    ))
+    assert len(loaded.turns) == turns
+
+
 def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(load):
     look = call(arguments='{"where": "here"}')
     first = [user("what is here?")]
