@@ -274,8 +274,7 @@ def _is_distinctive(name: str) -> bool:
 
 def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:
     """The candidates that match best: the same session, signatures, server, model, system text, and an earlier time."""
-    left = list(match.candidates)
-    if len(left) == 1:
+    if len(left := list(match.candidates)) == 1:
         return left
     repeated = _tokens(part for message in history.items[match.item].messages for part in message.parts)
     # `identity` is wire format, host, model and system text, in the order of `seat`.
@@ -291,6 +290,8 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     for test in tests:
         # A test that no candidate passes is ignored, because not every client sends such data back.
         left = [one for one in left if test(one)] or left
+    if ordered and len({(one.turn, one.node) for one in left}) == 1:
+        left = [max(left, key=lambda one: one.when)]  # a repeated request got an equal answer, which took its place
     return left
 
 

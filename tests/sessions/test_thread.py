@@ -45,6 +45,19 @@ def link(loaded, entry_number):
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
+def test_of_equal_answers_to_a_repeated_request_the_last_one_counts(load):
+    """Qwen Code asks once more with a larger limit and may get the same cut call; its history has the call once."""
+    cut = call("write", '{"path": "a.md", "text": "Satur', "call_9Kd72Lm4Xq")
+    first = [user("write it")]
+    found = load(har(
+        entry(first, chat_body(None, "length", cut), max_tokens=8, started="2026-03-01T10:00:00Z"),
+        entry(first, chat_body(None, "length", cut), max_tokens=64, started="2026-03-01T10:00:01Z"),
+        entry([*first, assistant(None, cut), result("not JSON", cut["id"])], chat_body("Written."),
+              started="2026-03-01T10:00:02Z"),
+    )).turns
+    assert [[each.index for each in turn.links] for turn in found] == [[0, 1, 2]]
+
+
 @pytest.mark.parametrize(("name", "turns"), [("call_9Kd72Lm4Xq", 1), ("call_1", 3)])
 def test_a_call_that_the_client_renamed_is_found_by_its_id(load, name, turns):
     """opencode sends a call that it cannot run back as `invalid`, with other arguments; `call_1` tells nothing."""
