@@ -99,6 +99,10 @@ def limit_words(look: JudgedTurn) -> str:
     return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
 
+UNFINISHED = "in_progress"
+"""The status of a response that is not over yet, in the formats that have one. It says nothing about how it ended."""
+
+
 class Situation(NamedTuple):
     """The cause of a turn's verdict, the settings to try in order of their cost, and the advice if none works."""
 
@@ -274,7 +278,8 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("not finished behind a router", lambda look: _broke(look) and _by_router(look), _says(
         "send the request again, or to the provider behind the router, which may be able to continue its answer")),
     # The provider's word says only that the answer ended, so the token counts are the only evidence.
-    Situation("no reason given", lambda look: _broke(look) and bool(look.exchange.response.raw_stop_reason),
+    Situation("no reason given", lambda look: _broke(look) and not look.exchange.response.broken_connection
+              and bool(word := look.exchange.response.raw_stop_reason) and word != UNFINISHED,
               _says("compare the tokens with the budget: whether it cut the answer is unknown")),
     Situation("interrupted", _broke, _says(
         "send the request again; nothing shows that a budget cut this answer")),

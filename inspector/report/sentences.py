@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inspector.replay.token_counts import impossible_count
-from inspector.report.advice import is_cut_below_cap, limit_words
+from inspector.report.advice import UNFINISHED, is_cut_below_cap, limit_words
 from inspector.report.error_advice import is_redirect
 from inspector.report.findings import CUT_WORDS, is_suspicion
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, nothing_read
@@ -302,6 +302,8 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
         return f"sent nothing that {response.api} defines as an answer"
     if reason := router_words(look):
         return f"did not finish the answer: {reason}"
+    if response.raw_stop_reason == UNFINISHED:
+        return f'ended while its status was "{UNFINISHED}"'
     if response.raw_stop_reason:
         return f'says "{short(response.raw_stop_reason)}" and gives no reason'
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"

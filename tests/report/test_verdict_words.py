@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from inspector.report import turn_table
@@ -139,6 +141,22 @@ def test_a_response_in_the_background_is_asked_for_by_its_id_unless_another_foll
 def test_gemini_goes_on_with_the_token_of_the_response():
     word, _, _, advice = verdict(ask_gemini(contents({"text": "One"}, reason="CONTINUATION")))
     assert (word, advice) == ("PAUSED", "send the request again with the token of the response")
+
+
+def test_a_stream_that_ends_early_is_not_said_to_have_met_a_budget():
+    events = [
+        {"type": "response.created", "sequence_number": 0, "response": {
+            "id": "resp_1", "object": "response", "status": "in_progress", "model": "m", "output": []}},
+        {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": {
+            "id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}},
+        {"type": "response.output_text.delta", "sequence_number": 2, "item_id": "msg_1", "output_index": 0,
+         "content_index": 0, "delta": "One"},
+    ]
+    stream = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+    word, _, told, advice = alone(stream, url=RESPONSES)
+    assert word == "INTERRUPTED"
+    assert 'ended while its status was "in_progress"' in told
+    assert advice == "send the request again; nothing shows that a budget cut this answer"
 
 
 def test_an_incomplete_answer_without_a_reason_may_have_been_cut_by_a_budget():
