@@ -222,10 +222,9 @@ class _Exchange:
                 end, problem = TransportEnd.EOF, ""
         except _ClientLeftError:
             pass
-        except TimeoutError as why:
-            end, problem = TransportEnd.TIMEOUT, _words(why)
-        except (aiohttp.ClientError, OSError) as why:
-            end, problem = TransportEnd.RESET, _words(why)
+        except (aiohttp.ClientError, OSError) as why:  # a timeout is an OSError too
+            end = TransportEnd.TIMEOUT if isinstance(why, TimeoutError) else TransportEnd.RESET
+            problem = _problem(why, urlsplit(self._url).netloc)
         finally:  # also when the client left, which cancels this task
             self._record(self._mask.flush())
             about = {"problem": self._mask.text(problem)} if problem else {}
@@ -234,7 +233,7 @@ class _Exchange:
             self._say(one_line(f"{self._http.method} {url}: {status or 'no answer'}, {self._size:,} bytes in "
                                f"{self._ms / 1000:.1f} s, {end.value}"))
         if response is None:
-            return _refusal(502, f"{urlsplit(self._url).netloc} did not answer: {problem}")
+            return _refusal(502, problem)
         if end is TransportEnd.EOF:
             await response.write_eof()
         else:
@@ -306,10 +305,20 @@ def _secrets(headers: Headers, url: str) -> list[str]:
     return words + [value for name, value in parse_qsl(urlsplit(url).query) if SECRET_NAME.search(name)]
 
 
-def _words(why: BaseException) -> str:
-    """What went wrong, in one line."""
-    text = "the connection took too long" if isinstance(why, TimeoutError) else " ".join(words_of(why).split())
-    return text or type(why).__name__
+FAILURES: Sequence[tuple[type[BaseException], str]] = (
+    (TimeoutError, "{host} took too long to accept the connection"),
+    (aiohttp.ClientConnectorError, "cannot connect to {host}: {why}"),
+    (aiohttp.ServerDisconnectedError, "{host} closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "{host} closed the connection before the answer was complete"),
+)
+"""The exceptions that end an answer, and their words; the first row that fits counts."""
+
+
+def _problem(why: BaseException, host: str) -> str:
+    """What went wrong with the provider's answer."""
+    words = next((words for kind, words in FAILURES if isinstance(why, kind)), "{host}: {why}")
+    cause = why.strerror if isinstance(why, OSError) and why.strerror else words_of(why)
+    return words.format(host=host, why=" ".join(cause.split()))
 
 
 # -- Until the program ends ------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ class Index:
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
                 found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
-            if not found and tell:  # Vercel's AI SDK lets clients rename a call that they cannot run (opencode: `invalid`)
+            if not found and tell:  # opencode renames a call that it cannot run: `invalid`, with other arguments
                 names = [call.id for call in calls]
                 found = [one for _, one in self._answers[node] if [call.id for call in one.calls] == names]
             return (found, why) if found else None

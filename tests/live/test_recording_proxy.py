@@ -145,6 +145,8 @@ async def test_an_answer_that_is_reset_is_cut_for_the_client_too(tmp_path: Path)
     (exchange,) = recorded(file)
     assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.RESET)
     assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
+    host = server.url.removeprefix("http://")
+    assert exchange.response.broken_connection == f"{host} closed the connection before the answer was complete"
 
 
 async def test_a_client_that_leaves_ends_the_request_and_is_recorded_so(tmp_path: Path) -> None:
@@ -169,8 +171,10 @@ async def test_a_server_that_does_not_answer_is_an_error_for_the_client_and_a_fa
     async with proxied("http://127.0.0.1:9", file := tmp_path / "a.jsonl") as url, client() as http:
         got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
     assert got.status_code == 502
-    assert "127.0.0.1:9 did not answer" in got.json()["error"]["message"]
+    said = "cannot connect to 127.0.0.1:9: Connect call failed"
+    assert said in got.json()["error"]["message"]
     (exchange,) = recorded(file)
+    assert said in str(exchange.response.broken_connection)
     assert exchange.response.transport_end is TransportEnd.RESET
     assert exchange.body == b""
 
