@@ -115,13 +115,13 @@ def _word(stop: StopReason) -> str:
 def _no_call(case: EndingCase) -> EndingSign | None:
     if case.stop.normalized is not Stop.TOOL_CALL:
         return None
-    return EndingSign(f"the stop reason is {_word(case.stop)!r}, but no call was sent", _word_at(case.stop))
+    return EndingSign(f"no call was sent, although the stop reason is {_word(case.stop)!r}", _word_at(case.stop))
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
     if case.response.native.get("phase") != "commentary" or any(map(_shows, case.response.parts)):
         return None
-    return EndingSign("every message has the phase commentary: it announces what comes next, but nothing came",
+    return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
                       _word_at(case.stop))
 
 
