@@ -1,8 +1,8 @@
 """The command line: parses arguments and sets exit codes.
 
 `COMMANDS` lists the commands. Exit codes: 0 if the inputs were read, whatever was found; 2 for wrong usage or an
-unreadable input; 130 if Ctrl-C ended it. `run` exits by its end state, and `check` with 1 if it found a problem that
-`--fail-on` counts.
+unreadable input; 130 if Ctrl-C ended it. `run` exits by its end state, `record` with the code of the agent, and `check`
+with 1 if it found a problem that `--fail-on` counts.
 """
 
 from __future__ import annotations
