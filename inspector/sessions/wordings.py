@@ -374,7 +374,7 @@ LOST: tuple[str, ...] = (
     r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
     r"connection error", r"connection (?:was )?(?:lost|reset|closed|aborted|refused)",
     r"network (?:error|connection lost)", r"time[ds]?[ -]?out", r"(?:cannot|could not|unable to|failed to) connect",
-    r"stream (?:was )?(?:closed|ended) (?:unexpectedly|early|before)",
+    r"stream (?:was )?(?:closed|ended) (?:unexpectedly|early|before|without)", r"failed to process successful response",
     r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )

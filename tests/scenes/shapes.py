@@ -927,6 +927,34 @@ SHAPES: tuple[Shape, ...] = (
             {"type": "step-start"}, {"type": "tool-invocation", "toolInvocation": {
                 "state": "result", "toolCallId": "e", "toolName": "w", "args": {}, "result": "ok"}}]},
         {"id": "3", "role": "assistant", "parts": [{"type": "text", "text": "Lo", "state": "streaming"}]}]),
+    Shape("mastra", "trace.json", {"traceId": "t", "spans": [
+        {"traceId": "t", "spanId": "1", "spanType": "agent_run", "name": "agent run: 'a'", "startedAt": "1",
+         "endedAt": "9", "metadata": {"threadId": "th"},
+         "input": [{"role": "user", "content": "go"}], "output": {"status": "aborted"},
+         "error": {"message": "no", "name": "E", "details": {"rawFinishReason": "MAX_TOKENS"}}},
+        {"traceId": "t", "spanId": "2", "parentSpanId": "1", "spanType": "model_generation", "startedAt": "2",
+         "attributes": {"provider": "openai.chat", "parameters": {"maxOutputTokens": 7}}, "output": {"text": "hi"}},
+        {"traceId": "t", "spanId": "3", "parentSpanId": "2", "spanType": "model_step", "startedAt": "3",
+         "attributes": {"finishReason": "error", "messageId": "m", "usage": {
+             "inputTokens": 1, "outputTokens": 7, "inputDetails": {"cacheRead": 1}, "outputDetails": {"reasoning": 2}}},
+         "output": {"text": "Look.", "toolCalls": [{"toolCallId": "c", "toolName": "w", "args": {}}]}},
+        {"traceId": "t", "spanId": "4", "parentSpanId": "3", "spanType": "model_chunk", "startedAt": "4",
+         "attributes": {"chunkType": "tool-call"}, "output": {"toolCallId": "d", "toolName": "w", "toolInput": "{"}},
+        {"traceId": "t", "spanId": "5", "parentSpanId": "3", "spanType": "tool_call", "name": "tool: 'w'",
+         "startedAt": "5", "endedAt": "6", "attributes": {"toolCallId": "c"},
+         "output": {"error": True, "message": "no"}},
+        {"traceId": "t", "spanId": "6", "parentSpanId": "2", "spanType": "agent_run", "startedAt": "7",
+         "input": {"approved": False, "toolCallId": "c", "toolName": "w"}},
+    ]}),
+    Shape("mastra", "thread.json", {"messages": [
+        {"id": "1", "role": "user", "createdAt": "1", "threadId": "th", "content": {
+            "format": 2, "parts": [{"type": "text", "text": "go"}], "metadata": {"traceId": "t"}}},
+        {"id": "2", "role": "assistant", "createdAt": "2", "threadId": "th", "content": {
+            "format": 2, "metadata": {"provider": "openai.chat", "modelId": "m"}, "parts": [
+                {"type": "reasoning", "reasoning": "hm"}, {"type": "tool-invocation", "toolInvocation": {
+                    "state": "result", "toolCallId": "c", "toolName": "w", "args": {},
+                    "result": {"error": True, "message": "Tool input validation failed for w."}}},
+                {"type": "error", "error": {"name": "E", "message": "no"}}]}}]}),
     Shape("ai-sdk-stream", "chat.txt", [
         {"type": "start-step"}, {"type": "reasoning-delta", "id": "r", "delta": "hm"},
         {"type": "text-delta", "id": "1", "delta": "Look."},

@@ -1082,6 +1082,15 @@ def test_other_known_files_are_named(load):
     assert given.error.endswith("result of Vercel's AI SDK: not read yet")
 
 
+@pytest.mark.parametrize(("data", "why"), [
+    (b"PK\x03\x04 and more", "ZIP archive: not read yet"),
+    (b"12345678DUCK@\0\0\0", "DuckDB database, where Mastra may store its spans: not read yet"),
+    (b"1234567DUCK\0\0\0", "expected a HAR, a session file, response bodies or request/response pairs")])
+def test_binary_files_of_known_formats_are_named(load, data, why):
+    (given,) = load(data, "x").inputs
+    assert given.error.endswith(why)
+
+
 # -- every importer ---------------------------------------------------------------------------------------------------
 
 HEADS = [

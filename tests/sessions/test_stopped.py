@@ -491,7 +491,8 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
     "Too many tokens, please wait before trying again.", "Rate limit reached for m-1 in organization o",
     "Please try again in 1.2s.", "The model cannot answer now. Please try again later.",
     "litellm.RateLimitError: OpenAIException", "Request failed with status code 520",
-    "exceeded retry limit, last status: 409 Conflict",
+    "exceeded retry limit, last status: 409 Conflict", "Failed to process successful response",
+    "Response stream ended without a finish reason.",
 ])
 def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     assert is_passing(message)

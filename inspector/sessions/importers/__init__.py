@@ -223,6 +223,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
         'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
     ),
+    "mastra": FileFormat(
+        f"{_HERE}.mastra", "sessions of Mastra",
+        'a database with the table "mastra_ai_spans" or "mastra_messages", or an object with "spans" or "messages"',
+        Keeps(Words.RECORDER, cap=True, usage=True), (SQLITE, b'"spanType"', b'"format"'),
+    ),
     "pydantic-ai": FileFormat(
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),

@@ -71,12 +71,12 @@ class _Messages(ChatReader):
             lines.count(role, frozenset({"system"}))
             return place
         about = object_of(value.get("metadata"))
-        for step, parts in enumerate(_steps(numbered_objects(value.get("parts"))), 1):
+        for step, parts in enumerate(steps_of(numbered_objects(value.get("parts"))), 1):
             answer = self.answer(line, place, f"step {step} of message", about.get("model"))
             at = answer.word_at = answer.take(line)
             results, denied = [], False
             for number, part in parts:
-                results += _take_part(answer, part, line, at, number)
+                results += take_part(answer, part, line, at, number)
                 denied = denied or part.get("state") == "output-denied"
             place = TreePlace(answer)
             if results:
@@ -90,7 +90,7 @@ class _Messages(ChatReader):
         return place
 
 
-def _steps(parts: Any) -> list[list[tuple[int, dict[str, Any]]]]:
+def steps_of(parts: Any) -> list[list[tuple[int, dict[str, Any]]]]:
     """The parts of each step, with their numbers."""
     steps: list[list[tuple[int, dict[str, Any]]]] = []
     for number, part in parts:
@@ -103,7 +103,7 @@ def _steps(parts: Any) -> list[list[tuple[int, dict[str, Any]]]]:
     return steps
 
 
-def _take_part(
+def take_part(
     answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, number: int
 ) -> list[ToolResultPart]:
     """Reads a part of an answer; returns the result of a call, if the part has one."""

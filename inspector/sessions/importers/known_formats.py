@@ -54,6 +54,13 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
 2, Continue CLI 1, nanocoder 1.25, Cline CLI 3, Kimi CLI 1, Qwen Code 0.15, Letta Code 0.25 and Mistral Vibe 3; the last
 in `logger.ts` of Gemini CLI."""
 
+BINARY: Mapping[str, tuple[int, bytes]] = {
+    "ZIP archive": (0, b"PK\x03\x04"),
+    "DuckDB database, where Mastra may store its spans": (8, b"DUCK"),
+}
+"""Name of a format that is no text -> the place of its mark in the file, and the mark. Source: DuckDB
+`storage/storage_info.hpp`."""
+
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises a file of a format or companion in the tables."""
@@ -72,7 +79,7 @@ def name_of(head: bytes) -> str | None:
     values = (*objects_of(parsed_head.first)[:4], *parsed_head.objects)
     found = next((name for name, members in (*JSON.items(), *COMPANIONS.items())
                   if any(members <= value.keys() for value in values)), None)
-    return found or ("ZIP archive" if head.startswith(b"PK\x03\x04") else None)
+    return found or next((name for name, (at, mark) in BINARY.items() if head.startswith(mark, at)), None)
 
 
 # -- The message about a file that no importer accepts --------------------------------------------------------------
