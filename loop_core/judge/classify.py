@@ -246,7 +246,7 @@ def empty_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
 def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The response used all allowed tokens, which is a sign of a cut. It counts as a cut only with a second sign: the
     text stops in the middle, the server is known to send this word over a cut, the answer has calls and the server
-    counts reasoning under the cap, or the last call lacks required members."""
+    counts reasoning under the cap, or the last call lacks required members or came already parsed."""
     spent = endings.spent_cap(case.response, case.request)
     if spent is None:
         return None
@@ -275,7 +275,9 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
     for call, reading in case.calls[-1:]:
-        lacks = arguments.shortcoming(case.tool(call.name), reading.value)
+        lacks = arguments.shortcoming(case.tool(call.name), reading.value) or (
+            "came already parsed, so a cut would not show" if call.form is ArgsForm.OBJECT and reading.value
+            else "")
         if lacks:  # a server sends this for a call that it could not parse (vLLM PR#46303)
             of_call = f"the arguments of {arguments.name_of(call)} {lacks}"
             note = f"{usage_text}, and {of_call}, though the reason is {stop.raw!r}"

@@ -433,6 +433,19 @@ def test_a_last_call_without_its_members_at_the_cap_is_a_cut(arguments: str, lac
         assert below.stop.normalized is Stop.TOOL_CALL, "a bad call, not a cut one"
 
 
+@pytest.mark.parametrize(("form", "tokens", "stop"), [
+    (ArgsForm.OBJECT, 100, Stop.MAX_TOKENS), (ArgsForm.OBJECT, 99, Stop.TOOL_CALL),
+    (ArgsForm.STRING, 100, Stop.TOOL_CALL),
+])
+def test_a_parsed_call_at_the_cap_is_a_cut(form: ArgsForm, tokens: int, stop: Stop) -> None:
+    """Mastra and routers parse what came: a call that the cap cut looks whole. A text that is JSON came whole."""
+    response = reply(Stop.TOOL_CALL, call(GOOD)._replace(form=form), tokens=tokens)
+    found = effective(response)
+    assert found.stop.normalized is stop
+    verdict = admit_all(response.tool_calls, found, REQUEST.tools)[0].admission
+    assert verdict is (Admission.HELD if stop is Stop.MAX_TOKENS else Admission.READY)
+
+
 def test_an_empty_object_at_the_cap_is_whole_only_where_the_tool_takes_nothing() -> None:
     """An optional parameter may be the one that was lost: the schema accepts `{}`, and the call would run."""
     optional = Tool("purge", {"type": "object", "properties": {"below": {"type": "string"}}})
