@@ -186,7 +186,8 @@ def _is_context_default(look: JudgedTurn) -> bool:
 def _counts_cap(look: JudgedTurn) -> bool:
     """Whether a server refused a request because its messages and its cap are too large together."""
     error = look.exchange.response.error
-    return error is not None and re.search(r"max_\w*tokens|in the (completion|output)\b", error.message) is not None
+    return error is not None and re.search(
+        r"max_\w*tokens|maximum output tokens|in the (completion|output)\b", error.message) is not None
 
 
 UNDECLARED = "undeclared tool"

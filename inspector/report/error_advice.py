@@ -26,6 +26,9 @@ FAILURES: tuple[Failure, ...] = (
     # Anthropic client, about a call of another provider.
     Failure("cut call", f"raise {INITIAL}: the call quoted in the message ends inside its JSON, perhaps by a cut",
             words=r"(?s)\bfailed to parse tool call arguments\b.*\barguments: \{(.*[^}\s])?\s*$"),
+    # Groq refuses what the model wrote, which is no fault of the request (https://console.groq.com/docs/errors).
+    Failure("output refused", "send the request again: the server refused what the model wrote, not the request",
+            words=r"\b(tool_use|json_validate)_failed\b"),
     Failure("unreadable body", "look at what answered instead of the model: a proxy, a login page, another address",
             words=r"\bunreadable_body\b"),
     Failure("key", "check that the key is set, valid, and allowed to use this model", frozenset({401, 403}),
@@ -35,6 +38,8 @@ FAILURES: tuple[Failure, ...] = (
     # billing).
     Failure("above the rate limit", f"shorten the request or lower {INITIAL}: it asks for more than the limit allows",
             words=r"request too large for .*\bper min"),
+    # RFC 9110; GitHub Models (tokens_limit_reached), Anthropic (request_too_large).
+    Failure("too large", "shorten the request: it is larger than the server accepts", frozenset({413})),
     # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
     # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
     # (https://api-docs.deepseek.com/quick_start/error_codes).

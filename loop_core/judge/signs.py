@@ -365,6 +365,7 @@ THINKING_MARKS: Mapping[str, str] = {
     "<think>": "</think>",  # DeepSeek, Qwen and most others
     "<thinking>": "</thinking>",
     "<reasoning>": "</reasoning>",
+    "<thought>": "</thought>",  # Gemini behind its OpenAI-compatible endpoint, beside `extra_content.google.thought`
     "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",  # Mistral
     "<|START_THINKING|>": "<|END_THINKING|>",  # Command

@@ -87,27 +87,48 @@ class ErrorMark(NamedTuple):
 
 
 MARKS: tuple[ErrorMark, ...] = (
+    ErrorMark("error.answer_filter", r"output blocked by content filter|output (text )?data may contain inappropriate|"
+              r"output_?text_?sensitive|output new_sensitive", Stop.SAFETY_BLOCKED, "content_filter",
+              "Anthropic, DashScope, Volcengine and MiniMax: of the answer, not of the prompt"),
     ErrorMark("error.content_filter", r"content_filter|content filter|content management policy|ResponsibleAIPolicy",
               Stop.SAFETY_BLOCKED, "prompt", "Azure OpenAI; openai-python#1677"),
     ErrorMark("error.policy",
-              r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b",
-              Stop.SAFETY_BLOCKED, "policy", "OpenAI Responses error codes"),
-    ErrorMark("error.sensitive", r"base_resp:102[67]\b", Stop.SAFETY_BLOCKED, "sensitive",
+              r"\b((bio|cyber)_policy|misalignment_policy_violation|(image_)?content_policy_violation)\b|"
+              r"ContentPolicyViolationError|flagged as potentially violating our usage policy|"
+              r"limited access to this content for safety reasons|content violates usage guidelines",
+              Stop.SAFETY_BLOCKED, "policy",
+              "OpenAI Responses error codes and invalid_prompt (codex#7250); LiteLLM; xAI (inspect_ai PR#2267)"),
+    ErrorMark("error.moderation", r"data_?inspection_?failed|may contain inappropriate content|content exists risk|"
+              r"unsafe or sensitive content|不安全或敏感内容|sensitive_?content_?detected|your input was flagged",
+              Stop.SAFETY_BLOCKED, "moderation",
+              "DashScope (qwen-code#3145); DeepSeek (awesome-deepseek-integration#13); Z.AI (zai-org/feedback#516);"
+              " Volcengine; OpenRouter error codes: 403"),
+    ErrorMark("error.sensitive", r"base_resp:102[67]\b|new_sensitive", Stop.SAFETY_BLOCKED, "sensitive",
               "platform.minimax.io api-reference/errorcode: 1026 for the prompt, 1027 for the answer"),
-    ErrorMark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail",
-              Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq"),
-    ErrorMark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size",
-              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI error code; llama.cpp exceed_context_size_error"),
+    ErrorMark("error.guardrail", r"guardrail(s)? (intervened|blocked)|blocked by .{0,20}guardrail|"
+              r"violated guardrail policy|guardrail checks .{0,40}failed|blocked due to security configurations|"
+              r"blocked by model armor",
+              Stop.SAFETY_BLOCKED, "guardrail", "Bedrock; Groq; Portkey; LiteLLM; Cloudflare AI Gateway; Vertex"),
+    ErrorMark("error.context_code", r"context_length_exceeded|context_window_exceeded|exceed_context_size|"
+              r"ContextWindowExceededError|model_max_prompt_tokens_exceeded",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input",
+              "OpenAI error code; llama.cpp exceed_context_size_error; LiteLLM; GitHub Copilot"),
     ErrorMark("error.context_maximum", r"maximum context length|"
               r"context (window|length|size) (is |was )?(exceeded|full)|context (window|length|size) is only \d|"
-              r"exceed(s|ed)? (the )?(model'?s? )?(available |max(imum)? )?context (window|length|size|limit)|"
-              r"longer than the model'?s context",
-              Stop.CONTEXT_WINDOW_EXCEEDED, "input", "OpenAI, vLLM, LM Studio, Ollama and Anthropic messages"),
+              r"exceed(s|ed)? (the |this )?(model'?s? )?(available |max(imum)? )?context (window|length|size|limit)|"
+              r"longer than the (model'?s context|maximum model length)|greater than the context length|"
+              r"context window exceeds limit|`inputs` (must have less than|tokens \+ `max_new_tokens` must be)",
+              Stop.CONTEXT_WINDOW_EXCEEDED, "input",
+              "OpenAI, vLLM, LM Studio, Ollama, Anthropic, Cloudflare, MiniMax and TGI messages"),
     ErrorMark("error.prompt_too_long", r"(prompt|input|request) is too long|input token count .{0,40}exceeds|"
               r"exceeds? the maximum number of tokens|too many (input )?tokens in (the )?(prompt|request)|"
-              r"number of input tokens exceeds max|too many tokens: size limit|too_many_prompt_tokens",
+              r"number of input tokens (exceeds max|\d+ cannot exceed)|too_many_prompt_tokens|"
+              r"too many tokens: (size limit|total number of tokens in the prompt)|maximum prompt length is \d|"
+              r"prompt token count of \d+ exceeds|prompt exceeds max length|exceeded model token limit|"
+              r"range of input length should be|reduce the length of the messages",
               Stop.CONTEXT_WINDOW_EXCEEDED, "input",
-              "Anthropic, Bedrock, Gemini and Cohere messages; Perplexity's type of an error"),
+              "Anthropic, Bedrock, Gemini, Cohere, watsonx, xAI, Copilot, Z.AI, Kimi, DashScope and Groq messages; "
+              "Perplexity's type of an error"),
 )
 
 # The statuses that the SDKs of OpenAI and Anthropic retry (408, 409, 429 and 5xx), of 5xx only temporary ones; 425 is
@@ -241,6 +262,9 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
         kind = body.get("type") or body.get("__type") or body.get("code")
         return _text(body.get("message") or body.get("Message")), _word(kind), _word(body.get("code"))
     errors = body.get("errors") or body.get("detail")  # FastAPI servers say `detail`
+    first = errors[0] if failed and isinstance(errors, list) and errors else None
+    if isinstance(first, dict) and first.get("message"):  # Cloudflare, watsonx
+        return _text(first["message"]), None, _word(first.get("code"))
     if failed:
         return _text(errors if errors else body), None, None
     return None

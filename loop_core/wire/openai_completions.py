@@ -32,6 +32,8 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "length": StopRow(Stop.MAX_TOKENS, None, _SDK),
     "content_filter": StopRow(Stop.SAFETY_BLOCKED, None, _SDK),
     "error": StopRow(Stop.ERROR, "retryable: server failure under HTTP 200", "vllm v1/engine/__init__.py; mistral.rs"),
+    "insufficient_system_resource": StopRow(
+        Stop.ERROR, "retryable: no resources left, the output is partial", "DeepSeek API docs, Create FIM Completion"),
     "abort": StopRow(Stop.CANCELLED, None, "vllm v1/engine/__init__.py; sglang FINISH_ABORT: the request was aborted"),
 }
 

@@ -34,6 +34,7 @@ _TGI = "huggingface_hub 2.4.0 inference/_generated/types/text_generation.py:88"
 
 TGI_WORDS: Mapping[str, StopRow] = dict.fromkeys(("eos_token", "stop_sequence"), StopRow(Stop.END_TURN, None, _TGI))
 
+_XAI = "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"
 _WATSONX = "@ibm-cloud/watsonx-ai 1.7.16 vml_v1 TextChatResultChoice.FinishReason"
 _PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word where strictOpenAiCompliance is false"
 _LMDEPLOY = "lmdeploy 0.18.0 serve/openai/protocol.py"
@@ -72,8 +73,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "mistral", (CHAT,), hosts=("api.mistral.ai", "codestral.mistral.ai"), headers=("mistral-correlation-id",),
-        words={"model_length": StopRow(
-            Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 chatcompletionchoice.py:23")},
+        words={"model_length": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "mistralai 3.7.0 ChatCompletionChoice")},
         reasoning_under_cap=True, cap_source="usage does not split thinking off, and recorded caps are met exactly",
         prefill=Prefill.PREFIX,
         stream_usage=False,  # 422, and usage is always sent (openai-agents-python#442, anon-kode#53)
@@ -83,9 +83,6 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "deepseek", (CHAT, RESPONSES, MESSAGES), hosts=("api.deepseek.com",), headers=("x-ds-trace-id",),
         body=(mark("usage", "prompt_cache_hit_tokens"),),
-        words={"insufficient_system_resource": StopRow(
-            Stop.ERROR, "retryable: no resources left, the output is partial",
-            "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts")},
         reasoning_under_cap=True, cap_source="recorded: 16 of 16 tokens, all of them thinking, under length",
         prefill=Prefill.PREFIX,
         lies=("prefix: true works only under the base URL that ends in /beta "
@@ -94,13 +91,12 @@ SERVERS: tuple[Profile, ...] = (
     Profile(
         "xai", (CHAT, RESPONSES), hosts=("api.x.ai",), body=(mark("usage", "num_sources_used"),),
         words={
-            "reason_invalid": StopRow(Stop.INTERRUPTED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi: not finished"),
-            "reason_stop": StopRow(Stop.END_TURN, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_max_len": StopRow(Stop.MAX_TOKENS, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_max_context": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_tool_calls": StopRow(Stop.TOOL_CALL, None, "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
-            "reason_time_limit": StopRow(Stop.ERROR, "retryable: time limit, the output is partial",
-                                        "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"),
+            "reason_invalid": StopRow(Stop.INTERRUPTED, None, f"{_XAI}: not finished"),
+            "reason_stop": StopRow(Stop.END_TURN, None, _XAI),
+            "reason_max_len": StopRow(Stop.MAX_TOKENS, None, _XAI),
+            "reason_max_context": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _XAI),
+            "reason_tool_calls": StopRow(Stop.TOOL_CALL, None, _XAI),
+            "reason_time_limit": StopRow(Stop.ERROR, "retryable: time limit, the output is partial", _XAI),
         },
         reasoning_under_cap=False,
         cap_source="recorded: completed with 113 tokens, 110 of them thinking, under a cap of 16",
@@ -123,8 +119,7 @@ SERVERS: tuple[Profile, ...] = (
         "moonshot", (CHAT, MESSAGES), hosts=("api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"),
         reasoning_under_cap=True, cap_source="hermes-agent PR#13168: thinking shares the output budget",
         prefill=Prefill.PARTIAL, echoes=False,
-        # the name says it
-        contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),
+        contexts=((r"^moonshot-v1-8k", 8_192), (r"^moonshot-v1-32k", 32_768), (r"^moonshot-v1-128k", 131_072)),  # named
         lies=("usage stands inside the choice while it streams (pi-ai openai-completions.js)",
               "with thinking on, refuses a history whose calls lack reasoning_content (continuedev/continue#11806)"),
     ),
@@ -136,15 +131,12 @@ SERVERS: tuple[Profile, ...] = (
               "refuses a history with invalid arguments, however often it is sent (DeepSeek-Reasonix#9566)"),
     ),
     Profile(
-        "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), cap_source=_UNKNOWN,
-        words={
-            "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
-            "network_error": StopRow(Stop.ERROR, "retryable: inference broke off, the output is partial",
-                                    "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"),
-        },
+        "zai", (CHAT, MESSAGES), hosts=("api.z.ai", "open.bigmodel.cn"), reasoning_under_cap=True,
+        cap_source="immich-video-memory-generator#923: 140 of 140 tokens, all of them thinking; litellm-docs PR#559",
     ),
     Profile(
-        "dashscope", (CHAT, RESPONSES, MESSAGES), hosts=("aliyuncs.com",), cap_source=_UNKNOWN,
+        "dashscope", (CHAT, RESPONSES, MESSAGES), hosts=("aliyuncs.com",),
+        cap_source="max_tokens leaves it out, max_completion_tokens counts it (help.aliyun.com model-studio/qwen-api)",
         prefill=Prefill.PARTIAL,
         lies=("partial: true works only with thinking off (help.aliyun.com model-studio/partial-mode)",),
     ),
@@ -153,11 +145,7 @@ SERVERS: tuple[Profile, ...] = (
         cap_source=_UNKNOWN,
         lies=("refuses a history with invalid arguments, however often it is sent (zeroclaw#8931)",),
     ),
-    Profile(
-        "hunyuan", (CHAT, MESSAGES), hosts=("hunyuan.cloud.tencent.com",), cap_source=_UNKNOWN,
-        words={"sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive",
-                                   "tencentcloud-sdk-python-hunyuan 3.1.180 v20230901/models.py Choice")},
-    ),
+    Profile("hunyuan", (CHAT, MESSAGES), hosts=("hunyuan.cloud.tencent.com",), cap_source=_UNKNOWN),
     # -- clouds that serve the models of others ------------------------------------------------------------------
     Profile(
         "github_copilot", (CHAT, RESPONSES, MESSAGES), hosts=("githubcopilot.com",), body=(mark("copilot_usage"),),
@@ -203,8 +191,13 @@ SERVERS: tuple[Profile, ...] = (
         lies=("a call that its parser cannot read becomes an HTTP 400 with failed_generation (Groq error codes)",),
     ),
     Profile(
-        "cerebras", (CHAT,), hosts=("api.cerebras.ai",), body=(mark("time_info"),),
-        cap_source=_UNKNOWN, lies=("later pieces of a call have another index and no id (dirac PR#215)",),
+        "cerebras", (CHAT,), hosts=("api.cerebras.ai",), body=(mark("time_info"),), reasoning_under_cap=True,
+        cap_source="cerebras-cloud-sdk 1.67.0 completion_create_params.py: visible and reasoning tokens",
+        lies=("later pieces of a call have another index and no id (dirac PR#215)",),
+    ),
+    Profile(  # before TabbyAPI, which has another of these rates (sambanova/ai-starter-kit)
+        "sambanova", (CHAT,), hosts=("api.sambanova.ai",),
+        body=(mark("usage", "completion_tokens_after_first_per_sec"),), cap_source=_UNKNOWN,
     ),
     Profile(
         "nebius", (CHAT,), hosts=("studio.nebius.ai", "studio.nebius.com", "tokenfactory.nebius.com"),
@@ -332,8 +325,7 @@ SERVERS: tuple[Profile, ...] = (
     ),
     Profile(
         "tgi", (CHAT,), headers=("x-compute-type",),
-        # version and kind of build
-        body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),
+        body=(mark("system_fingerprint", like=r"^\d+\.\d+\.\d+[\w.-]*-(?:native|sha-)"),),  # version, kind of build
         words=TGI_WORDS, reasoning_under_cap=True, cap_source="max_new_tokens counts every token that is generated",
         lies=("tool_calls may be an object instead of a list (TGI #2794)", "the id of a call is empty (wire notes)"),
     ),
@@ -379,6 +371,7 @@ SERVERS: tuple[Profile, ...] = (
         reasoning_under_cap=True, cap_source="num_predict counts every token that is generated",
         at_cap={RESPONSES: "completed"},
         lies=("length also means that num_ctx was full (TradingAgents#168)",
+              "streamed chat completions report stop for an absent done_reason (ollama openai/openai.go FinishChunk)",
               "an absent done_reason means that the runner lost its connection (ollama llm/server.go)",
               "parallel calls have the same index 0 in chat completions (ollama#15457)",
               "the Responses endpoint reports completed for every end (ollama openai/responses.go)",
@@ -386,15 +379,13 @@ SERVERS: tuple[Profile, ...] = (
               "(ollama anthropic/anthropic.go mapStopReason)"),
     ),
     Profile(
-        # its default port
-        "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),), cap_source="runs several engines",
+        "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),),  # its default port
+        cap_source="runs several engines",
         lies=("ends without finish_reason when the context is full (vaadin/flow-components b88af58)",
               "the id of a call is empty, or new in every piece (LM Studio#830)"),
     ),
 )
 """The profiles of all known servers. If several fit equally well, the first one in this order counts."""
 
-GENERIC = Profile(
-    "generic", tuple(FORMATS), cap_source="an unknown server",
-)
+GENERIC = Profile("generic", tuple(FORMATS), cap_source="an unknown server")
 """The profile that is used for every server without a row."""

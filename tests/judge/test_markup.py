@@ -51,8 +51,8 @@ FORMATS: dict[str, str] = {
 
 @pytest.mark.parametrize(("opening", "closing"), [
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"), ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel|>analysis<|message|>", "<|start|>assistant"),
+    ("<thought>", "</thought>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|channel|>analysis<|message|>", "<|start|>assistant"),
 ])
 def test_a_text_may_be_reasoning_and_nothing_else(opening: str, closing: str) -> None:
     for text in (f"\n{opening}Well.", f"{opening}\nWell.\n{closing}\n", f"Well.\n{closing}", opening):

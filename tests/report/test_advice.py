@@ -441,6 +441,8 @@ def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str
      "shorten the request or lower max_tokens: together they do not fit in the context window"),
     ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (1000 in the messages, "
      "8000 in the completion).", "shorten the request or lower max_tokens: together they do not fit"),
+    ("The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (7968).",
+     "shorten the request or lower max_tokens: together they do not fit"),
     ("prompt is too long: 210000 tokens > 200000 maximum", "shorten the request: it does not fit in the context"),
 ])
 def test_a_request_that_fits_under_a_smaller_cap_is_told_as_such(message: str, said: str) -> None:
@@ -582,6 +584,12 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
         (413, {"code": "rate_limit_exceeded", "message": "Request too large for model `m-1` on tokens per minute (TPM)"
                ": Limit 6000, Requested 7100. Upgrade at https://example.com/settings/billing"},
          "shorten the request or lower max_tokens"),
+        (400, {"type": "invalid_request_error", "code": "tool_use_failed", "message": "Failed to call a function.",
+               "failed_generation": "<function=f>{"}, "send the request again: the server refused what the model"),
+        (400, {"type": "invalid_request_error", "code": "json_validate_failed", "message": "Failed to generate JSON."},
+         "send the request again: the server refused what the model"),
+        (413, {"code": "tokens_limit_reached", "message": "Request body too large for m-1. Max size: 8000 tokens."},
+         "shorten the request: it is larger"),
         (404, {"type": "x", "message": "model: nothing"}, "check the model's name and the address"),
         (400, {"type": "x", "code": "model_not_found", "message": "no"}, "check the model's name"),
         (400, {"type": "x", "message": "The requested model 'm-9' does not exist."}, "check the model's name"),

@@ -342,9 +342,9 @@ def _unknown(made: Any, place: str) -> Iterator[str]:
 
 STATUSES = frozenset({
     "in_progress", "requires_action", "completed", "failed", "cancelled", "incomplete", "budget_exceeded", "queued",
-    "requires_continuation",
+    "idle", "requires_continuation",
 })
-"""google-genai 3.4.0 InteractionStatus, which takes any other word too."""
+"""google-genai 3.6.1 InteractionStatus, which takes any other word too."""
 
 
 # -- Bedrock ---------------------------------------------------------------------------------------------------------

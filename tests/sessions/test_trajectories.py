@@ -379,7 +379,7 @@ def test_answers_of_the_responses_api_have_the_providers_word_also_those_that_we
     assert (first.rule, first.at.pointer) == ("transcript.provider", "/extra/response/status")
 
 
-@pytest.mark.parametrize(("requests", "stop"), [(2, ["tool_call", "error"]), (1, ["tool_call"])])
+@pytest.mark.parametrize(("requests", "stop"), [(2, ["tool_call", "context_window_exceeded"]), (1, ["tool_call"])])
 def test_an_exception_that_ends_the_run_is_that_of_the_request_without_an_answer(tmp_path, requests, stop):
     ended = {"role": "exit", "content": "too long", "extra": {
         "exit_status": "ContextWindowExceededError", "exception_str": "too long", "traceback": "…"}}

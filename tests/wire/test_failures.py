@@ -12,7 +12,7 @@ from loop_core.wire import FORMATS, decode
 from loop_core.wire.failures import classify, keep_earlier, read_error
 
 
-def error_body(message: str, kind: str | None = None, code: Any = None) -> dict[str, Any]:
+def error_body(message: Any, kind: str | None = None, code: Any = None) -> dict[str, Any]:
     """The shape of OpenAI and of most others."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
@@ -38,6 +38,10 @@ def error_body(message: str, kind: str | None = None, code: Any = None) -> dict[
      "Filtered", None, "content_filter ResponsibleAIPolicyViolation"),
     ({"error": {"metadata": {"raw": "upstream said no"}, "code": 502}}, 502, "upstream said no", None, "502"),
     ({"detail": "Not Found"}, 404, "Not Found", None, None),
+    ({"errors": [{"code": "model_not_supported", "message": "no such model"}], "trace": "t", "status_code": 404}, 404,
+     "no such model", None, "model_not_supported"),
+    ({"success": False, "errors": [{"code": 5021, "message": "too large"}]}, 413, "too large", None, "5021"),
+    ({"errors": ["no"]}, 400, '["no"]', None, None),
     ({"type": "error", "message": {"type": "api_error", "message": "The server failed."}}, None,
      "The server failed.", "api_error", None),
     ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "login fail"}}, None,
@@ -184,6 +188,86 @@ def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: St
     found = read_error(body, 400)
     assert found is not None
     assert classify(found) == (stop, detail, rule)
+
+
+DASHSCOPE = "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain inappropriate content."
+
+
+@pytest.mark.parametrize(("status", "body", "stop", "rule"), [
+    (400, error_body("Output blocked by content filtering policy", "invalid_request_error"), FILTER, "answer_filter"),
+    (200, error_body("Output data may contain inappropriate content.", None, "data_inspection_failed"), FILTER,
+     "answer_filter"),
+    (400, error_body("The output text may contain it.", "BadRequest", "OutputTextSensitiveContentDetected"), FILTER,
+     "answer_filter"),
+    (500, error_body("output new_sensitive (1027)", "api_error"), FILTER, "answer_filter"),  # MiniMax
+    (400, error_body("Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+                     "invalid_request_error", "invalid_prompt"), FILTER, "policy"),
+    (400, error_body("Invalid prompt: we've limited access to this content for safety reasons.",
+                     "invalid_request_error", "invalid_prompt"), FILTER, "policy"),
+    (403, {"code": "The caller does not have permission to execute the specified operation", "error":
+           "Content violates usage guidelines. Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}, FILTER, "policy"),
+    (400, error_body("litellm.ContentPolicyViolationError: AzureException - x", None, "400"), FILTER, "policy"),
+    (400, error_body(DASHSCOPE, "invalid_request_error"), FILTER, "moderation"),
+    (400, error_body("Input refused.", "data_inspection_failed"), FILTER, "moderation"),
+    (400, {"code": "DataInspectionFailed", "message": "Input refused.", "request_id": "r"}, FILTER, "moderation"),
+    (400, error_body("Content Exists Risk", "invalid_request_error"), FILTER, "moderation"),
+    (400, {"detail": "Content Exists Risk"}, FILTER, "moderation"),
+    (400, error_body("系统检测到输入或生成内容可能包含不安全或敏感内容", None, "1301"), FILTER, "moderation"),
+    (400, error_body("System detected potentially unsafe or sensitive content in input or generation.", None, "1301"),
+     FILTER, "moderation"),
+    (400, error_body("The input text is refused.", "BadRequest", "SensitiveContentDetected"), FILTER, "moderation"),
+    (403, error_body("The model requires moderation, and your input was flagged", None, 403), FILTER, "moderation"),
+    (500, error_body("input new_sensitive (1026)", "api_error"), FILTER, "sensitive"),
+    (400, error_body({"error": "Violated guardrail policy", "lakera": {}}, "None", "400"), FILTER, "guardrail"),
+    (446, error_body("The guardrail checks defined in the config failed.", "hooks_failed"), FILTER, "guardrail"),
+    (424, {"success": False, "errors": [{"code": 2016, "message": "Prompt blocked due to security configurations"}]},
+     FILTER, "guardrail"),
+    (400, error_body("Blocked by Model Armor Floor Setting.", "INVALID_ARGUMENT", 400), FILTER, "guardrail"),
+    (400, error_body("litellm.ContextWindowExceededError: litellm.BadRequestError: x"), CONTEXT, "context_code"),
+    (400, error_body("Too many.", None, "model_max_prompt_tokens_exceeded"), CONTEXT, "context_code"),
+    (413, {"errors": [{"code": 5021, "message": "AiError: The estimated number of input and maximum output tokens "
+                       "(9000) exceeded this model context window limit (7968)."}]}, CONTEXT, "context_maximum"),
+    (400, error_body("The decoder prompt (length 40000) is longer than the maximum model length of 32768."), CONTEXT,
+     "context_maximum"),
+    (400, {"error": "The number of tokens to keep from the prompt is greater than the context length."}, CONTEXT,
+     "context_maximum"),
+    (400, error_body("invalid params, context window exceeds limit (2013)"), CONTEXT, "context_maximum"),
+    (422, {"error": "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000"}, CONTEXT,
+     "context_maximum"),
+    (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 and 500"}, CONTEXT,
+     "context_maximum"),
+    (400, {"errors": [{"code": "invalid_input_argument", "message": "the number of input tokens 5000 cannot exceed the "
+                       "total tokens limit 4096 for this model"}]}, CONTEXT, "prompt_too_long"),
+    (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292."},
+     CONTEXT, "prompt_too_long"),
+    (400, {"code": "Client specified an invalid argument", "error":
+           "This model's maximum prompt length is 131072 but the request contains 537812 tokens."}, CONTEXT,
+     "prompt_too_long"),
+    (400, error_body("prompt token count of 135355 exceeds the limit of 128000"), CONTEXT, "prompt_too_long"),
+    (400, error_body("Prompt exceeds max length", None, "1261"), CONTEXT, "prompt_too_long"),
+    (400, error_body("Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)"), CONTEXT,
+     "prompt_too_long"),
+    (400, error_body("Range of input length should be [1, 129024]"), CONTEXT, "prompt_too_long"),
+    (400, error_body("Please reduce the length of the messages or completion."), CONTEXT, "prompt_too_long"),
+])
+def test_the_words_of_other_providers_for_a_filter_or_the_context(
+    status: int, body: Any, stop: Stop, rule: str
+) -> None:
+    found = read_error(body, status)
+    assert found is not None
+    detail = {"answer_filter": "content_filter"}.get(rule, "input" if stop is CONTEXT else rule)
+    assert classify(found) == (stop, detail, f"error.{rule}")
+
+
+@pytest.mark.parametrize("said", [
+    "Range of max_tokens should be [1, 8192]", "The answer exceeds the limit of 60 requests per minute",
+    "max_tokens must be at least 1, got -5.", "Sensitive parameter `temperature` is out of range",
+    "Your account was flagged", "Model length is not a number",
+])
+def test_a_message_with_similar_words_is_neither(said: str) -> None:
+    found = read_error(error_body(said, "invalid_request_error"), 400)
+    assert found is not None
+    assert classify(found) == (Stop.ERROR, "fatal", "error.reported")
 
 
 def test_any_other_error_is_an_error() -> None:

@@ -88,6 +88,7 @@ STATUSES: Mapping[str, tuple[Stop, str | None]] = {
     "in_progress": (Stop.PAUSED, "poll"),
     "queued": (Stop.PAUSED, "poll"),
     "requires_continuation": (Stop.PAUSED, "token"),
+    "idle": (Stop.UNKNOWN, "idle"),
     "dissolved": (Stop.UNKNOWN, None),
 }
 

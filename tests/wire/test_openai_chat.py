@@ -182,6 +182,10 @@ def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> N
     ("content_filter:", Stop.SAFETY_BLOCKED, None),
     ("engine_overloaded", Stop.ERROR, "retryable: no engine was free"),
     ("repetition_truncation", Stop.ERROR, "fatal: degenerate, the output repeats itself"),
+    # of several servers, and of gateways in front of them
+    ("sensitive", Stop.SAFETY_BLOCKED, "sensitive"),
+    ("network_error", Stop.ERROR, "retryable: inference broke off, the output is partial"),
+    ("insufficient_system_resource", Stop.ERROR, "retryable: no resources left, the output is partial"),
 ])
 def test_words_of_gemini_behind_a_filter_and_of_degenerate_output(word: str, stop: Stop, detail: str | None) -> None:
     for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
@@ -245,6 +249,20 @@ def test_content_that_azure_filtered_is_no_clean_end() -> None:
         assert (response.stop_reason.evidence[-1].at.pointer or "").endswith("/choices/0/content_filter_results")
 
 
+@pytest.mark.parametrize(("lists", "stop"), [
+    ([{"id": "a", "filtered": False}, {"id": "b", "filtered": True}], Stop.SAFETY_BLOCKED),
+    ([{"id": "a", "filtered": False}], Stop.END_TURN), ([], Stop.END_TURN), (["a", None], Stop.END_TURN),
+    ({"filtered": True, "details": [{"id": "b", "filtered": True}]}, Stop.SAFETY_BLOCKED),
+])
+def test_a_blocklist_of_azure_is_a_filter(lists: Any, stop: Stop) -> None:
+    """Older versions of the API send the verdict of each list (@azure/openai ContentFilterBlocklistIdResult)."""
+    choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop",
+              "content_filter_results": {"custom_blocklists": lists}}
+    response = read(json.dumps({"choices": [choice]}).encode())
+    assert response.stop_reason.normalized is stop
+    assert response.native == ({} if stop is Stop.END_TURN else {"content_filter_results": "custom_blocklists"})
+
+
 def test_what_a_filter_took_is_placed_at_its_own_bytes() -> None:
     choice = {"index": 0, "message": {"content": "H"}, "finish_reason": "stop", "content_filter_results": AZURE}
     data = json.dumps({"choices": [choice]}).encode()
@@ -295,7 +313,7 @@ def test_a_prompt_that_azure_filtered_is_told() -> None:
     assert rules(response) == {"prompt_filtered"}
 
 
-@pytest.mark.parametrize("word", ["eos", "insufficient_system_resource", "5", "tool_use", "stop: STOP", "stop:"])
+@pytest.mark.parametrize("word", ["eos", "model_length", "5", "tool_use", "stop: STOP", "stop:"])
 def test_a_word_that_is_in_no_row_is_unknown(word: str) -> None:
     assert reason(read(whole({"content": "Hi"}, word))) == (Stop.UNKNOWN, None, word)
 
@@ -515,6 +533,11 @@ QUIRKS: list[tuple[str, list[Any], list[tuple[str | None, str, str | None]], set
     ("streamed, and whole again in a final message",
      [calls(start("f", ident="x")), calls(more_of(A)), chunk(None, message={"tool_calls": [{**CALL, "id": "x"}]})],
      [("x", "f", A)], {"message_in_stream", "index_missing", "call_repeated"}),
+    ("streamed, and cut at the same place in a final message (MiniMax)",
+     [calls(start("f", ident="x"), start("g", ident="y", index=1)), calls(more_of('{"a"'), more_of(A, index=1)),
+      chunk(None, message={"tool_calls": [{"id": "x", "function": {"name": "f", "arguments": '{"a"'}},
+                                          {"id": "z", "function": {"name": "f", "arguments": '{"a"'}}, None]})],
+     [("x", "f", '{"a"'), ("y", "g", A), ("z", "f", '{"a"')], {"message_in_stream", "index_missing"}),
     ("one id for two calls",
      [calls(start("f", ident="x", arguments=A)), calls(start("g", ident="x", index=1, arguments=B))],
      [("x", "f", A), ("x", "g", B)], {"id_repeated"}),
@@ -690,7 +713,19 @@ def test_thinking_inside_the_content() -> None:
         assert read(data).parts == (ReasoningPart("Hmm."), TextPart("4"))
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_thinking_inside_the_content_as_a_summary() -> None:
+    """Databricks' reasoning parts."""
+    def thought(text: str) -> dict[str, Any]:
+        return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text, "signature": "c2ln"}]}
+
+    body = whole({"content": [thought("Hmm."), {"type": "text", "text": "4"}]})
+    stream = sse(chunk({"content": [thought("Hm")]}), chunk({"content": [thought("m.")]}), chunk({"content": "4"}),
+                 chunk({}, "stop"))
+    for data in (body, stream):
+        assert read(data).parts == (ReasoningPart("Hmm."), TextPart("4"))
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary"])
 def test_thinking_in_every_field(field: str) -> None:
     body = whole({"content": "4", field: "Hmm."})
     stream = sse(chunk({"role": "assistant", "content": "", field: None}), chunk({field: "Hm"}),
@@ -723,6 +758,24 @@ def test_the_blocks_of_a_router_keep_what_must_go_back() -> None:
         sealed_part = ReasoningPart("", None, "ZW5j", "rs_1")
         assert read(data).parts == (ReasoningPart("Hmm.", "c2ln"), sealed_part, TextPart("4"))
         assert read(data).findings == ()
+
+
+def test_the_blocks_of_litellm_are_the_thinking_beside_them() -> None:
+    def piece(text: str, signature: str | None = None) -> dict[str, Any]:
+        return {"reasoning_content": text, "thinking_blocks": [
+            {"type": "thinking", "thinking": text, "signature": signature}]}
+
+    stream = sse(chunk(piece("Hm")), chunk(piece("m.")), chunk(piece("", "c2ln")), chunk({"content": "4"}),
+                 chunk({}, "stop"))
+    for data in (stream, whole({"content": "4", **piece("Hmm.", "c2ln")})):
+        assert read(data).parts == (ReasoningPart("Hmm.", "c2ln"), TextPart("4"))
+        assert read(data).findings == ()
+
+
+@pytest.mark.parametrize("field", ["reasoning_opaque", "cot_id"])
+def test_a_sealed_field_of_copilot_is_no_unread_part(field: str) -> None:
+    assert read(whole({"content": "4", field: "c2VhbGVk"})).findings == ()
+    assert rules(read(whole({"content": "4", "reasoning_seal": "c2VhbGVk"}))) == {"unknown_field"}
 
 
 def test_a_summary_and_its_sealed_text_of_one_index_are_one_block() -> None:
@@ -1435,6 +1488,8 @@ def test_others_are_not(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("path", "known"), [
     ("/v1/chat/completions", True), ("/openai/deployments/gpt-4o/chat/completions", True), ("/chat/completions/", True),
     ("/v1/chat/completions?api-version=1", True), ("/v1/agents/completions", True),
+    ("/v1/text/chatcompletion_v2", True), ("/ml/v1/text/chat?version=2025-01-01", True), ("/text/chat", False),
+    ("/ml/v1/deployments/mine/text/chat_stream?version=2025-01-01", True), ("/ml/v1/text/generation", False),
     ("/v1/completions", False), ("/v1/responses", False), ("/v1/messages", False), ("/api/chat", False),
     ("/v1/chat/completions/chatcmpl-1/messages", False),
 ])

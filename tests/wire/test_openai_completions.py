@@ -23,7 +23,8 @@ def completion(text: str = "a", reason: str | None = "stop", **more: Any) -> byt
 
 @pytest.mark.parametrize(("word", "stop"), [
     ("stop", Stop.END_TURN), ("length", Stop.MAX_TOKENS), ("content_filter", Stop.SAFETY_BLOCKED),
-    ("abort", Stop.CANCELLED), ("error", Stop.ERROR), ("odd", Stop.UNKNOWN), (None, Stop.INTERRUPTED),
+    ("abort", Stop.CANCELLED), ("error", Stop.ERROR),
+    ("insufficient_system_resource", Stop.ERROR), ("odd", Stop.UNKNOWN), (None, Stop.INTERRUPTED),
 ])
 def test_what_the_words_mean(word: str | None, stop: Stop) -> None:
     response = decode_response(API, completion(reason=word))

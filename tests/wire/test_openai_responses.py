@@ -125,6 +125,7 @@ ROWS = [
     ("half_done", {}, Stop.UNKNOWN, None, "half_done"),
     ("", {}, Stop.INTERRUPTED, None, ""),
     (None, {}, Stop.INTERRUPTED, None, None),
+    ("incomplete", {"incomplete_details": {"reason": "length"}}, Stop.MAX_TOKENS, None, "incomplete:length"),
 ]
 
 

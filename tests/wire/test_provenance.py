@@ -96,6 +96,12 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
     (completion({"content": "w", "reasoning_content": "r"}), {"text": ['"w"'], "reasoning": ['"r"']}),
     (completion({"reasoning": "r"}), {"reasoning": ['"r"']}),
     (completion({"reasoning_text": "r"}), {"reasoning": ['"r"']}),
+    (completion({"thinking": "r"}), {"reasoning": ['"r"']}),
+    (sse(chunk({"cot_summary": "q1"})), {"reasoning": ['"q1"']}),
+    (completion({"content": [{"type": "reasoning", "summary": [{"text": "t"}]}, {"type": "text", "text": "x"}]}),
+     {"reasoning": ['"t"'], "text": ['"x"']}),
+    (sse(chunk({"reasoning_content": "r1", "thinking_blocks": [{"type": "thinking", "thinking": "r1"}]})),
+     {"reasoning": ['"r1"'], "reasoning again": ['"r1"']}),
     *((make({"reasoning_details": [{"type": f"reasoning.{kind}", kind: "d1", "index": 0},
                                    {"type": f"reasoning.{kind}", kind: "d2", "index": 1}]}),
        {"reasoning": ['"d1"', '"d2"']})

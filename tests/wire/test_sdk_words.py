@@ -103,6 +103,13 @@ def test_gemini() -> None:
     assert not lacks(blocks, BLOCK_REASONS)
 
 
+def test_gemini_interactions() -> None:
+    module = pytest.importorskip("google.genai._gaos.types.interactions.interaction")
+    statuses = set(literals(module.InteractionStatus))
+    assert statuses
+    assert not lacks(statuses, wire("gemini_interactions").stop_reasons)
+
+
 def test_bedrock() -> None:
     session = pytest.importorskip("botocore.session")
     model = session.Session().get_service_model("bedrock-runtime")

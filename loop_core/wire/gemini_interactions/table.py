@@ -30,6 +30,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "cancelled": StopRow(Stop.CANCELLED, None, _STATUS),
     "queued": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: only background interactions wait"),
     "in_progress": StopRow(Stop.PAUSED, "poll", f"{_STATUS}: it is still being made, and is fetched by its id"),
+    "idle": StopRow(Stop.UNKNOWN, "idle", "google-genai 3.6.1 InteractionStatus: nothing says whether it has ended"),
     "requires_continuation": StopRow(Stop.PAUSED, "token", f"{_CONTINUATION}: the limit of one request was reached"),
 }
 

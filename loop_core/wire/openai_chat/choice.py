@@ -10,11 +10,18 @@ from functools import partial
 from typing import Any
 
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
-from loop_core.wire.body import mend
+from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
-from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
+from loop_core.wire.openai_chat.table import (
+    API,
+    DETAILS,
+    MESSAGE_BLOCKS,
+    REASONING_BLOCKS,
+    REASONING_FIELDS,
+    SIDE_FIELDS,
+)
 
-_THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
+_THINKING = frozenset({*REASONING_FIELDS, *REASONING_BLOCKS})
 _EMPTY = ReasoningPart("")
 Path = tuple[str | int, ...]
 Place = Callable[..., At]
@@ -202,6 +209,8 @@ class GrowingChoice:
                 self.text.append(block)
             elif kind == "thinking" and isinstance(block, Mapping):  # Mistral's ThinkChunk
                 self.reasoning.extend(_texts(block.get("thinking")))
+            elif kind == "reasoning" and isinstance(block, Mapping):  # Databricks (litellm 1.110.2 llms/databricks)
+                self.reasoning.extend(_texts(block.get("summary")))
             elif isinstance(block, Mapping) and type(block.get("text")) is str:
                 self.text.append(block["text"])
             elif kind == "refusal" and isinstance(block, Mapping) and type(block.get("refusal")) is str:
@@ -226,6 +235,14 @@ class GrowingChoice:
             put = self.calls.add if whole else self.calls.take
             put(call, place(*here), partial(verbatim, *here))
 
+    def without_cut_copies(self, calls: Any) -> Any:
+        """The calls of a whole message that ends a stream (MiniMax), with None in the place of a call that was streamed
+        as far and no further, because its arguments would be joined to themselves."""
+        cut = {(call.id, call.name, call.arguments) for call in self.calls.opened if not call.complete}
+        if not cut or not isinstance(calls, list):
+            return calls
+        return [None if isinstance(call, Mapping) and _identity(call) in cut else call for call in calls]
+
     def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
         """Reads the deprecated single call. Some servers send every field, and so an empty call that is ignored."""
         if type(value) is not dict:
@@ -239,7 +256,7 @@ class GrowingChoice:
         self.deprecated_call = self.deprecated_call or self.calls.opened[-1]
 
     def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
-        details = message.get("reasoning_details")
+        details = next((value for name in REASONING_BLOCKS if (value := message.get(name))), None)
         has_text = self._details(details, whole) if type(details) is list else False
         first = None
         for key in REASONING_FIELDS:
@@ -263,7 +280,7 @@ class GrowingChoice:
             block = self.blocks.get(key)
             if block is None:
                 block = self.blocks[key] = ReasoningBlock()
-            text = detail.get("text") or detail.get("summary")  # OpenRouter: reasoning.text, reasoning.summary
+            text = next((value for name in DETAILS if (value := detail.get(name))), None)
             if text and type(text) is str:
                 block.text.append(text)
                 has_text = True
@@ -278,6 +295,11 @@ class GrowingChoice:
                 self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path, i) or ""))
         elif isinstance(value, Mapping) and any(value.values()):
             self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path) or ""))
+
+
+def _identity(call: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
+    function = mapping_of(call.get("function"))
+    return word(call.get("id")), word(function.get("name")), word(function.get("arguments"))
 
 
 def _may_be_answer(value: Any) -> bool:

@@ -24,7 +24,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.body import mapping_of, token_count
+from loop_core.wire.body import list_of, mapping_of, token_count
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat import table
@@ -227,7 +227,9 @@ class Decoder(Base):
             if type(text) is str and text.startswith(earlier_text):
                 message = {**message, "content": text[len(earlier_text) :]}
             if state.reasoning or state.blocks:
-                message = {key: value for key, value in message.items() if not key.startswith("reasoning")}
+                thought = (*table.REASONING_FIELDS, *table.REASONING_BLOCKS)
+                message = {key: value for key, value in message.items() if key not in thought}
+            message = {**message, "tool_calls": state.without_cut_copies(message.get("tool_calls"))}
         elif state.raw and state.whole:  # e.g. a list of answers without ids
             self._note(f"{API}.second_answer", "another answer follows the first one")
             for call in state.calls.opened:
@@ -392,7 +394,7 @@ def _filtered_categories(value: Any) -> set[str]:
     found: set[str] = set()
     for results in value if isinstance(value, list) else [{table.FILTERS: value}]:
         inner = results.get(table.FILTERS) if isinstance(results, dict) else None
-        for name, verdict in inner.items() if isinstance(inner, dict) else ():
-            if isinstance(verdict, dict) and verdict.get("filtered") is True:
+        for name, verdict in inner.items() if isinstance(inner, dict) else ():  # of blocklists, a list of verdicts
+            if any(mapping_of(each).get("filtered") is True for each in list_of(verdict) or [verdict]):
                 found.add(name)
     return found

@@ -23,6 +23,8 @@ _SDK = "openai 3.54.0 types/chat/chat_completion.py"
 _ERROR_WORD = "mistralai 3.7.0; openrouter 1.3.84; fireworks-ai 1.2.30; cohere 7.3.1; vllm; lmdeploy 0.18.0; mistral.rs"
 _GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReason; @portkey-ai/gateway 1.15.2"
 _CLAUDES = "QuantumNous/new-api@956d9f1 relay/reasonmap/reasonmap.go; litellm 1.110.2; pydantic-ai 2.68.0 zai.py:35"
+_GLM = "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"
+_NO_RESOURCE = "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts; Huawei Cloud API reference, pangulm_05_0012"
 _SEEN = "Kilo-Org/cloud@4442d53 apps/web/src/lib/ai-gateway/finishReason.ts: seen in a gateway's logs"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
@@ -47,6 +49,10 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _CLAUDES),
     "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", _CLAUDES),
     "engine_overloaded": StopRow(Stop.ERROR, "retryable: no engine was free", _SEEN),
+    "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", f"{_GLM}; Hunyuan; opencode#44092"),
+    "network_error": StopRow(Stop.ERROR, "retryable: inference broke off, the output is partial", _GLM),
+    "insufficient_system_resource": StopRow(
+        Stop.ERROR, "retryable: no resources left, the output is partial", _NO_RESOURCE),
     "repetition_truncation": StopRow(Stop.ERROR, "fatal: degenerate, the output repeats itself", "MiMo; TokenHub"),
     REFUSAL: StopRow(Stop.SAFETY_BLOCKED, "refusal", "openai 3.54.0 types/chat/chat_completion_message.py"),
     FILTERED: StopRow(Stop.SAFETY_BLOCKED, FILTERS, "Azure: choices[].content_filter_results.*.filtered"),
@@ -94,8 +100,12 @@ ERROR_WORDS: tuple[str, ...] = ("failed_generation",)
 EARLIER = "earlier_finish_reason"
 """The name, in `native`, under which a finish reason is kept that a later one replaced."""
 
-REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields in which compatible servers send thinking. Some send the same text in two, so the first non-empty counts."""
+REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary")
+"""Fields in which compatible servers send thinking; the last three are GitHub Copilot's (vscode-copilot-chat
+thinkingUtils.ts). Some send the same text in two, so the first non-empty counts."""
+
+REASONING_BLOCKS: tuple[str, ...] = ("reasoning_details", "thinking_blocks")
+"""Fields with blocks of thinking: of routers; of LiteLLM, which repeats `reasoning_content` there (litellm 1.110.2)."""
 
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
 """Fields of a message that are kept verbatim (citations, sound, pictures, Groq's own tools)."""
@@ -103,14 +113,17 @@ MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_t
 SIDE_FIELDS: frozenset[str] = frozenset({
     "role", "name", "id", "model", "object", "logprobs", "token_ids", PROVIDER_FIELDS, "extra_content",
     "metadata", "provider_metadata", "padding", "channel", "thought_signature", "graph_data",
+    "reasoning_opaque", "cot_id",
 })
-"""Fields of a message that hold no part of the answer. Any other unread field may."""
+"""Fields of a message that hold no part of the answer, or a part that is encrypted. Any other unread field may."""
 
 LOSES: Mapping[str, str] = usual_losses("server", "call.status", "call.item_id", "reasoning.json", "text.phase")
 
 PATHS: tuple[re.Pattern[str], ...] = (
     re.compile(r"/chat/completions/?(?:$|[?#])"),
     re.compile(r"/v1/agents/completions/?(?:$|[?#])"),  # Mistral's agents
+    re.compile(r"/v1/text/chatcompletion_v2/?(?:$|[?#])"),  # MiniMax
+    re.compile(r"/ml/v1/(?:deployments/[^/]+/)?text/chat(?:_stream)?/?(?:$|[?#])"),  # watsonx
 )
 
 
@@ -226,14 +239,17 @@ _MESSAGE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("reasoning", "/reasoning_content", "reasoning_content"),
     ("reasoning", "/reasoning", "reasoning"),
     ("reasoning", "/reasoning_text", "reasoning_text"),
+    ("reasoning", "/thinking", "thinking"),
+    ("reasoning", "/cot_summary", "cot_summary"),
     ("reasoning", "/content/*/thinking", "content"),
     ("reasoning", "/content/*/thinking/*/text", "content"),
+    ("reasoning", "/content/*/summary/*/text", "content"),
     ("refusal", "/refusal", ""),
     ("refusal", "/content/*/refusal", ""),
 )
 """Fact, place in a message, and group. Groups are needed because servers send the same thinking in several fields."""
-_DETAILS: tuple[str, ...] = ("text", "summary")
-"""The fields of a block of `reasoning_details` that hold its text."""
+DETAILS: tuple[str, ...] = ("text", "summary", "thinking")
+"""The fields of a block of thinking that hold its text: OpenRouter's two kinds of blocks, and LiteLLM's."""
 _CALL_FIELDS: tuple[tuple[str, str], ...] = (
     ("call.id", "/id"),
     ("call.name", "/function/name"),
@@ -249,11 +265,10 @@ _LEGACY: tuple[tuple[str, str], ...] = (
 
 def _holder_reads(holder: str) -> tuple[FactRow, ...]:
     at = f"/choices/*/{holder}"
-    block = f"{at}/reasoning_details/*"
     return (
         *(FactRow(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _MESSAGE_FIELDS),
-        *(FactRow("reasoning", f"{block}/{field}", (*_CHOICE, f"{block}/index"), "", f"{holder} blocks")
-          for field in _DETAILS),
+        *(FactRow("reasoning", f"{at}/{name}/*/{field}", (*_CHOICE, f"{at}/{name}/*/index"), "", f"{holder} {name}")
+          for name in REASONING_BLOCKS for field in DETAILS),
         *(FactRow(fact, f"{at}/tool_calls/*{place}", (*_CHOICE, f"{at}/tool_calls/*/index"), "", holder)
           for fact, place in _CALL_FIELDS),
         *(FactRow(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALL_FIELDS),

@@ -24,6 +24,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "completed": StopRow(Stop.END_TURN, None, _STATUS),
     "incomplete": StopRow(Stop.INTERRUPTED, None, f"{_STATUS}; the reason is null: a cut of any kind (hermes #91770)"),
     "incomplete:max_output_tokens": StopRow(Stop.MAX_TOKENS, None, _REASON),
+    "incomplete:length": StopRow(Stop.MAX_TOKENS, None, "Volcengine Ark and others (earendil-works/pi PR#7817)"),
     "incomplete:max_messages": StopRow(Stop.MAX_TOKENS, "max_messages", _REASON),
     "incomplete:content_filter": StopRow(Stop.SAFETY_BLOCKED, "content_filter", _REASON),
     "incomplete:steered": StopRow(Stop.PAUSED, "server", f"{_REASON}: the server makes the successor itself"),
