@@ -144,7 +144,7 @@ REFUSALS: tuple[NotRun, ...] = (
            r"[\w.-]{1,100}</user_cancellation>)", "the user refused it",
            "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),
     NotRun("input_rewritten", r"user cancell?ed assistant tool calling\b", "the user cancelled it first", "Crush"),
-    NotRun("hook_denied", r"tool call blocked by hook\b", "a hook refused it", "Crush"),
+    NotRun("hook_denied", r"tool (?:call|execution) blocked by hook\b", "a hook refused it", "Crush; CrewAI"),
     NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
            "the agent could not read its arguments", "Goose"),
     NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
@@ -161,8 +161,10 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
            "LangGraph prebuilt/tool_node.py: ToolInvocationError, before the tool runs"),
     NotRun("model_not_valid", r"(?:error executing tool \S+: |validation failed for input parameters: )?"
-           r"\d+ validation errors? for '?(?P<model>\w+)", "the agent refused its arguments",
-           "LangChain tools/base.py; MCP fastmcp/tools/base.py; Strands tools/decorator.py: Pydantic's words"),
+           r"(?:\d+ validation errors? for '?|(?:error executing tool: )?(?:[\w.<>]+\.)?(?=\w+\(\) "
+           r"(?:missing \d+ required|got an unexpected keyword) ))(?P<model>\w+)", "the agent refused its arguments",
+           "LangChain tools/base.py; MCP fastmcp/tools/base.py; Strands tools/decorator.py: Pydantic's words; "
+           "LlamaIndex agent/workflow/base_agent.py: Python's words"),
     NotRun("details_not_valid", r"(?:\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":|"
            r"\[ ?\{ ?\"type\": ?\"\w+\", ?\"loc\": ?\[)", "the agent refused its arguments",
            "Pydantic AI messages.py: RetryPromptPart of a ValidationError, and its list of errors alone, in spans"),
@@ -194,8 +196,8 @@ REFUSALS: tuple[NotRun, ...] = (
            "Agno utils/functions.py"),
     NotRun("not_in_json", r"[^:]{1,80}: line \d+ column \d+ \(char \d+\) the argument must be in json format\.",
            "the agent could not parse its arguments", "AG2 agentchat/conversable_agent.py"),
-    NotRun("no_native_call", r"invalid native tool call format$", "the agent could not parse it",
-           "CrewAI agents/agent_executor.py"),
+    NotRun("no_native_call", r"(?:invalid native|unrecognized) tool call format$",
+           "the agent could not parse it", "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
            r"found \d+ validation errors parsing tool input arguments: |error (?:parsing|validating) json arguments: )",
            "the agent refused its arguments", "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py"),
@@ -203,15 +205,15 @@ REFUSALS: tuple[NotRun, ...] = (
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
     NotRun("input_not_valid",
-           r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for )",
-           "the agent refused its arguments",
-           "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError; 7: with its name); Mastra tools/validation.ts; "
-           "Kimi Code"),
+           r"(?:invalid (?:input|arguments|args) for tool \S+: |tool (?:input )?validation failed for |"
+           r"(?:error executing tool: )?(?:tool '.{1,80}' )?arguments validation failed: )",
+           "the agent refused its arguments", "AI SDK InvalidToolInputError (4: InvalidToolArgumentsError; 7: with its "
+           "name); Mastra tools/validation.ts; Kimi Code; CrewAI tools/base_tool.py"),
     NotRun("blocked", r"tool execution was blocked\b", "an extension refused it", "pi"),
     NotRun("not_executed", r"<exception>\s?action was not executed\b", "the run ended before it", "mini-swe-agent"),
-    NotRun("unparsed_arguments", r"(?:failed to parse function arguments\b|tool call arguments were malformed json\b|"
-           r"tool call failed: arguments were not valid json\b)", "the agent could not parse its arguments",
-           "Codex CLI; opencode 2 runner/publish-llm-event.ts; Crush agent.go"),
+    NotRun("unparsed_arguments", r"(?:failed to parse (?:function arguments\b|tool arguments as json: )|"
+           r"tool call (?:arguments were malformed json|failed: arguments were not valid json)\b)",
+           "the agent could not parse its arguments", "Codex CLI; opencode 2 publish-llm-event.ts; Crush; CrewAI"),
     NotRun("call_not_parsed", r"there was a problem parsing the tool call\b", "the agent refused its arguments",
            "Antigravity"),
     NotRun("args_not_valid", r"error validating (?:args\b|tool '\S{1,200}': )", "the agent refused its arguments",
@@ -296,8 +298,7 @@ _MODELS = frozenset({"", "schema", "schemaschema", "arguments", "args", "input",
 
 
 def _is_model_of(tool: str | None, model: str) -> bool:
-    """Whether a model has the name that agents give to that of a tool's arguments: a tool that ran may report that
-    something else is not valid."""
+    """Whether a model is that of a tool's arguments: a tool that ran may report that something else is not valid."""
     own, name = (re.sub(r"[\W_]", "", text).lower() for text in (tool or "", model))
     return bool(own) and name.startswith(own) and name[len(own) :] in _MODELS
 
@@ -317,8 +318,7 @@ def is_error(part: ToolResultPart) -> bool:
 
 
 def refusal(part: ToolResultPart, tool: str | None = None) -> NotRun | None:
-    """The wording in a result that reports that its call did not run; None if there is none. `tool`: the name in the
-    call, where the result has none."""
+    """The wording in a result whose call did not run; None if there is none. `tool`: the name in the call."""
     if not begins_as_refusal(part):
         return None  # the case of nearly all results
     text = _one_line(part)
@@ -334,8 +334,8 @@ def refused_arguments(part: ToolResultPart, tool: str | None) -> str | None:
 
 
 def why_refused(part: ToolResultPart, denied: bool, unread: bool = False, tool: str | None = None) -> str | None:
-    """The refusal in words; None if the call may have run. `denied` and `unread` say that the file reports, beside the
-    result, a refusal by the user, or that the call could not be read. `tool`: as for `refusal`."""
+    """The refusal in words; None if the call may have run. `denied`, `unread`: the file reports beside the result that
+    the user refused the call, or that it could not be read. `tool`: as for `refusal`."""
     row = refusal(part, tool)
     if row is None and unread and part.is_error:
         return "the agent could not parse its arguments: it did not run"

@@ -297,8 +297,6 @@ BAD = {
                               b'"2026-11-29T11:53:29.910Z", "messageCount": 1, "provider": "lo", "model": "m", '
                               b'"workingDirectory": "/w", "messages": [{"role": "user", "content": "go"}]}',
                               "session of nanocoder: not read yet"),
-    "a chat store": (b'{"store": {"a": []}, "class_name": "SimpleChatStore"}',
-                     "chat store of LlamaIndex: not read yet"),
     "a team of AutoGen": (b'{"type": "TeamState", "version": "1.0.0", "agent_states": {}}',
                           "state of a team of AutoGen: not read yet"),
 }

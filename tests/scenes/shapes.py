@@ -893,6 +893,21 @@ SHAPES: tuple[Shape, ...] = (
             "invalid_tool_calls": [{"name": "w", "args": "{", "id": "d", "type": "invalid_tool_call"}],
             "usage_metadata": {"input_tokens": 1, "output_tokens": 2}}},
         {"type": "tool", "data": {"content": "x", "tool_call_id": "c", "name": "w", "status": "error"}}]),
+    Shape("agent-framework", "history.jsonl", [
+        {"type": "message", "role": "user", "contents": [{"type": "text", "text": "go"}]},
+        {"type": "message", "role": "assistant", "contents": [
+            {"type": "text_reasoning", "text": "hm"}, {"type": "text", "text": "Look."}, {"type": "data", "uri": "u"},
+            {"type": "function_call", "call_id": "c", "name": "w", "arguments": _ARGUMENTS}]},
+        {"type": "message", "role": "tool", "contents": [
+            {"type": "function_result", "call_id": "c", "result": "no", "exception": "E", "items": []}]}], rows=True),
+    Shape("llama-index", "messages.json", [
+        {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": "go"}]},
+        {"role": "assistant", "additional_kwargs": {"stop_reason": "max_tokens", "tool_calls": [_CHAT_CALL],
+                                                    "usage": {"input_tokens": 1, "output_tokens": 2}},
+         "blocks": [{"block_type": "thinking", "content": "hm", "additional_information": {"signature": "s"}},
+                    {"block_type": "text", "text": "Look."}, {"block_type": "image", "url": "u"},
+                    {"block_type": "tool_call", "tool_call_id": "c", "tool_name": "w", "tool_kwargs": {"a": 1}}]},
+        {"role": "tool", "additional_kwargs": {"tool_call_id": "c", "name": "w"}, "content": "x"}]),
     Shape("adk", "s.session.json", {"id": "s", "appName": "a", "userId": "u", "events": [
         {"invocationId": "e", "author": "user", "content": {"role": "user", "parts": [{"text": "go"}]}},
         {"invocationId": "e", "author": "A", "branch": "P.A", "timestamp": 1.5, "id": "i", "modelVersion": "gemini-3",

@@ -230,6 +230,15 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Function arguments are not a valid JSON object.\n\n Please fix", "the agent could not parse its arguments"),
     ("Error while parsing function arguments: x", "the agent could not parse its arguments"),
     ("Error: Invalid native tool call format", "the agent could not parse it"),
+    ("Unrecognized tool call format", "the agent could not parse it"),
+    ("Error: Failed to parse tool arguments as JSON: Unterminated string",
+     "the agent could not parse its arguments"),
+    ("Error executing tool: Tool 'Write' arguments validation failed: 1 problem", "the agent refused its arguments"),
+    ("Error executing tool: Arguments validation failed: 1 problem", "the agent refused its arguments"),
+    ("Tool execution blocked by hook. Tool: Write", "a hook refused it"),
+    ("Write() missing 1 required positional argument: 'content'", "the agent refused its arguments"),
+    ("Error executing tool: main.<locals>.Write() got an unexpected keyword argument 'x'",
+     "the agent refused its arguments"),
     ("Error parsing the following tool call arguments:\n\n{\"p", "the agent refused its arguments"),
     ("Error parsing JSON arguments: Unterminated string starting at", "the agent refused its arguments"),
     ("<system>ERROR: Error validating JSON arguments: 'path' is missing</system>", "the agent refused its arguments"),
@@ -275,6 +284,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",
     '{"error": "Input validation error: no such branch"}', 'Required parameter "id" missing for the endpoint "a"',
+    "helper() missing 1 required positional argument: 'content'", "Write() missing 2 of 3 lines",
     "Permission denied by user 'root'", "Command blocked by security policy of the host: see /etc/policy",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):

@@ -172,6 +172,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "ag2": FileFormat(f"{_HERE}.ag2", "log of AG2", 'a database whose table "chat_completions" has "wrapper_id"',
                       Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,)),
+    "crewai": FileFormat(f"{_HERE}.crewai", "tasks of CrewAI (latest_kickoff_task_outputs.db)",
+                         'a database with the table "latest_kickoff_task_outputs"', Keeps(Words.NONE), (SQLITE,),
+                         (AgentFolder("CrewAI", "XDG_DATA_HOME", ".local/share", ("*",),
+                                      ("latest_kickoff_task_outputs.db",)),)),
     "agno": FileFormat(f"{_HERE}.agno", "runs of Agno",
                        'a database with the columns "session_type" and "agent_data" in one table',
                        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,)),
@@ -240,6 +244,16 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "smolagents": FileFormat(
         f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
         Keeps(Words.PROVIDER, usage=True), (b'"task_images"', b'"action_output"'),
+    ),
+    "llama-index": FileFormat(
+        f"{_HERE}.llama_index", "messages of LlamaIndex (chat store, memory, context)",
+        'an object with "store", messages with "additional_kwargs" and "blocks", or a table with "key" and "status"',
+        Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"additional_kwargs"', b"__is_component"),
+    ),
+    "agent-framework": FileFormat(
+        f"{_HERE}.agent_framework", "session of Microsoft's Agent Framework",
+        'an object with "service_session_id" and "state", or lines of the "type" "message" with "contents"',
+        Keeps(Words.NONE), (b'"service_session_id"', b'"contents"'),
     ),
     "strands": FileFormat(
         f"{_HERE}.strands", "session of Strands Agents", 'an object with "agent_id" and "conversation_manager_state"',

@@ -24,7 +24,6 @@ JSON: Mapping[str, frozenset[str]] = {
     "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
     "conversation of gptme": frozenset({"role", "content", "timestamp", "pinned", "hide"}),
     "session of nanocoder": frozenset({"lastAccessedAt", "messageCount", "workingDirectory", "messages"}),
-    "chat store of LlamaIndex": frozenset({"store", "class_name"}),
 }
 """Name of a format that cannot be read -> members of the first values in its files."""
 COMPANIONS: Mapping[str, frozenset[str]] = {
