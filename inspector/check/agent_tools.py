@@ -53,7 +53,7 @@ def _from_json(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 

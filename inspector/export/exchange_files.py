@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ _CURL_HEADERS = frozenset({
     "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "content-encoding",
 })
 """The names of headers that curl writes itself."""
+# RFC 9110 section 5.6.2. Pseudo-headers of HTTP/2 in a HAR file (`:path`) are none, and curl reads `@name` as a file.
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 def curl(facts: ResponseFacts) -> str:
@@ -55,8 +58,7 @@ def curl(facts: ResponseFacts) -> str:
     sent = {name.lower() for name, _ in exchange.request_headers}
     words += [f"-H {_shell(f'{name}: {_scheme(name)}{value}')}"
               for name, value in redact.headers(exchange.request_headers)
-              # HAR files list HTTP/2's pseudo-headers (`:path`) too
-              if name.lower() not in _CURL_HEADERS and not name.startswith(":")]
+              if name.lower() not in _CURL_HEADERS and _HEADER_NAME.fullmatch(name)]
     if "content-type" not in sent:  # otherwise curl would send the content type of a form
         words.append("-H 'content-type: application/json'")
     body = json.dumps(redact.values(exchange.request_json), ensure_ascii=True)  # ASCII: equal bytes in any locale

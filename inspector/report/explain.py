@@ -29,6 +29,7 @@ from loop_core.turn.trace import Fidelity, Step
 from loop_core.values import At, Severity
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_MOST_NAME = 60
 
 
 def text(
@@ -213,7 +214,9 @@ def _source_lines(source: Input, headline: str, shared: Container[tuple[str, boo
         if is_own(notice, shared):
             yield f"  notice: {one_line(notice.text)}"
     if source.masked:
-        yield f"  masked: {', '.join(f'{count:,} {name}' for name, count in sorted(source.masked.items()))}"
+        # the name of a header or a member, which a recording chooses
+        names = (f"{count:,} {one_line(name, _MOST_NAME)}" for name, count in sorted(source.masked.items()))
+        yield f"  masked: {', '.join(names)}"
     if source.error and source.error not in headline:
         yield f"  error: {one_line(source.error)}"
 

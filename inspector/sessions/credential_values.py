@@ -138,6 +138,12 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "key": ("API key", lambda name, quote, value, after: random_looking(value) and not value.startswith(_WITH_FORM)),
     "cookie": ("", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip() or v.strip())
                                                          for v in value.split(";"))),
+    "cookies": ("cookie", lambda name, quote, value, after: any(random_looking(v.partition("=")[2].strip())
+                                                                for v in value.split(";"))),
+    "list": ("", lambda name, quote, value, after: not name[:-1].endswith(NO_VARIABLES)
+                                                   and any(map(random_looking, value.split(",")))),
+    # a token of log probabilities is shorter
+    "member": ("token", lambda name, quote, value, after: len(value) >= 20 and random_looking(value)),
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
     "named": ("", lambda name, quote, value, after: random_looking(value)),
     "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),

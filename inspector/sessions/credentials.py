@@ -228,6 +228,8 @@ FORMS: tuple[Secret, ...] = (
     Secret("Slack webhook", "hooks.slack.com/services/T{U8+}/B{U8+}/{a20+}", "Slack: incoming webhooks", "chat"),
     Secret("Discord webhook", "discord.com/api/webhooks/{d17-20}/{b60+}", "Discord: webhooks", "chat"),
     Secret("Discord bot token", "{m1}{b23-27}.{b6}.{b27-40}", "Discord: bot tokens", "chat"),
+    Secret("Discord webhook of a version", "discord.com/api/v{d1-2}/webhooks/{d17-20}/{b60+}", "Discord: webhooks",
+           "chat"),
     Secret("Telegram bot token", "{d8-10}:AA{b33}", "Telegram Bot API", "chat"),
     Secret("Telegram bot address", "bot{d8-10}:AA{b33}", "Telegram Bot API: the path of a method", "chat"),
     Secret("Twilio key", "SK{h32}", "Twilio: API keys", "chat"),
@@ -382,6 +384,12 @@ FORMS: tuple[Secret, ...] = (
     Secret("direct encrypted JWT", "eyJ{b8+}..{b8+}.{b8+}.{b16+}", "RFC 7516: JWE with a shared key", "protocol"),
     Secret("PASETO", "v4.local.{b60+}", "PASETO", "protocol"),
     Secret("PASETO public token", "v4.public.{b60+}", "PASETO", "protocol"),
+    # `-----BEGIN PRIVATE KEY`, `RSA PRIVATE`, `EC PRIVATE`, `OPENSSH PRIVATE` and `ENCRYPTED PRIVATE` in base64
+    Secret("private key in base64", "LS0tLS1CRUdJTiBQUklWQVRF{B80+}", "RFC 7468", "protocol"),
+    Secret("RSA key in base64", "LS0tLS1CRUdJTiBSU0EgUFJJVkFUR{B80+}", "RFC 7468", "protocol"),
+    Secret("EC key in base64", "LS0tLS1CRUdJTiBFQyBQUklWQVRF{B80+}", "RFC 7468", "protocol"),
+    Secret("SSH key in base64", "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVE{B80+}", "RFC 7468", "protocol"),
+    Secret("encrypted key in base64", "LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFUR{B80+}", "RFC 7468", "protocol"),
     Secret("PASETO v2", "v2.local.{b60+}", "PASETO, earlier", "protocol"),
 )
 """The forms; the name of the first that matches is in the mask. `detection` has forms that no template describes."""

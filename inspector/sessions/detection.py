@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import re2
 
+from inspector.sessions.credential_commands import COMMANDS, QUOTE
 from inspector.sessions.credential_names import NAMES, PASSWORDS
 from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, random_looking
 from inspector.sessions.credentials import ALPHABETS, FORMS
+from inspector.sessions.private_keys import key_lines
 from loop_core.client.mask import SHORTEST
 
 SHORT = b"[masked]"
@@ -38,8 +40,6 @@ _ESCAPED = r"\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\[[0-9;]{0,16}m"
 
 _BEFORE = rf"(?:^|[^A-Za-z0-9]|{_ESCAPED})"
 """Matches the text before a credential: its beginning, a character that is not a letter or digit, or an escape."""
-
-_QUOTE = r"\\*[\"']?"
 
 
 def pattern_of(template: str) -> str:
@@ -75,7 +75,7 @@ OWN_SHAPES: tuple[tuple[str, str], ...] = (
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
-_JOINT = rf"{_QUOTE}\s{{0,8}}(?:(?::=?|=>?)\s{{0,8}}|%3D|,\s{{0,8}}{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
+_JOINT = rf"{QUOTE}\s{{0,8}}(?:(?::=?|=>?)\s{{0,8}}|%3D|,\s{{0,8}}{QUOTE}value{QUOTE}\s{{0,8}}:\s{{0,8}})"
 """Matches the text between a name and its value: `: `, `=`, `%3D` in an address within another one, or `", "value": "`
 in a header that is an object."""
 
@@ -92,7 +92,7 @@ a table, arguments of a command or of a call (`ENV`, `setx`, `set -x`), blocks o
 
 _LONG_VALUE = r"([A-Za-z0-9_+/.~-]{15}[A-Za-z0-9_+/.~-]+)"
 
-_BETWEEN = rf"{_JOINT}({_QUOTE})"
+_BETWEEN = rf"{_JOINT}({QUOTE})"
 
 _LOOSE = r"((?:\\+/)?[^\s\"'\\,;<>(){}\[\]&]+)"
 
@@ -120,16 +120,16 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){_LOOSE}"),
     ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|api-?key)\s)?{_LOOSE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
+    ("list", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})S){_BETWEEN}([A-Za-z0-9_./+=~:,-]+)"),
+    ("member", rf"(?:^|[^A-Za-z0-9_.-])(token){QUOTE}\s{{0,8}}[:=]\s{{0,8}}(\\*[\"'])([A-Za-z0-9_./+=~-]+)"),
     ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
-    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({_QUOTE}){_LOOSE}"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({QUOTE}){_LOOSE}"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))\\*[\"']\s{{0,8}},\s{{0,8}}"
              rf"(\\*[\"']){_LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
-    ("login", rf"(?i)(?:curl\s(?:[^\r\n]*?\s)?(?:-u|--user|--proxy-user)[ =]?{_QUOTE}[^\s:\"'\\]{{1,64}}:"
-              rf"|sshpass\s+-p\s?|mysql\w*\s(?:[^\r\n]*?\s)?-p|redis-cli\s(?:[^\r\n]*?\s)?-a\s"
-              rf"|login\s+[^\s\"'\\]{{1,64}}\s+password\s+"
-              rf"|(?:docker|podman|helm\s+registry)\s+login\s(?:[^\r\n]*?\s)?-p[ =]?)()({_QUOTE}){_LOOSE}"),
-    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({_QUOTE}){_LOOSE}{_QUOTE}\s*\|[^\r\n|]*"
-              r"(?:--password-stdin|sudo\s+-S|secrets?\s+(?:put|set)|env\s+add)"),
+    ("user", rf"(?i)(?:wandb\s+login|snyk\s+auth|authtoken)\s+(?:--?[a-z=-]+\s+)*()({QUOTE}){_LOOSE}"),
+    ("cookies", r"\s-b[ =]?()(\\*[\"'])([\w.-]{1,64}=[^\"'\\\r\n]+)"),  # curl
+    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({QUOTE}){_LOOSE}{QUOTE}\s*\|[^\r\n|]*"
+              r"(?:--password-stdin|sudo\s+-S|secrets?\s+(?:put|set)|env\s+add|chpasswd)"),
     ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
     # MySQL and Oracle say IDENTIFIED BY, PostgreSQL says PASSWORD.
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
@@ -182,16 +182,33 @@ _RUN = re.compile(r"(\[(?:\\.|[^\]])+\])\+\)$")
 
 
 @cache
-def _context_pattern() -> Any:
+def _context_pattern(contexts: tuple[tuple[str, str], ...]) -> Any:
     bounded = rf"\1{{1,{_LONG}}})"
-    return _compile("|".join(f"(?:{_RUN.sub(bounded, pattern)})" for _, pattern in CONTEXTS))
+    return _compile("|".join(f"(?:{_RUN.sub(bounded, pattern)})" for _, pattern in contexts))
 
 
 @cache
-def _rest_of(row: int) -> Any:
+def _rest_of(pattern: str) -> Any:
     """The pattern of the characters of a row's value; None if its pattern bounds it."""
-    found = _RUN.search(CONTEXTS[row][1])
+    found = _RUN.search(pattern)
     return found and re.compile(f"{found[1]}*".encode())
+
+
+@cache
+def _command_hints() -> tuple[Any, tuple[Any, ...]]:
+    """A pattern for the hints of all commands, and one for the hint of each."""
+    hints = [command.hint for command in COMMANDS]
+    return _compile(f"(?i){'|'.join(hints)}"), tuple([_compile(f"(?i){hint}", megabytes=16) for hint in hints])
+
+
+def _context_groups(data: bytes) -> Iterator[tuple[tuple[str, str], ...]]:
+    """The patterns that are searched together. A command has its own search, because in a common one every match behind
+    a command would wait for its option up to the end of the line."""
+    yield CONTEXTS
+    every, hints = _command_hints()
+    for command, hint in zip(COMMANDS, hints, strict=True) if every.search(data) is not None else ():
+        if hint.search(data) is not None:
+            yield (("login", rf"(?i)(?:{command.before})()({QUOTE}){_LOOSE}"),)
 
 
 @cache
@@ -207,10 +224,13 @@ def _hint_pattern() -> Any:
     forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
     names = f"{_IN_PROSE}|{any_of((*PASSWORDS, 'cookie', 'auth'))}"
     contexts = (
-        rf"(?i)(?:{names})(?:{_QUOTE}\s{{0,8}}(?:[:=,]|%3D)|>)",
-        rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){_QUOTE}[\s,=]",
-        r"(?i)curl\s|sshpass\s|mysql|redis-cli\s|\spassword\s|identified\s|\slogin\s|--password-stdin|@(?:tcp6?|unix)\(",
-        rf"_(?:{'|'.join(VARIABLES).upper()}){_QUOTE}\s{{0,8}}[:=,]",
+        rf"(?i)(?:{names})(?:{QUOTE}\s{{0,8}}(?:[:=,]|%3D)|>)",
+        rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){QUOTE}[\s,=]",
+        rf"(?i){'|'.join(command.hint for command in COMMANDS)}",
+        r"\s-b[ =]?\\*[\"'][\w.-]{1,64}=",
+        r"(?i)identified\s|--password-stdin|chpasswd|snyk\s+auth|authtoken\s|@(?:tcp6?|unix)\(",
+        rf"token{QUOTE}\s{{0,8}}[:=]\s{{0,8}}\\*[\"'][A-Za-z0-9_./+=~-]{{20}}",
+        rf"_(?:{'|'.join(VARIABLES).upper()})(?:{QUOTE}\s{{0,8}}[:=,]|S{QUOTE}\s{{0,8}}[:=])",
         rf"(?i)(?:{names}|_(?:{'|'.join(VARIABLES)})){_APART}[A-Za-z0-9_+/.~-]{{16}}",
         r"(?i)sudo\s+-S|secrets?\s+(?:put|set)\s|\senv\s+add\s",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
@@ -252,7 +272,11 @@ ESCAPES = re2.compile(rb"\\/|\\u00[2-7]")
 
 def spans(data: bytes) -> list[CredentialSpan]:
     """The places of credentials in a UTF-8 text, in order, without overlaps."""
-    pattern_spans = (*_of_forms(data), *_of_contexts(data)) if _hint_pattern().search(data) is not None else ()
+    pattern_spans: tuple[CredentialSpan, ...] = ()
+    if _hint_pattern().search(data) is not None:
+        contexts = (span for group in _context_groups(data) for span in _of_contexts(data, group))
+        lines = (CredentialSpan(start, end, "private key") for start, end in key_lines(data))
+        pattern_spans = (*_of_forms(data), *contexts, *lines)
     found = [*pattern_spans, *_of_this_machine(data)]
     if len(found) < 2:
         return found
@@ -296,14 +320,14 @@ def _of_forms(data: bytes) -> Iterator[CredentialSpan]:
         at = end
 
 
-def _of_contexts(data: bytes) -> Iterator[CredentialSpan]:
-    at, refused = 0, [0] * len(CONTEXTS)  # by row of the table: the end of the last long value that is no credential
-    while (match := _context_pattern().search(data, at)) is not None:
+def _of_contexts(data: bytes, contexts: tuple[tuple[str, str], ...]) -> Iterator[CredentialSpan]:
+    at, refused = 0, [0] * len(contexts)  # by row of the table: the end of the last long value that is no credential
+    while (match := _context_pattern(contexts).search(data, at)) is not None:
         last = match.lastindex
         row = (last - 1) // 3  # each pattern has three groups
-        label, test = TESTS[CONTEXTS[row][0]]
+        label, test = TESTS[contexts[row][0]]
         start, end = match.span(last)
-        rest = _rest_of(row) if end - start >= _LONG else None
+        rest = _rest_of(contexts[row][1]) if end - start >= _LONG else None
         within = rest is not None and start < refused[row]
         if rest is not None and not within:
             end = rest.match(data, start).end()

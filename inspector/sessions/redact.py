@@ -113,7 +113,7 @@ def _named_mask(name: str, value: str, counts: Counts | None) -> str:
     """The mask of the whole value of a header or member, which hides the length too."""
     if value == REDACTED:
         return value
-    count(counts, name.lower())
+    count(counts, text(name).lower())  # in lower case, a credential in the name is not recognized
     return REDACTED
 
 

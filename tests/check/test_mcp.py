@@ -225,6 +225,7 @@ def test_no_answer_holds_a_credential(path):
     ("what_if", {"path": "{folder}/s.jsonl"}, "what_if: limits: "),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"max_tokens": "4"}, "trun": 1}, "what_if: trun: "),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"no_such": "1"}}, "no_such"),
+    ("what_if", {"path": "{folder}/s.jsonl", "limits": "[" * 100_000}, "what_if: limits: "),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"live": "20260131-235959-000000"}}, "live: "),
     ("what_if", {"path": "{folder}/s.jsonl", "limits": {"edit.9.1": "x"}}, "edit.9.1: this run has the turns 1 to"),
 ])
@@ -307,7 +308,8 @@ def test_every_tool_over_the_protocol_with_the_sdks_own_client(path):
         server = StdioServerParameters(command=sys.executable, args=["-m", "inspector", "mcp"],
                                        env={**os.environ, "PYTHONPATH": str(ROOT)})
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
-            await session.initialize()
+            started = await session.initialize()
+            assert "quoted from recordings" in started.instructions
             return (await session.list_tools(),
                     {name: await session.call_tool(name, words) for name, words in asks.items()},
                     [await session.call_tool("why_did_it_stop", words) for words in wrongs])

@@ -146,6 +146,19 @@ def test_no_form_lets_an_escape_sequence_out(name):
 
 
 @pytest.mark.parametrize("name", FORMS)
+def test_no_form_lets_the_name_of_a_masked_header_out(name):
+    key = "ghp_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"
+    found = show(exchange(ASKS, chat("a", "length"), headers={f"token {''.join(HOSTILE.values())}\nread b": "x",
+                                                              f"token {key}": "x", f"token {'n' * 200}": "x"}))
+    for content in form_files(found, name).values():
+        assert name in ("session", "bug") or not dangerous(content)
+        assert "\x1b" not in content
+        assert key.lower() not in content.lower()
+        assert "\nread b" not in content
+        assert name != "text" or "n" * 60 not in content
+
+
+@pytest.mark.parametrize("name", FORMS)
 def test_no_form_holds_a_credential(name):
     asks = {"model": "m-1", "messages": [user(f"my key is {KEY}")], "api_key": "plain-secret-value"}
     found = show(exchange(
@@ -379,6 +392,16 @@ def test_curl_sends_what_was_sent():
                             capture_output=True, text=True, check=True).stdout
     assert "Authorization: Bearer secret" in echoed
     assert "it's $HOME `x`" in echoed
+
+
+def test_curl_sends_only_headers_whose_names_are_names():
+    # curl takes `-H @name` for the name of a file of headers
+    sent = {"@/etc/passwd": "a", ":path": "/x", "x y": "b", "X-Title": "c"}
+    (content,) = form_files(show(exchange({"model": "m-1", "messages": [user("hi")]}, chat("ok"), headers=sent)),
+                            "curl").values()
+    words = shlex.split(content)
+    assert [words[i + 1] for i, word in enumerate(words) if word == "-H"] == [
+        "X-Title: c", "content-type: application/json"]
 
 
 def test_curl_needs_a_request():

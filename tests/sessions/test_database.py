@@ -3,6 +3,7 @@
 import gzip
 import os
 import sqlite3
+import struct
 from contextlib import closing
 
 import pytest
@@ -60,6 +61,25 @@ def test_what_was_not_committed_is_rolled_back_where_it_stands_in_the_file_alrea
         with snapshot(str(path)) as database:
             assert {row[0][:3] for row in database.execute("SELECT data FROM message")} == {"old"}
         assert sorted(os.listdir(tmp_path)) == before == ["agent.db", "agent.db-journal"]
+
+
+def test_the_file_that_a_journal_names_is_neither_read_nor_deleted(tmp_path):
+    path, named = tmp_path / "agent.db", tmp_path / "precious"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("CREATE TABLE message (id)")
+        writer.execute("INSERT INTO message VALUES ('m1')")
+        page, pages = (writer.execute(f"PRAGMA {each}").fetchone()[0] for each in ("page_size", "page_count"))
+    # The Rollback Journal in sqlite.org/fileformat2.html: a header without pages, then the name of a super-journal.
+    magic, name = bytes.fromhex("d9d505f920a163d7"), str(named).encode()
+    header = magic + struct.pack(">5I", 0, 1, pages, 512, page)
+    end = struct.pack(">I", (1 << 30) // page + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    (tmp_path / "agent.db-journal").write_bytes(header.ljust(512, b"\0") + end)
+    for make in (lambda: named.write_bytes(b"kept"), lambda: os.mkfifo(named)):
+        make()
+        with snapshot(str(path)) as database:
+            assert [row[0] for row in database.execute("SELECT id FROM message")] == ["m1"]
+        assert named.exists()
+        named.unlink()
 
 
 def test_nothing_beside_it_changes(live, tmp_path):

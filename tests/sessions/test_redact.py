@@ -289,6 +289,32 @@ def test_variables_that_hold_no_credential_stay(name):
     ("mysql -u root -phunter2 db", "hunter2"),
     ("redis-cli -h h -a hunter2 ping", "hunter2"),
     ("machine h login me password hunter2", "hunter2"),
+    ("curl -sSu me:hunter2 https://h/", "hunter2"),
+    ("curl https://h/ \\\n  -u me:hunter2", "hunter2"),
+    ("curl 'https://h/' \\\n  -H 'accept: x' \\\n  -b 'theme=dark; sid=abc123def456ghi'", "abc123def456ghi"),
+    ("http -a me:hunter2 GET h", "hunter2"),
+    ("mongodump --uri h -u me -p hunter2", "hunter2"),
+    ("az login --service-principal -u x -p hunter2 --tenant t", "hunter2"),
+    ("openssl rsa -in a -passin pass:hunter2 -out b", "hunter2"),
+    ("zip -r -P hunter2 a.zip b", "hunter2"),
+    ("7z a -phunter2 a.7z b", "hunter2"),
+    ("ldapsearch -D cn=x -w hunter2 -b dc=y", "hunter2"),
+    ("smbclient //h/s -U me%hunter2", "hunter2"),
+    ("htpasswd -cb file me hunter2", "hunter2"),
+    ("gh secret set DEPLOY --body hunter2", "hunter2"),
+    ("fly secrets set DB_URL=hunter2", "hunter2"),
+    ("kubectl create secret generic x --from-literal=db=hunter2", "hunter2"),
+    ("auth: { user: 'me@h', pass: 'hunter2' }", "hunter2"),
+    ('{"auth": {"user": "me", "pass": "hunter2"}}', "hunter2"),
+    ("echo me:hunter2 | chpasswd", "hunter2"),
+    (f"wandb login --relogin {'0a1b2c3d' * 5}", "0a1b2c3d" * 5),
+    ("ngrok config add-authtoken 2abCdEfGh1jKlMn0pQrStUv", "2abCdEfGh1jKlMn0pQrStUv"),
+    ("snyk auth 0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f", "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"),
+    ('{"token": "q1w2e3r4t5y6u7i8o9p0"}', "q1w2e3r4t5y6u7i8o9p0"),
+    ("const token = 'q1w2e3r4t5y6u7i8o9p0'", "q1w2e3r4t5y6u7i8o9p0"),
+    ("API_KEYS=q1w2e3r4t5y6u7i8,o9p0a1s2d3f4g5h6", "q1w2e3r4t5y6u7i8"),
+    ("OPS_TOKENS='q1w2e3r4t5y6u7i8,o9p0a1s2d3f4g5h6'", "o9p0a1s2d3f4g5h6"),
+    ("MY_PATS=q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
     ("docker login -u me -p hunter2 h", "hunter2"),
     ("echo 'hunter2' | docker login -u me --password-stdin", "hunter2"),
     ("me:hunter2@tcp(127.0.0.1:3306)/db", "hunter2"),
@@ -444,6 +470,13 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "the api key claude-3-5-sonnet-20241022 takes, access token src/auth/refresh_tokens_test.py",
         "tests pass d41d8cd98f00b204e9800998ecf8427e, deploy key 2024-01-02T03:04:05",
         "echo hello | sort, cog_config_for_the_service_of_users, apk_signing_block_version_two_and_three",
+        '{"token": "a1b2c3d4e5f6", "next_token": "q1w2e3r4t5y6u7i8o9p0", "nextPageToken": "q1w2e3r4t5y6u7i8o9p0"}',
+        "const token = 'the-word-that-stands-here' and token = tokens['a1b2c3d4e5f6a7b8c9d0'].value",
+        "CACHE_KEYS=q1w2e3r4t5y6u7i8 MAX_TOKENS=4096 SORT_KEYS='name,created_at_2024'",
+        "docker run --name mongodb -p 27017:27017 mongo, unzip -p a.zip b | head, gzip -k a && xargs -P 4 make",
+        "curl -sS -o out https://h/ && git checkout -b 'fix/a1b2c3d4e5f6' origin/main, 7z a -p out.7z b",
+        "user: 'me', pass: process.env.PASS, kubectl create configmap x --from-literal=db=$DB, gh secret set X < file",
+        "openssl rsa -passin env:PASS, ldapsearch -W -b dc=x, http -v GET h, wandb login, snyk auth --help",
         "fk-orders-customer-id-2024-constraint ak_form sm_breakpoint hb_form ste-by-step sk_buff",
     ],
 )
@@ -576,8 +609,12 @@ BEGIN = "-----BEGIN PRIVATE KEY-----"
     (redact.text, "api_key=" * (LONG // 10), None),
     (lambda text: len(redact.text(text)), f"{BEGIN}\n" * (LONG // 5), len(BEGIN) * (LONG // 5) + LONG // 5),
     (lambda text: _CACHE_MARK.sub("", text), '{"text": "' + " " * LONG + 'x"}', None),
+    (lambda text: len(redact.text(text)), BEGIN + "\\" * LONG, len(BEGIN) + LONG),
+    (lambda text: len(redact.text(text)), "-----END PRIVATE KEY-----\n" * (LONG // 5), LONG // 5 * 26),
+    (redact.text, "curl -b 'a" * (LONG // 10), None), (redact.text, "curl -b 'a=b' " * (LONG // 14), None),
+    (redact.text, "zip x -u me:$PASS " * (LONG // 20), None), (redact.text, "OPS_KEYS=a," * (LONG // 12), None),
 ], ids=["url", "masked places", "mask of a name", "key", "cookie", "word of names", "private keys",
-        "cache mark"])
+        "cache mark", "escapes", "ends of keys", "commands", "cookies", "other commands", "variables"])
 def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(search, text, found):
     """A search from each of these characters to the end would take minutes."""
     begun = time.perf_counter()
@@ -618,7 +655,8 @@ def test_a_request_that_is_nested_too_deeply_to_be_cleaned_is_left_out(load):
 
 ENDS = ("password=", "password: ", "DB_PASSWORD='", "api_key=", "<password>", "IDENTIFIED BY '", "--password",
         "Cookie: ", "--password=", '"password": "', "curl -u me:", "sshpass -p", "mysql -u me -p", "https://u:",
-        "auth=", "pass='", "authorization: Bearer ", "login me password ", "?token=", "Signature=")
+        "auth=", "pass='", "authorization: Bearer ", "login me password ", "?token=", "Signature=",
+        "curl -b 'a=", "API_KEYS=", "token = '", "--from-literal=a=", "rsa -passin pass:", "user: 'me', pass: '")
 """What a string may end in, as a piece of a stream does, before the credential that is to come."""
 
 
@@ -655,6 +693,59 @@ def test_a_number_as_a_password_is_masked_and_stays_a_number(number):
 ])
 def test_addresses_in_addresses(given, expected):
     assert expected in redact.text(given)
+
+
+def private_key(kind: str = "RSA PRIVATE KEY") -> list[str]:
+    letters = random.Random(7)
+    lines = ["".join(letters.choice(ALNUM + "+/") for _ in range(size)) for size in (64, 64, 64, 64, 64, 28)]
+    return [f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"]
+
+
+@pytest.mark.parametrize("shape", [
+    "{n:6}→{line}", "{n:6}\t{line}", "{n:05}| {line}", "{n} | {line}", "{n}: {line}", "deploy/server.pem-{n}-{line}",
+    "deploy/server.pem:{n}:{line}", "-{line}", "> {line}", "│ {line} │", "# {line}", '"{line}",', '"{line}\\n" +',
+    "2026-01-02T03:04:05.678Z server_1 | {line}", "\x1b[32m{line}\x1b[0m", "{n}#KZ:{line}",
+])
+@pytest.mark.parametrize("part", [slice(None), slice(0, -1), slice(3, None)], ids=["whole", "head", "tail"])
+def test_a_private_key_is_masked_where_each_line_has_other_text_around_it(shape, part):
+    lines = private_key()[part]
+    text = "\n".join(shape.format(n=number, line=line) for number, line in enumerate(lines, 9))
+    once = json.dumps({"content": text, "id": "toolu_01Ab2Cd3Ef4Gh5Ij6Kl7Mn"})
+    for masked in (redact.text(text), redact.body(once.encode()).decode(),
+                   redact.body(json.dumps({"content": text}, ensure_ascii=False).encode()).decode(),
+                   redact.body(json.dumps(once).encode()).decode()):
+        assert not [line for line in lines if "-" not in line and line[10:24] in masked]
+    read = json.loads(redact.body(once.encode()))
+    assert read["id"] == "toolu_01Ab2Cd3Ef4Gh5Ij6Kl7Mn"
+    assert json.loads(json.loads(redact.body(json.dumps(once).encode())))["id"] == read["id"]
+
+
+def test_the_lines_of_a_private_key_in_a_json_array_are_masked():
+    lines = private_key()
+    read = json.loads(redact.body(json.dumps({"source": lines, "next": "deadbeef" * 8}).encode()))
+    assert [line for line in lines[1:-1] if line in read["source"]] == []
+    assert (len(read["source"]), read["next"]) == (len(lines), "deadbeef" * 8)
+
+
+@pytest.mark.parametrize("kind", ["OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+def test_headers_of_a_private_key_do_not_end_its_mask(kind):
+    first, *lines = private_key(kind)
+    text = "\n".join(f"  {number}→{line}" for number, line in enumerate(
+        [first, "Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-256-CBC,C2F6F8A1B3D49E0", "", *lines]))
+    assert not [line for line in lines[:-1] if line[:12] in redact.text(text)]
+
+
+@pytest.mark.parametrize("text", [
+    "the header is `-----BEGIN RSA PRIVATE KEY-----`, and commit 3f2a9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b broke it",
+    'if "-----BEGIN PRIVATE KEY-----" in text:\n    return load_private_key_from_text(text, backend=default_backend())',
+    '{"a": "-----BEGIN PRIVATE KEY-----\\n", "id": "toolu_01Ab2Cd3Ef4Gh5Ij6Kl7Mn8Op9Qr0St1Uv2Wx3Yz4Ab5"}',
+    "-----BEGIN PRIVATE KEY-----" + "; a word\n" * 30 + "3f2a9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b",
+    "-----BEGIN CERTIFICATE-----\n1→MIIEowIBAAKCAQEAx8Zf3k2v9Q7w5T1b0mN4cR6yU8iO3pL2aS5dF7\n-----END CERTIFICATE-----",
+])
+def test_what_stands_behind_a_mention_of_a_private_key_is_not_masked(text):
+    for masked in (redact.text(text), redact.body(text.encode()).decode()):
+        assert re.sub(r"\[masked: private key\]\**", "", masked) == re.sub(
+            r"-----BEGIN (?:RSA )?PRIVATE KEY-----(?:\s|\\n)*", "", text)
 
 
 @pytest.mark.parametrize("before", [0, 50, 110])

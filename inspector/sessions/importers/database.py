@@ -52,6 +52,7 @@ def snapshot(path: str) -> Iterator[sqlite3.Connection]:
     with tempfile.TemporaryDirectory(prefix="loop-inspector-") as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy)
+        _drop_other_name(copy + _FILES[-1])
         try:
             # A log can be read only if its index may be written (sqlite.org/wal.html, Read-Only Databases).
             connection = sqlite3.connect(f"file:{copy}?mode=rw", uri=True)
@@ -116,6 +117,21 @@ def _copy_one(source: str, target: str) -> None:
         os.remove(target)
     if os.path.isfile(source):  # a device beside a database, or a link to one, would be copied without end
         shutil.copyfile(source, target)
+
+
+_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The first bytes of a journal, and the last ones of a journal with the name of another file."""
+
+
+def _drop_other_name(journal: str) -> None:
+    """Erases the end of a copied journal that names the journal of several databases: SQLite would open the file of
+    that name, wherever it is, and delete it. Source: sqlite.org/fileformat2.html, The Rollback Journal."""
+    if os.path.exists(journal) and os.path.getsize(journal) >= len(_MAGIC):
+        with open(journal, "r+b") as file:
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            if file.read() == _MAGIC:
+                file.seek(-len(_MAGIC), os.SEEK_END)
+                file.write(bytes(len(_MAGIC)))
 
 
 def _state(path: str) -> list[tuple[int, int]]:
