@@ -101,7 +101,7 @@ def main() -> None:
     for number, frame_picture in enumerate(frames if folder else [], 1):
         frame_picture.save(target / f"tour-{number}.png")
     frames[0].save(target / "tour.webp", save_all=True, append_images=frames[1:], duration=int(SECONDS * 1_000),
-                   loop=0, lossless=True, quality=100, method=4, minimize_size=True)
+                   loop=0, lossless=True, quality=100, method=6, minimize_size=True)
 
 
 if __name__ == "__main__":

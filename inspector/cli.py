@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -60,30 +60,53 @@ COMMANDS: Mapping[str, CommandRow] = {
 """Every command, by name."""
 
 
-OTHER_NAMES = {"diff": "compare", "find": "search", "grep": "search", "lint": "check", "show": "explain",
-               "simulate": "replay"}
+OTHER_NAMES = {"diff": "compare", "find": "search", "grep": "search", "lint": "check", "open": "view",
+               "show": "explain", "simulate": "replay", "stats": "check --stats"}
 """A word that other programs have for it -> the command."""
 
 
-def _refuse_misspelt(word: str) -> None:
-    """Raises if a word is not a file but nearly the name of a command, and names that command."""
+class WrongUse(click.UsageError):
+    """Wrong usage, as one line that names the command; click would write four."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Writes the line."""
+        place = self.ctx.command_path if self.ctx else "inspector"
+        commands.say([self.message[:1].lower() + self.message[1:].rstrip(".")], f"{place}: ")
+
+
+def _in_one_line(why: click.UsageError) -> WrongUse:
+    """Wrong usage with where the help is, if what was expected is not in the message."""
+    known = not isinstance(why, (click.MissingParameter, click.NoSuchOption)) or getattr(why, "possibilities", None)
+    help_of = "" if known or why.ctx is None else f"; see `{why.ctx.command_path} --help`"
+    return WrongUse(why.format_message().rstrip(".") + help_of, why.ctx)
+
+
+def _refuse_misspelt(word: str, of_help: bool) -> None:
+    """Raises if a word is not a file but nearly the name of a command, and names that command; or if help is wanted of
+    a word that is neither.
+    """
     if not word.isalpha() or os.path.lexists(word):
         return
     from difflib import get_close_matches
 
     near = [OTHER_NAMES[word]] if word in OTHER_NAMES else get_close_matches(word, COMMANDS, 1, 0.75)
-    if near:
-        raise click.UsageError(f"{word!r} is neither a command nor a file; did you mean {near[0]}?")
+    if near or of_help:
+        more = f"did you mean {near[0]}?" if near else "`inspector --help` lists the commands"
+        raise click.UsageError(f"{word!r} is neither a command nor a file; {more}")
 
 
 @contextmanager
-def _nobody_reads() -> Iterator[None]:
-    """Ends quietly where a text of click's (the help) finds no reader, as texts of ours do; click would exit with 1."""
+def _in_our_words() -> Iterator[None]:
+    """Ends quietly where a text of click's (the help) finds no reader, as texts of ours do; click would exit with 1.
+    Wrong usage becomes one line.
+    """
     try:
         yield
     except BrokenPipeError:
         sys.stdout = commands.DiscardedOutput()
         raise click.exceptions.Exit(READ) from None
+    except click.UsageError as why:
+        raise why if isinstance(why, WrongUse) else _in_one_line(why) from None
 
 
 class Inspector(click.Group):
@@ -96,7 +119,7 @@ class Inspector(click.Group):
         if ctx.resilient_parsing and not args:
             return super().parse_args(ctx, args)  # a shell asks what the first word may be
         if not any(arg in own for arg in args[:1]) and (first is None or first not in COMMANDS):
-            _refuse_misspelt(first or "")
+            _refuse_misspelt(first or "", not {"--help", "-h"}.isdisjoint(args))
             args = ["view", *args]
         return super().parse_args(ctx, args)
 
@@ -113,13 +136,13 @@ class Inspector(click.Group):
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Parses the arguments; the help and the version are written here."""
-        with _nobody_reads():
+        with _in_our_words():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; Ctrl-C ends it with a code of its own, since 1 says that something was found."""
         try:
-            with _nobody_reads():
+            with _in_our_words():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             commands.say(["interrupted"])

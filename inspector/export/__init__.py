@@ -131,7 +131,7 @@ def _bug(scope: ExportScope) -> Mapping[str, str]:
 
 
 FORMS: Mapping[str, Form] = {
-    "bug": Form("a report with the deciding bytes, and its smallest session", _bug),
+    "bug": Form("a report: the deciding bytes and the smallest session", _bug),
     "html": Form("the session as a page, with the deciding bytes", partial(_page, suffix="html")),
     "md": Form("the session as Markdown, with the deciding bytes", partial(_page, suffix="md")),
     "text": Form("the session as linear text, with the deciding bytes", _text),

@@ -13,7 +13,7 @@ from inspector.sessions.recording import Link, TurnPlace, TurnRecord
 from loop_core.errors import CallerError
 from loop_core.turn.loop import TurnSource
 from loop_core.turn.state import Event, NotRecorded, RunTools, Send, ToolResults, Turn
-from loop_core.values import Message, Request, Role, TextPart, ToolResultPart
+from loop_core.values import Message, Request, Role, TextPart, ToolCall, ToolResultPart
 
 
 class TurnInput(NamedTuple):
@@ -40,11 +40,16 @@ class TurnInput(NamedTuple):
 def turn_inputs(case: Case, record: TurnRecord) -> list[TurnInput]:
     """All inputs of a turn, in order: the texts of its first request, then the results of its calls."""
     found: list[TurnInput] = []
+    names: dict[str | None, str] = {}
+    answered: Sequence[ToolCall] = ()
     for position, link in enumerate(links_of_loop(case, record)):
-        request = case.recording.exchanges[link.index].request
+        exchange = case.recording.exchanges[link.index]
+        # The requests of a transcript have only the rows since the last answer, and not its calls.
+        names |= {call.id: call.name for call in answered}
+        request, answered = exchange.request, exchange.response.tool_calls
         if request is None or (position and link.place is not TurnPlace.TOOL_RESULT):
             continue
-        names = {call.id: call.name for message in request.messages for call in message.tool_calls}
+        names |= {call.id: call.name for message in request.messages for call in message.tool_calls}
         # A later request repeats the whole history: only what follows its last assistant message is new.
         for at in range(_fresh(request.messages) if position else 0, len(request.messages)):
             message = request.messages[at]

@@ -126,7 +126,8 @@ def term_message(name: str, typed: str, offer: str = "") -> str:
 def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
     """The message about a value that a term never has; first what to type instead: the nearest, or all if few."""
     folded = value.casefold()
-    near = get_close_matches(folded, values, 1, 0.5) or [each for each in values if folded in each]
+    begun = sorted((each for each in values if each.startswith(folded)), key=len)
+    near = begun or get_close_matches(folded, values, 1, 0.5) or [each for each in values if folded in each]
     few = f"expected one of {', '.join(values.values())}" if len(values) <= FEW else f"{name}:* finds any"
     offer = term_text(name, values[near[0]]) if near else term_text("raw", value) if is_provider_word(value) else ""
     advice = f"did you mean {offer}?" if offer else f"{few};"

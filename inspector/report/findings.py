@@ -21,7 +21,18 @@ from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.costs import is_text_whole
 from loop_core.turn.state import State, Turn
-from loop_core.values import At, ExchangePart, Finding, Role, Severity, Stop, StopReason, ToolResultPart, TransportEnd
+from loop_core.values import (
+    WORDLESS,
+    At,
+    ExchangePart,
+    Finding,
+    Role,
+    Severity,
+    Stop,
+    StopReason,
+    ToolResultPart,
+    TransportEnd,
+)
 from loop_core.wire.failures import RECORDING_CUT
 
 RAN_CUT = "agent.ran_held_call"
@@ -360,8 +371,17 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"
     when = "" if reached is None else f" after response {response_number(reached)}"
-    message = f"this loop {decided}{when}; the recorded agent went on with a {place}"
+    went_on = f"the recorded agent went on with a {place}{_last_stop(replay.case, links[after:])}"
+    message = f"this loop {decided}{when}; {went_on}"
     yield ReportedFinding(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)
+
+
+def _last_stop(case: Case, rest: Sequence[Link]) -> str:
+    """How the last answer of the recorded agent ended, if it ended badly: the verdict is about an answer before it."""
+    stop = case.judgements[rest[-1].index].stop.normalized if rest else Stop.UNKNOWN
+    if stop in WORDLESS:
+        return ""
+    return f", whose last answer, response {response_number(rest[-1].index)}, ended in {stop.value}"
 
 
 def _waiting_for(replay: Replay, turn: TurnRun) -> str:

@@ -94,6 +94,8 @@ def span_of_time(seconds: float | None) -> str:
     for size, unit in ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
+    if 0 < seconds < 0.1:
+        return "<0.1s"
     return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
 
 

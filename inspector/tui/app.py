@@ -160,10 +160,13 @@ class LoopInspector(KeysInOrderApp):
             begun = self._open_beginning(self._paths) if heavy(self._paths) else None
             self.opened_paths = self._paths if begun is not None else ()
             return begun or LoadingScreen(self._paths)
+        from inspector.tui.turn_counts import first_note
         from inspector.tui.turn_list import found_sections
         from inspector.tui.turns_screen import TurnsScreen
 
-        return TurnsScreen(found_sections(os.environ), named=False)
+        screen = TurnsScreen(sections := found_sections(os.environ), named=False)
+        screen.note = first_note(sections)
+        return screen
 
     def on_mount(self) -> None:
         """Starts reading the inputs in the background, if they are large enough to take noticeable time."""

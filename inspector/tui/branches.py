@@ -307,7 +307,8 @@ class Comparisons(SessionPart):
         stage.go(lines.step_at(matrix, place), "")
         cell, turn = matrix.rows[place[0]][place[1]], place[0] + 1
         parts = "nothing differs from strict" if cell.step is None else "differs from strict here"
-        stage.note = self.branches.save_note(f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}")
+        result = f"run {stage.run.name}: turn {turn}: {cell.decision.word} · {parts}"
+        stage.note = self.branches.save_note(f"{result} · p goes back to the policies")
 
 
 # -- Runs with an edited message or tool result ----------------------------------------------------------------------

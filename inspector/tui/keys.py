@@ -29,11 +29,11 @@ from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
 
 BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.body", "live.again", "live.say",
-       "step.forward", "attention", "limits", "advice", "tune", "policies", "export",
        "policies.open", "policies.next", "policies.each",
        "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
-       "turns.open", "turns.filter", "turns.search", "turns.sort", "picker.live", "providers",
-       "turns.export", "turns.group", "turns.attention", "turns.tune", "turns.policies", "event.next", "step.back",
+       "step.forward", "attention", "limits", "advice", "tune", "policies", "export",
+       "turns.open", "turns.filter", "turns.search", "turns.attention", "turns.tune", "turns.policies",
+       "picker.live", "turns.sort", "turns.export", "turns.group", "providers", "event.next", "step.back",
        "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command",
        "search.next", "copy.command", "wrap", "zoom")
 """The ids of bindings in the order in which the key bar offers them; the others follow in the order of their screen."""

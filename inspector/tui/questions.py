@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from textual import on
@@ -37,6 +39,32 @@ class WordSuggester(Suggester):
         return None if found is None else f"{before}{space}{found}"
 
 
+class PathSuggester(Suggester):
+    """Completes the last name of a path with the first such name in its folder."""
+
+    MOST_NAMES = 10_000
+    """The largest number of names of a folder that are looked at, because each key waits for them."""
+
+    def __init__(self, refusal: Callable[[str], str]) -> None:
+        """`refusal` returns why a folder may not be read, or ""."""
+        super().__init__(use_cache=False, case_sensitive=True)  # a folder may change
+        self._refusal = refusal
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The completed path; None if no name begins so, or only one that a terminal could not show."""
+        folder, begun = os.path.split(value)
+        place = os.path.expanduser(folder) or "."
+        if not begun or self._refusal(place):
+            return None
+        try:
+            with os.scandir(place) as entries:
+                found = [each.name + ("/" if each.is_dir() else "") for each in islice(entries, self.MOST_NAMES)
+                         if each.name.startswith(begun) and each.name.isprintable()]
+        except OSError:
+            return None
+        return os.path.join(folder, min(found)) if found else None
+
+
 def refusal_of(read: Callable[[str], object]) -> Callable[[str], str]:
     """The check of a prompt's line by the function that reads it: returns the text of its `CallerError`, or ""."""
     def refusal(line: str) -> str:
@@ -68,7 +96,7 @@ class Prompt(ModalScreen[str | None]):
         Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
     ]
 
-    def __init__(self, word: str, hint: str, value: str = "", words: WordSuggester | None = None,
+    def __init__(self, word: str, hint: str, value: str = "", words: Suggester | None = None,
                  refusal: Callable[[str], str] | None = None) -> None:
         """`refusal` returns why a line is invalid, or ""; an invalid line stays open."""
         super().__init__()

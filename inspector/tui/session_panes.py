@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from inspector.report.lines.wire import FactChoice
     from inspector.sessions.provenance import Provenance
 
+NEXT_MATCH = " · n the next, N the previous one"
 FILTER_HINT = " · f finds the steps whose messages, answers or calls hold it"
 """The hint after a search without a match, because a search covers only the displayed view."""
 
@@ -257,6 +258,9 @@ class Panes(SessionPart):
             step = self._steps.find(self._needle, by, again=True)
             elsewhere = FILTER_HINT if step is None else f", but step {step + 1:,} says it: :{step + 1}"
             self.stage.note = f"{in_quotes(self._needle)} is not in this view{elsewhere}"
+        elif not again or self._text.wrapped:
+            went_on = f", on from the {'first' if by > 0 else 'last'} line" if self._text.wrapped else ""
+            self.stage.note = f"{in_quotes(self._needle)} is here{went_on}{NEXT_MATCH}"
 
     def action_copy(self) -> None:
         """Copies the content of the focused pane."""

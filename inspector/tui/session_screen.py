@@ -21,7 +21,7 @@ from inspector.tui.command_line import CommandLine
 from inspector.tui.compared_turns import TurnComparison
 from inspector.tui.delivery import deliver, export_folder, picture
 from inspector.tui.growth import Growth
-from inspector.tui.keys import KeyBar
+from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
@@ -132,7 +132,9 @@ class Exports(SessionPart):
         """Asks for a form, then for a folder, and writes the files; in a browser they are downloaded."""
         from inspector.export import FORMS
 
-        rows = [*((name, form.about) for name, form in FORMS.items()), *VIEWS.items()]
+        at_once = key_in_force(self.stage.app, (type(self),), "report")
+        also = {"bug": f" ({at_once})" if at_once else ""}
+        rows = [*((name, form.about + also.get(name, "")) for name, form in FORMS.items()), *VIEWS.items()]
         start = [name for name, _ in rows].index("bug" if self._reportable() else "md")
         # Taken before the dialog opens, which would be part of the picture.
         screen = picture(self.stage.app)

@@ -59,6 +59,8 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         self._widest = 0
         self._rows: dict[int, Sequence[Line]] = {}
         self._match: int | None = None
+        self.wrapped = False
+        """Whether the last search went on from the other end."""
 
     # -- what the screen calls -----------------------------------------------------------------------------------
 
@@ -69,6 +71,7 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         start = self._match if self._match is not None else self._line_at(self._first_row)
         first = start + direction if again and self._match is not None else start
         found = self.sheet.find(self.needle, first, direction)
+        self.wrapped = found is None
         if found is None:
             found = self.sheet.find(self.needle, 0 if direction > 0 else len(self.sheet) - 1, direction)
         self._match = found

@@ -13,7 +13,7 @@ from inspector.report.lines.steps import role_of
 from inspector.report.row_counts import RowCounts, count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.panels import AutoHeightPanel
-from inspector.tui.turn_list import SAMPLES, TurnList
+from inspector.tui.turn_list import AGENTS, SAMPLES, Section, TurnList
 
 ROWS_PER_COUNT = 8
 """The number of screen rows for each row of counts; the counts take at least one row."""
@@ -113,3 +113,10 @@ def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, rows: int, by
 
 def _count_line(count: int, noun: str) -> Line:
     return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))
+
+
+def first_note(sections: Sequence[Section]) -> str:
+    """What a table without a path says at first: where to go on, if no agent of this machine has a session."""
+    if any(section.title == AGENTS for section in sections):
+        return ""
+    return "no sessions of agents are in their usual folders · o opens a path"

@@ -364,12 +364,14 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_path(self) -> None:
         """Asks for a path."""
-        from inspector.tui.questions import Prompt
+        from inspector.tui.questions import PathSuggester, Prompt
 
         def refusal(text: str) -> str:
             return why_unopenable(os.path.expanduser(text.strip())) if text.strip() else ""
 
-        ask_operator(self.app, Prompt("open", "a file or folder", refusal=refusal), self._open_path)
+        words = PathSuggester(why_unopenable)
+        prompt = Prompt("open", "a file or folder · tab completes", words=words, refusal=refusal)
+        ask_operator(self.app, prompt, self._open_path)
 
     def _open_path(self, text: str) -> None:
         if text.strip():

@@ -255,6 +255,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("held stop:max_token", 11, "did you mean stop:max_tokens?"),
     ("verdict:hel", 9, "did you mean verdict:HELD?"),
     ("verdict:loost", 9, "did you mean verdict:LOST?"),
+    ("verdict:trunc", 9, "did you mean verdict:TRUNCATED?"),
     ("verdict:zzz", 9, "verdict:* finds any"),
     ("stop!=lenth*", 7, "expected one of end_turn, tool_call"),
     ("verdict:limit_reachd", 9, "column 9: did you mean verdict:limit_reached? verdict is never 'limit_reachd'"),

@@ -347,6 +347,17 @@ def test_where_our_machine_asks_for_something_else():
     ]
 
 
+@pytest.mark.parametrize(("reason", "end"), [
+    ("length", "a tool_result, whose last answer, response 2, ended in max_tokens"),
+    ("content_filter", "a tool_result, whose last answer, response 2, ended in safety_blocked"),
+    ("stop", "a tool_result"),
+])
+def test_where_the_recorded_agent_ended_badly_too_its_last_answer_is_named(reason, end):
+    history = [*ASKS, assistant(None, call(CUT)), result()]
+    found = show(cut_call_ran()[0], pair_of(history, chat("It is written.", reason), tools=TOOLS, max_tokens=40))
+    assert messages_of(found, "agent.went_another_way")[0].endswith(f"went on with {end}")
+
+
 def test_the_order_of_the_entries_changes_nothing():
     found = show(*reversed(cut_call_ran()))
     assert messages_of(found, "agent.went_another_way") == [

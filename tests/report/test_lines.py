@@ -600,6 +600,9 @@ def test_the_machine_marks_the_path_and_the_next_move(two_turns: View) -> None:
     assert "next under_limits → RequestContinuation" in shown
     assert any("▶ContinuePending" in line for line in shown)
     assert machine_drawing.visits(two_turns.steps, 0, 5)[State.EVALUATE_STOP] == 2
+    narrow = [text_of(line) for line in machine_drawing.panel(two_turns.steps[5], {})]
+    assert "│├○ ExecuteTools ↺" in narrow
+    assert not any("→" in line for line in narrow)  # an arrow to a state without a name would say nothing
 
 
 def test_gauges_fill_with_what_is_spent(two_turns: View) -> None:

@@ -740,3 +740,10 @@ def test_the_number_in_the_table_of_a_report_chooses_the_text_about_its_turn(ins
     assert "there is no turn 3; expected 1 to 2" in inspector("explain", *files, "--turn", "3").err
     for other in (["--json"], ["--follow"], ["--all"], ["--filter", "held"]):
         assert "--turn is the text about one turn" in inspector("explain", *files, "--turn", "2", *other).err
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [
+    (None, ""), (0, "0.0s"), (0.001, "<0.1s"), (0.1, "0.1s"), (9.94, "9.9s"), (59, "59s"), (240, "4m"), (86_400, "1d"),
+])
+def test_a_duration_in_two_figures(seconds, shown):
+    assert turn_table.span_of_time(seconds) == shown

@@ -297,6 +297,13 @@ def test_an_abort_or_a_failure_after_the_providers_word_counts(tmp_path, word, r
     assert "1 of 2 stop reasons are pi's own words" in notices(seen)
 
 
+def test_an_answer_without_a_stop_word_has_none_of_pis(tmp_path):
+    seen = show(pi(pi_user("hi"), pi_reply(text("Hello."), stop=None), pi_user("more"), pi_reply(text("Done."))),
+                tmp_path)
+    assert "1 of 2 stop reasons are pi's own words" in notices(seen)
+    assert "1 of 2 answers have no stop reason, as pi keeps none for them" in notices(seen)
+
+
 def test_files_that_have_some_and_all_of_their_words_from_pi_are_added_up(tmp_path):
     for name, more in (("a", {"message": {"rawStopReason": "stop"}}), ("b", {})):
         (tmp_path / f"{name}.jsonl").write_text(pi(pi_user(name), pi_reply(text("Hello.")), pi_user("more"),

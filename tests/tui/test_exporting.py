@@ -181,6 +181,7 @@ async def test_the_form_at_the_cursor_is_one_that_holds_the_turn(sample: str, fo
     async with LoopInspector([path], opened_already=load([path], ReadingOptions())).run_test(size=THREE) as pilot:
         await pilot.press("x")
         assert re.search(rf"▶ {form} ", page(pilot.app))
+        assert "smallest session (X)" in page(pilot.app), "the key that writes it without the dialog"
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])

@@ -316,10 +316,14 @@ async def test_search_finds_goes_on_and_comes_round(app_on: AppOn) -> None:
         assert any("certificates" in row for row in screen_rows(pilot.app))
         first = text._match
         await pilot.press("/", *"segment", "enter")
-        lines = [text._match]
+        assert "'segment' is here" in page(pilot.app)
+        assert "n the next, N the previous one" in page(pilot.app)
+        lines, said = [text._match], []
         for _ in range(4):
             await pilot.press("n")
             lines.append(text._match)
+            said.append("is here, on from the first line" in page(pilot.app))
+        assert said.count(True) == 1  # where it comes round; any other match needs no words
         assert lines[0] is not None
         assert len(set(lines[:4])) == 4
         assert lines[4] == lines[0]

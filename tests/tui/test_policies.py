@@ -246,7 +246,7 @@ async def test_the_cell_of_strict_is_the_run_itself(app_on: AppOn) -> None:
         assert isinstance(screen, SessionScreen)
         assert (screen.runs.index, len(screen.runs.every)) == (0, 1)
         assert screen.step == screen.run.view.turns[1].run.first
-        assert "nothing differs from strict" in page(pilot.app)
+        assert "nothing differs from strict · p goes back to the policies" in " ".join(page(pilot.app).split())
 
 
 async def test_the_limits_of_the_run_hold_in_the_matrix(app_on: AppOn) -> None:

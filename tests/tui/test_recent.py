@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from inspector.sessions.folders import samples, short
 from inspector.tui import session_files
 from inspector.tui.app import LoopInspector
+from inspector.tui.questions import PathSuggester
 from inspector.tui.session_screen import SessionScreen
-from inspector.tui.turn_list import SAMPLES, TurnList
+from inspector.tui.turn_counts import first_note
+from inspector.tui.turn_list import AGENTS, SAMPLES, Section, TurnList
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, story, until
 
@@ -37,6 +40,11 @@ async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor
         assert "the agent ran it" in shown
         assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown
+        assert "no sessions of agents are in their usual folders · o opens a path" in shown
+
+
+def test_a_table_with_sessions_of_agents_begins_without_a_note() -> None:
+    assert first_note([Section(AGENTS, ("a.jsonl",)), Section(SAMPLES, ("b.jsonl",))]) == ""
 
 
 async def test_moving_tells_of_the_next() -> None:
@@ -95,6 +103,30 @@ async def test_a_path_that_cannot_be_read_is_told_and_stays_for_correction(tmp_p
         assert "enter tries again, esc leaves" in said
         await pilot.press("backspace", "enter")
         await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and "2 turns in 1 session" in page(app))
+
+
+async def test_tab_completes_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story(tmp_path, name="zebra.har")
+    (tmp_path / "zz\x1b[31m.har").write_text("{}")
+    (tmp_path / "inner").mkdir()
+    app = LoopInspector()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("o", *str(tmp_path), "/", "z")
+        await until(pilot, lambda: "zebra.har" in page(app))
+        await pilot.press("tab")
+        assert app.screen.query_one(Input).value == f"{tmp_path}/zebra.har"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and "2 turns in 1 session" in page(app))
+    complete = PathSuggester(session_files.why_unopenable).get_suggestion
+    assert await complete(f"{tmp_path}/in") == f"{tmp_path}/inner/"
+    for none in (f"{tmp_path}/zz", f"{tmp_path}/", f"{tmp_path}/no/z", "a\0b/c", ""):
+        assert await complete(none) is None, "a name of control characters, no name, no such folder"
+
+    def refuse(path: str) -> None:
+        raise PermissionError(1, "outside of the folders that are served", path)
+
+    monkeypatch.setattr(session_files, "check_bounds", refuse)
+    assert await complete(f"{tmp_path}/in") is None, "a name in a folder that may not be read is not shown"
 
 
 async def test_a_path_outside_the_allowed_folders_or_with_an_impossible_character_is_refused(

@@ -237,7 +237,7 @@ def test_a_live_turn_by_hand_is_refused_in_a_dumb_terminal() -> None:
     ("", ">&-", 2, "inspector: standard output: it is closed\n"),
     ("", "2>&-", 0, ""),
     ("", ">/dev/full", 2, "inspector: standard output: No space left on device\n"),
-    ("sample:08", ">&-", 2, "Error: the app needs a terminal; `inspector explain` gives the same as text\n"),
+    ("sample:08", ">&-", 2, "inspector view: the app needs a terminal; `inspector explain` gives the same as text\n"),
 ])
 def test_an_output_that_takes_nothing_is_no_traceback(words: str, output: str, code: int, error: str) -> None:
     ran = subprocess.run(["sh", "-c", f"{sys.executable} -m inspector view {words} 2>&1 </dev/null {output}"],

@@ -161,7 +161,7 @@ def test_a_time_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str],
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve", "sample:01", option, "nan"])
     assert ended.value.code == 2
-    assert f"Invalid value for '{option}': 'nan' is not a number {bounds}" in capsys.readouterr().err
+    assert f"invalid value for '{option}': 'nan' is not a number {bounds}" in capsys.readouterr().err
 
 
 @LINUX

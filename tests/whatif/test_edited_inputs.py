@@ -19,6 +19,7 @@ from inspector.whatif.edited_inputs import edit_of, edit_stretches
 from inspector.whatif.store import Store
 from inspector.whatif.tree import Tree
 from loop_core.errors import CallerError
+from tests.scenes import transcripts
 from tests.scenes.recordings import (
     PARTS,
     assistant,
@@ -62,6 +63,14 @@ def test_the_inputs_of_a_turn_are_its_messages_and_the_results_of_its_calls():
     assert [each.what for each in turn_inputs(view.replay.case, second)] == [
         "user message", "assistant message", "result of write_file", "assistant message", "result of write_file",
         "assistant message", "user message"]
+
+
+def test_the_result_in_a_transcript_is_named_by_the_call_of_the_answer_before(tmp_path: Path):
+    view = transcripts.show(transcripts.pi(
+        transcripts.pi_user("go"), transcripts.pi_reply(transcripts.pi_call("t1"), stop="toolUse"),
+        transcripts.pi_result("ok", "t1"), transcripts.pi_reply(transcripts.text("Done."))), tmp_path)
+    told = [(each.what, each.text) for each in turn_inputs(view.replay.case, view.turns[0].run.record)]
+    assert told == [("user message", "go"), ("result of write", "ok")]
 
 
 def test_the_recording_answers_up_to_the_edited_result_and_no_further():

@@ -76,7 +76,7 @@ QUIET = frozenset({State.ABORT, State.UNRECORDED})
 
 
 def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list[Line]:
-    """The drawing; a narrow one marks a transition back without its target."""
+    """The drawing; a narrow one names no targets, so it marks only the transitions back."""
     lines: list[Line] = []
     for prefix, state, back in tree():
         mark, role = _mark(state, step.state, visited)
@@ -84,8 +84,9 @@ def panel(step: Step, visited: Mapping[State, int], narrow: bool = True) -> list
         if visited.get(state, 0) > 1:
             spans.append(Span(f" ×{visited[state]}", Tone.DIM))
         for to in back:
-            if to not in QUIET:
-                arrow = "↺" if _above(to, state) else "→"
+            leads_back = _above(to, state)
+            if to not in QUIET and (leads_back or not narrow):
+                arrow = "↺" if leads_back else "→"
                 spans.append(Span(f" {arrow}" if narrow else f" {arrow} {to.value}", Tone.DIM))
         lines.append(tuple(spans))
     return lines

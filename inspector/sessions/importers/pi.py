@@ -19,7 +19,7 @@ from typing import Any
 
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.notices import Notice, share
-from inspector.sessions.reasons import PROVIDER, RECORDER, error_reason, table_reason, unrecorded_reason
+from inspector.sessions.reasons import PROVIDER, RECORDER, error_reason, is_recorders, table_reason, unrecorded_reason
 from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
@@ -31,6 +31,7 @@ from inspector.sessions.transcripts.answer import (
     text_of,
 )
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
+from inspector.sessions.transcripts.ending_rules import wordless_notice
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of
 from inspector.sessions.transcripts.results import store_result
 from inspector.sessions.wordings import is_passing
@@ -309,9 +310,10 @@ class _Session(TranscriptReader):
 
     def summarise(self) -> None:
         super().summarise()
-        without = sum(answer.word is None for answer in self.answers)
-        self.reading.notices[:0] = share(
-            without, len(self.answers), "stop reasons are pi's own words for the providers', which are not in the file")
+        own = sum(answer.word is None and is_recorders(answer.stop) for answer in self.answers)
+        self.reading.notices[:0] = (*share(
+            own, len(self.answers), "stop reasons are pi's own words for the providers', which are not in the file"),
+            *wordless_notice(self.answers, "pi"))
         notices = self.reading.notices
         if self.begun:
             notices.append(Notice(": an answer begins here, and its end is not in the file: it was not read",
