@@ -30,18 +30,19 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
     from inspector.config.files import recordings_folder
     from inspector.live import proxy
     from inspector.live.recorder import Recorder, time_name
+    from inspector.live.upstreams import upstreams
 
-    upstreams = proxy.upstreams(to, os.environ)
+    asked = upstreams(to, os.environ)
     title = os.path.basename(command[0]) if command else "traffic"  # arguments may hold credentials
     recorder = Recorder(path or recordings_folder(os.environ) / f"{time_name()}-{title}.jsonl", title=title)
     requests = code = 0
     try:
-        requests, code = proxy.record(command, listen, upstreams, recorder, lambda line: commands.say([line]),
+        requests, code = proxy.record(command, listen, asked, recorder, lambda line: commands.say([line]),
                                       commands.write)
     finally:
         recorder.close()
-        if not requests:
-            os.unlink(recorder.path)
+        if not requests and os.path.isfile(recorder.path):  # neither a device nor what the agent deleted
+            os.unlink(os.path.realpath(recorder.path))
     commands.say([_outcome(requests, recorder.failure, recorder.path)])
     sys.exit(code)
 

@@ -11,12 +11,12 @@ import os
 import re
 import signal
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import web
@@ -24,22 +24,20 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from inspector.live.recorder import Recorder, now
+from inspector.live.upstreams import Upstreams, environment_proxy
 from inspector.provider.connection import break_off
 from inspector.provider.hosts import UNKNOWN_HOST, is_own_host, url_host
 from inspector.provider.listener import ProblemLog, ending_signal, listening
 from inspector.provider.server import address
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
+from inspector.sessions.intake import unpack
 from loop_core.client.address import SECRET_NAME, loopback
 from loop_core.client.exchange import CONTEXT
 from loop_core.client.mask import Mask
 from loop_core.errors import CallerError, words_of
-from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
 from loop_core.values import TransportEnd
-from loop_core.wire import wire
-
-# -- The addresses ---------------------------------------------------------------------------------------------------
 
 NO_PROXY = ("NO_PROXY", "no_proxy")
 _WITHOUT_VERSION = re.compile(r"^((?:/(?!v\d)[^/?]*)*?)(/messages)(?=\?|$)")
@@ -47,67 +45,25 @@ _WITHOUT_VERSION = re.compile(r"^((?:/(?!v\d)[^/?]*)*?)(/messages)(?=\?|$)")
 `/messages` to ANTHROPIC_BASE_URL; other clients append `/v1/messages`."""
 
 
-class Upstreams(NamedTuple):
-    """The hosts that a proxy asks, and the addresses that it gives to clients in place of theirs."""
-
-    origins: Mapping[str, str]
-    """Host and port -> scheme, host and port."""
-    paths: Mapping[str, str]
-    """Environment variable -> the path of its address at the proxy, such as `/api.openai.com/v1`."""
-
-    def variables(self, url: str) -> dict[str, str]:
-        """The environment variables with which clients find the proxy at this URL."""
-        return {name: url + path for name, path in self.paths.items()}
-
-
-def upstreams(to: str | None, environment: Mapping[str, str]) -> Upstreams:
-    """The provider at `to` for every client; without it, the address in each variable of the environment, or else the
-    provider's own. Raises `CallerError` if an address cannot be used."""
-    origins: dict[str, str] = {}
-    paths: dict[str, str] = {}
-    for form in map(wire, FORMATS):
-        own, named = form.home.base + form.serving.base, form.home.variables
-        # A provider's variables that are not set hold what another one does: its key must not go elsewhere.
-        usual = next((value for name in named if (value := environment.get(name, "").strip())), own)
-        for variable in named:
-            address = environment.get(variable, "").strip() or usual if to is None else to
-            if to is None and "//" not in address:  # Ollama's clients accept a host without a scheme
-                address = f"{urlsplit(own).scheme}://{address}"
-            host, origin, path = _parts(variable if to is None else "--to", address)
-            if to is not None and not form.serving.base:
-                path = re.sub(r"/v\d\w*$", "", path)  # clients that take this variable append the version
-            if origins.setdefault(host, origin) != origin:
-                raise CallerError(f"{variable}: expected one scheme for {host}, not both http and https")
-            paths[variable] = f"/{host}{path}"
-    return Upstreams(origins, paths)
-
-
-def _parts(name: str, address: str) -> tuple[str, str, str]:
-    """Host and port of an address, its origin, and its path. Raises `CallerError` if it is not a base URL."""
-    try:
-        parts = urlsplit(address)
-        host = parts.netloc if parts.port != 0 and parts.hostname and address.isprintable() else ""
-    except ValueError:
-        host = ""
-    if not host or parts.scheme not in ("http", "https"):
-        raise CallerError(f"{name}: expected a base URL, http://HOST… or https://HOST…")
-    if "@" in host or parts.query or parts.fragment:
-        raise CallerError(f"{name}: expected a base URL without a user, a query and a fragment")
-    return host, f"{parts.scheme}://{host}", parts.path.rstrip("/")
-
-
 # -- One exchange ----------------------------------------------------------------------------------------------------
 
 MOST_BYTES = 512 * 1024 * 1024
 """The largest request body. An agent sends its whole history, with pictures, in every request."""
+MOST_BINARY = 1024 * 1024
+"""The largest request body that is recorded although it is no text, such as a small picture. Audio is not."""
 CONNECT_SECONDS = 30
 """How long a host may take to accept a connection. The client decides how long it waits for an answer."""
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
                         "te", "trailer", "transfer-encoding", "upgrade"})
 """Headers that are about one connection (RFC 9110, section 7.6.1)."""
-REPLACED = frozenset({"host", "accept-encoding", "content-length", "content-encoding", "expect"})
-"""Headers of a request that the proxy sets itself. It sends the body without a content coding, and asks for an answer
-without one."""
+REPLACED = frozenset({"host", "accept-encoding", "content-length", "expect"})
+"""Headers of a request that the proxy sets itself. It asks for an answer without a content coding."""
+UNDONE = frozenset({"gzip", "deflate", "br", "zstd"})
+"""The content codings that aiohttp undoes in answers."""
+LINES: Mapping[str, Any] = {"max_line_size": 1 << 16, "max_field_size": 1 << 16}
+"""The longest lines of a head, above what servers accept."""
+HANDLING: Mapping[str, Any] = {"handler_cancellation": True, "auto_decompress": False, **LINES}
+"""How aiohttp handles the requests of clients: it cancels one whose client leaves, and bodies stay coded."""
 UPGRADE = (426, "the recording proxy does not carry WebSockets; send the request over HTTP")
 Headers = list[tuple[str, str]]
 
@@ -129,7 +85,7 @@ class Proxy:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "accept", "content-type"),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-            max_line_size=1 << 16, max_field_size=1 << 16, connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0), **LINES,
         ) as self._session:
             yield
 
@@ -137,7 +93,7 @@ class Proxy:
         """Passes on one request and its answer."""
         if not is_own_host(http.headers.getall("host", ())):
             return _refusal(*UNKNOWN_HOST)
-        if not _from_here(http.headers.get("origin")):
+        if not _from_here(http.headers):
             return _refusal(403, "pages of other sites cannot use the recording proxy")
         if http.headers.get("upgrade", "").lower() == "websocket":
             return _refusal(*UPGRADE)
@@ -146,10 +102,7 @@ class Proxy:
         if origin is None:
             return _refusal(404, f"expected a path that begins with one of {', '.join(self._upstreams.origins)}")
         path = _WITHOUT_VERSION.sub(r"\1/v1\2", f"/{path}", count=1)
-        try:
-            body = await http.read()
-        except web.RequestPayloadError:
-            return _refusal(400, "the body of the request does not have the named coding or length")
+        body = await http.read()
         self.requests += 1
         return await _Exchange(self.requests, http, origin + path, body, self._recorder, self._say).run(self._session)
 
@@ -160,11 +113,14 @@ def _refusal(status: int, why: str) -> web.Response:
     return web.json_response({"error": error}, status=status)
 
 
-def _from_here(origin: str | None) -> bool:
+def _from_here(headers: Mapping[str, str]) -> bool:
     """Whether a request comes from no page, or from a page of this machine. A page of another site could otherwise use
     a local model through the proxy."""
+    origin = headers.get("origin")
     try:
-        return origin is None or loopback(urlsplit(origin).hostname or "")
+        if origin is None:  # browsers send none for the address of a picture
+            return headers.get("sec-fetch-site", "") not in ("cross-site", "same-site")
+        return loopback(urlsplit(origin).hostname or "")
     except ValueError:
         return False
 
@@ -191,7 +147,8 @@ class _Exchange:
         self._number, self._http, self._url, self._body = number, http, url, body
         self._recorder, self._say = recorder, say
         self._headers = _headers(http.raw_headers)
-        self._mask = Mask(_secrets(self._headers, url), redact.body)
+        secrets = _secrets(self._headers, url)
+        self._mask, self._known = Mask(secrets, redact.body), Mask(secrets)
         self._before = b""
         self._size = 0
         self._start = time.monotonic()
@@ -207,7 +164,8 @@ class _Exchange:
             sent = [(name, value) for name, value in self._headers if name.lower() not in dropped]
             async with session.request(
                 self._http.method, URL(self._url, encoded=True), headers=[*sent, ("accept-encoding", "identity")],
-                data=self._body or None, allow_redirects=False, proxy=_environment_proxy(self._url),
+                data=BytesIO(self._body) if self._body else None, allow_redirects=False,
+                proxy=environment_proxy(self._url),
             ) as answer:
                 headers, status = _headers(answer.raw_headers), answer.status
                 self._write({"type": "response", "status": status, "headers": self._masked(headers)})
@@ -245,7 +203,8 @@ class _Exchange:
         return round((time.monotonic() - self._start) * 1000, 3)
 
     def _write(self, record: Mapping[str, Any], name: str = "request") -> None:
-        self._recorder.write({**record, name: f"r{self._number}", **_moment(record)})
+        time_of = {} if record["type"] == "end" else {"at": now()}
+        self._recorder.write({**record, name: f"r{self._number}", **time_of})
 
     def _record(self, data: bytes) -> None:
         """Records the next bytes of the body, credentials masked."""
@@ -258,31 +217,30 @@ class _Exchange:
 
     def _recorded_body(self) -> dict[str, Any]:
         """The member of the request's record that holds its body."""
-        if not self._body:
+        body = unpack(self._body, self._headers)
+        if not body or isinstance(body, str):  # damaged, so credentials in it could not be found
             return {}
+        # The recorder masks all that looks like a credential; a second search of a whole history would take time.
         try:
-            return {"body": self._mask.json(from_json(self._body))}
+            return {"body": self._known.json(from_json(body))}
         except ValueError:
             pass
         try:
-            return {"text": self._mask.text(self._body.decode())}
+            return {"text": self._known.text(body.decode())}
         except UnicodeDecodeError:
-            return {"base64": b64encode(self._body).decode()}
-
-
-def _environment_proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address (HTTPS_PROXY, NO_PROXY); none for this machine."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return None if loopback(host) or proxy_bypass(host) else getproxies().get(parts.scheme)
-
-
-def _moment(record: Mapping[str, Any]) -> dict[str, str]:
-    return {"at": now()} if record["type"] in ("request", "response") else {}
+            return {} if len(body) > MOST_BINARY else {
+                "base64": b64encode(self._known.feed(body) + self._known.flush()).decode()}
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+    return [(name.decode("latin-1"), _header_text(value)) for name, value in raw]
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode()  # aiohttp writes it in UTF-8 again
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _named(headers: Headers) -> frozenset[str]:
@@ -294,22 +252,44 @@ def _named(headers: Headers) -> frozenset[str]:
 def _passed_on(headers: Headers) -> CIMultiDict[str]:
     """The headers of an answer for the client. A coding that came although none was wanted has been undone."""
     coding = frozenset({"content-encoding", "content-length"})
-    coded = any(name.lower() == "content-encoding" for name, _ in headers)
+    coded = any(name.lower() == "content-encoding" and value.lower() in UNDONE for name, value in headers)
     dropped = HOP_BY_HOP | _named(headers) | (coding if coded else frozenset())
     return CIMultiDict((name, value) for name, value in headers if name.lower() not in dropped)
 
 
 def _secrets(headers: Headers, url: str) -> list[str]:
     """The credentials of a request, which its answer may repeat."""
-    words = [word for name, value in headers if SECRET_NAME.search(name) for word in re.split(r"[\s;,=]+", value)]
-    return words + [value for name, value in parse_qsl(urlsplit(url).query) if SECRET_NAME.search(name)]
+    words = [word for name, value in headers if _carries_secret(name) for word in re.split(r"[\s;,]+", value)]
+    # In `NAME=VALUE` of a cookie the value alone is one too; the name is not, since it may be an ordinary word.
+    words += [part for word in words for part in (word.partition("=")[2].strip('"'), _password(word))]
+    # A signature of AWS lists names of headers. `content-type` is also a word in each frame of its answers, and a mask
+    # would make the frame's checksum wrong.
+    names = {name.lower() for name, _ in headers}
+    return [*(word.rstrip("=") for word in words if word not in names),
+            *(value for name, value in parse_qsl(urlsplit(url).query) if _carries_secret(name))]
+
+
+def _password(word: str) -> str:
+    """The password in the word behind `Basic`; empty for others."""
+    try:
+        return b64decode(word, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _carries_secret(name: str) -> bool:
+    return SECRET_NAME.search(name) is not None or redact.secret_name(name) or name.lower() in redact.QUERY
 
 
 FAILURES: Sequence[tuple[type[BaseException], str]] = (
     (TimeoutError, "{host} took too long to accept the connection"),
+    (aiohttp.ClientProxyConnectionError, "cannot connect to the proxy that the environment names: {why}"),
+    # Without aiohttp's words, which hold the URL of the proxy and so its password.
+    (aiohttp.ClientHttpProxyError, "the proxy that the environment names does not lead to {host}"),
     (aiohttp.ClientConnectorError, "cannot connect to {host}: {why}"),
     (aiohttp.ServerDisconnectedError, "{host} closed the connection without an answer"),
     (aiohttp.ClientPayloadError, "{host} closed the connection before the answer was complete"),
+    (aiohttp.ClientResponseError, "{host} sent what cannot be read as HTTP/1.1"),
 )
 """The exceptions that end an answer, and their words; the first row that fits counts."""
 
@@ -318,6 +298,8 @@ def _problem(why: BaseException, host: str) -> str:
     """What went wrong with the provider's answer."""
     words = next((words for kind, words in FAILURES if isinstance(why, kind)), "{host}: {why}")
     cause = why.strerror if isinstance(why, OSError) and why.strerror else words_of(why)
+    if isinstance(why, OSError) and (why.errno or 0) > 1:  # asyncio's own words repeat the address; SSL counts as 1
+        cause = os.strerror(why.errno or 0)
     return words.format(host=host, why=" ".join(cause.split()))
 
 
@@ -340,13 +322,14 @@ def record(
     termination signal: then `show` gets the variables as lines for a shell, and `say` a line about every exchange.
     Raises `CallerError` if the address cannot be used, or the program cannot start."""
     host, port = address(listen)
+    for origin in asked.origins.values():
+        environment_proxy(origin)  # reports one that cannot be used
     proxy = Proxy(asked, recorder, (lambda _: None) if command else say)
     late: list[str] = []  # the terminal belongs to the program while it runs
     problems = ProblemLog(late.append if command else lambda line: say(one_line(line)))
 
     async def run() -> int:
-        async with listening(proxy.app, problems, host, port, patience=3600, grace=0.5,
-                             handler_cancellation=True) as bound:
+        async with listening(proxy.app, problems, host, port, patience=3600, grace=0.5, **HANDLING) as bound:
             variables = asked.variables(f"http://{url_host(host)}:{bound}")
             if command:
                 return await _run_program(command, variables)

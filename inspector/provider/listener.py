@@ -104,11 +104,12 @@ def ending_signal() -> asyncio.Event:
 @asynccontextmanager
 async def listening(
     application: web.Application, trouble: ProblemLog, host: str, port: int, *, patience: float, grace: float,
-    certificate: Certificate | None = None, handler_cancellation: bool = False,
+    certificate: Certificate | None = None, **handling: Any,
 ) -> AsyncIterator[int]:
     """Answers requests within the block, which receives the port. aiohttp closes a connection if no complete request
     head has arrived `patience` seconds after it was opened or after its last answer. At the end, requests in progress
-    have `grace` seconds. Raises `CallerError` if the server cannot listen on the address."""
+    have `grace` seconds. `handling` goes to aiohttp's request handler. Raises `CallerError` if the server cannot listen
+    on the address."""
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     loop.set_exception_handler(trouble.handle_loop_exception)
@@ -116,7 +117,7 @@ async def listening(
     log.addHandler(ProblemHandler(trouble))
     # No access log, because the first address that a browser opens contains the token.
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=grace,
-                           keepalive_timeout=patience, logger=log, handler_cancellation=handler_cancellation)
+                           keepalive_timeout=patience, logger=log, **handling)
     await runner.setup()
     waits = {} if certificate is None else {"ssl": certificate, "ssl_handshake_timeout": patience}
     try:

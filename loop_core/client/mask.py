@@ -109,7 +109,7 @@ class Mask:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {name: self.json(item) for name, item in value.items()}
+            return {self.text(name): self.json(item) for name, item in value.items()}
         return [self.json(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 

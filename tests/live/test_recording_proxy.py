@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import gzip
 import json
@@ -19,8 +20,9 @@ from typing import Any
 import httpx
 import pytest
 
-from inspector.live.proxy import Proxy, upstreams
+from inspector.live.proxy import HANDLING, Proxy
 from inspector.live.recorder import Recorder
+from inspector.live.upstreams import upstreams
 from inspector.provider import PlacedFault, Provider, Story, serving
 from inspector.provider.listener import ProblemLog, listening
 from inspector.sessions.folders import transcripts
@@ -50,7 +52,7 @@ async def proxied(to: str, file: Path) -> AsyncIterator[str]:
     recorder = Recorder(file)
     proxy = Proxy(asked, recorder, lambda _: None)
     problems = ProblemLog(pytest.fail)
-    async with listening(proxy.app, problems, "127.0.0.1", 0, patience=60, grace=1, handler_cancellation=True) as port:
+    async with listening(proxy.app, problems, "127.0.0.1", 0, patience=60, grace=1, **HANDLING) as port:
         yield asked.variables(f"http://127.0.0.1:{port}")["ANTHROPIC_BASE_URL"]
     recorder.close()
 
@@ -167,35 +169,128 @@ async def test_a_client_that_leaves_ends_the_request_and_is_recorded_so(tmp_path
     assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.ABORTED)
 
 
-async def test_a_server_that_does_not_answer_is_an_error_for_the_client_and_a_failed_request(tmp_path: Path) -> None:
-    async with proxied("http://127.0.0.1:9", file := tmp_path / "a.jsonl") as url, client() as http:
+def refuse(peer: Peer) -> None:
+    peer.send(b"HTTP/1.1 407 X\r\ncontent-length: 0\r\n\r\n")
+
+
+def say_nothing(_peer: Peer) -> None:
+    """The connection is closed."""
+
+
+def say_no_http(peer: Peer) -> None:
+    peer.send(b"SSH-2.0-x\r\n\r\n")
+
+
+CLOSED = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(("to", "environment", "answer", "problem"), [
+    (CLOSED, {}, None, "cannot connect to 127.0.0.1:9: Connection refused"),
+    ("http://127.0.0.1:9999", {}, None, "127.0.0.1:9999 took too long to accept the connection"),
+    ("http://a.invalid", {"HTTP_PROXY": CLOSED}, None,
+     "cannot connect to the proxy that the environment names: Connection refused"),
+    ("https://a.invalid", {"HTTPS_PROXY": "{fake}"}, refuse,
+     "the proxy that the environment names does not lead to a.invalid"),
+    ("{fake}", {}, say_nothing, "{host} closed the connection without an answer"),
+    ("{fake}", {}, say_no_http, "{host} sent what cannot be read as HTTP/1.1"),
+])
+async def test_a_server_that_does_not_answer_is_an_error_for_the_client_and_a_failed_request(
+    to: str, environment: dict[str, str], answer: Any, problem: str, fake: Fake, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect = asyncio.selector_events.BaseSelectorEventLoop.sock_connect
+
+    async def connect_to_all_but_one(loop: Any, sock: Any, address: Any) -> None:
+        if address[1] == 9999:
+            await asyncio.sleep(60)
+        await connect(loop, sock, address)
+
+    monkeypatch.setattr("asyncio.selector_events.BaseSelectorEventLoop.sock_connect", connect_to_all_but_one)
+    monkeypatch.setattr("inspector.live.proxy.CONNECT_SECONDS", 0.2)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(fake=fake.url))
+    fake.answers = [answer]
+    async with proxied(to.format(fake=fake.url), file := tmp_path / "a.jsonl") as url, client() as http:
         got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
-    assert got.status_code == 502
-    said = "cannot connect to 127.0.0.1:9: Connect call failed"
-    assert said in got.json()["error"]["message"]
+    words = problem.format(host=fake.url.removeprefix("http://"))
+    assert (got.status_code, got.json()["error"]["message"]) == (502, f"inspector record: {words}")
     (exchange,) = recorded(file)
-    assert said in str(exchange.response.broken_connection)
-    assert exchange.response.transport_end is TransportEnd.RESET
+    assert exchange.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+    assert exchange.response.broken_connection == words
     assert exchange.body == b""
 
 
-async def test_content_codings_are_undone_on_both_sides(fake: Fake, tmp_path: Path) -> None:
-    answer = gzip.compress(json.dumps(ANSWER).encode())
+async def test_a_server_without_tls_is_told_as_one(tmp_path: Path) -> None:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 X\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        to = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with proxied(to, tmp_path / "a.jsonl") as url, client() as http:
+            got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    said = got.json()["error"]["message"]
+    assert said.startswith(f"inspector record: cannot connect to {to[8:]}: ")
+    assert "SSL" in said
+
+
+@pytest.mark.parametrize(("coding", "body", "meant"), [
+    ("gzip", gzip.compress(json.dumps(ASKED).encode(), mtime=0), ASKED),
+    ("zstd", bytes.fromhex("28b52ffd0458110000") + b"{}" + bytes.fromhex("d194f27a"), {}),  # printf {} | zstd
+], ids=("gzip", "zstd"))
+async def test_a_coded_request_is_passed_on_as_it_is_and_recorded_in_plain(
+    coding: str, body: bytes, meant: Any, fake: Fake, tmp_path: Path,
+) -> None:
+    fake.answers = [lambda peer: peer.whole(200, ANSWER)]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        await http.post(f"{url}/v1/chat/completions", content=body, headers={"content-encoding": coding})
+    assert (fake.got[0].body, fake.got[0].headers["content-encoding"]) == (body, coding)
+    assert fake.got[0].headers["accept-encoding"] == "identity"
+    (exchange,) = recorded(file)
+    assert exchange.request_json == meant
+
+
+@pytest.mark.parametrize(("size", "held"), [(1 << 20, True), ((1 << 20) + 1, False)])
+async def test_a_large_request_body_that_is_no_text_is_passed_on_and_not_recorded(
+    size: int, held: bool, fake: Fake, tmp_path: Path,
+) -> None:
+    fake.answers = [lambda peer: peer.whole(200, ANSWER)]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        await http.post(f"{url}/v1/audio/transcriptions", content=b"\xff" * size)
+    assert fake.got[0].body == b"\xff" * size
+    assert ('"base64"' in file.read_text()) is held
+
+
+@pytest.mark.parametrize(("coding", "kept"), [("gzip", None), ("gzip, gzip", "gzip, gzip")])
+async def test_a_coding_that_nobody_wanted_is_undone_or_stays_named(
+    coding: str, kept: str | None, fake: Fake, tmp_path: Path,
+) -> None:
+    answer = json.dumps(ANSWER).encode()
+    for _ in coding.split(","):
+        answer = gzip.compress(answer)
 
     def coded(peer: Peer) -> None:
-        peer.head(200, "application/json", content_encoding="gzip", content_length=str(len(answer)))
+        peer.head(200, "application/json", content_encoding=coding, content_length=str(len(answer)))
         peer.send(answer)
 
     fake.answers = [coded]
     async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
-        got = await http.post(f"{url}/v1/chat/completions", content=gzip.compress(json.dumps(ASKED).encode()),
-                              headers={"content-encoding": "gzip", "content-type": "application/json"})
-    assert got.json() == ANSWER
-    assert fake.got[0].json == ASKED
-    assert fake.got[0].headers["accept-encoding"] == "identity"
-    assert "content-encoding" not in fake.got[0].headers
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert (got.json(), got.headers.get("content-encoding")) == (ANSWER, kept)
+    if kept is None:
+        assert json.loads(recorded(file)[0].body) == ANSWER
+
+
+async def test_header_values_in_utf_8_and_long_ones_are_passed_on(fake: Fake, tmp_path: Path) -> None:
+    fake.answers = [lambda peer: peer.whole(200, ANSWER, x_city="Zürich")]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions?q={'a' * 20_000}", json=ASKED, headers={
+            b"x-city": "Zürich".encode(), b"x-long": b"b" * 20_000})
+    assert fake.got[0].headers["x-city"] == "Zürich"
+    assert fake.got[0].headers["x-long"] == "b" * 20_000
+    assert dict(got.headers.raw)[b"x-city"] == "Zürich".encode()
     (exchange,) = recorded(file)
-    assert (json.loads(exchange.body), exchange.request_json) == (ANSWER, ASKED)
+    assert dict(exchange.request_headers)["x-city"] == "Zürich"
 
 
 async def test_a_full_disk_ends_the_recording_and_not_the_agent(
@@ -235,11 +330,53 @@ async def test_credentials_reach_the_provider_and_no_file(fake: Fake, tmp_path: 
     assert KEY[8:] not in written
 
 
+async def test_the_names_in_a_signature_of_aws_are_not_masked_in_the_frames_of_its_answer(
+    provider: Provider, tmp_path: Path,
+) -> None:
+    signature = (f"AWS4-HMAC-SHA256 Credential={KEY}/20260101/us-east-1/bedrock/aws4_request, "
+                 "SignedHeaders=content-type;host;x-amz-date, Signature=5f4dcc3b5aa765d61d8327deb882cf99")
+    asked = {"messages": [{"role": "user", "content": [{"text": "hi"}]}], "inferenceConfig": {"maxTokens": 400}}
+    async with proxied(provider.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/model/text/converse-stream", json=asked, headers={
+            "authorization": signature, "x-amz-date": "20260101T000000Z"})
+    (exchange,) = recorded(file)
+    assert b":content-type" in got.content
+    assert exchange.body == got.content
+    assert KEY not in file.read_text()
+
+
+async def test_a_password_is_masked_where_an_answer_repeats_it_without_the_users_name(
+    fake: Fake, tmp_path: Path,
+) -> None:
+    fake.answers = [lambda peer: peer.whole(401, {"error": f"wrong: {KEY[8:]}"}, x_user="alexandra")]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        await http.post(f"{url}/v1/chat/completions", json=ASKED, auth=("alexandra", KEY[8:]))
+    assert KEY[8:] not in file.read_text()
+    assert "alexandra" in file.read_text()
+
+
+async def test_credentials_of_any_header_are_masked_in_bodies_and_a_cookies_name_is_not(
+    fake: Fake, tmp_path: Path,
+) -> None:
+    form = b"--x\r\n\r\n%s\r\n--x\r\n\r\n\xff\xfe\x00\r\n--x--\r\n" % KEY[8:].encode()
+    fake.answers = [lambda peer: peer.whole(200, {"error": f"{KEY[8:]}, {KEY[9:]}"}),
+                    lambda peer: peer.whole(200, {"error": f"choices of {KEY[8:]}"})]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        await http.post(f"{url}/v1/files?pwd={KEY[9:]}", content=form, headers={"x-password": KEY[8:]})
+        await http.post(f"{url}/v1/files", json={KEY[8:]: 1}, headers={"cookie": f"messages={KEY[8:]}; choices=1"})
+    binary, named = (json.loads(row) for row in file.read_text().splitlines() if '"type": "request"' in row)
+    assert base64.b64decode(binary["base64"]) == form.replace(KEY[8:].encode(), b"*" * len(KEY[8:]))
+    assert named["body"] == {"*" * len(KEY[8:]): 1}
+    assert KEY[9:] not in file.read_text()
+    assert "choices of" in file.read_text()
+
+
 @pytest.mark.parametrize(("path", "headers", "status"), [
     ("/example.org/v1/chat/completions", {}, 404),
     ("/v1/chat/completions", {}, 404),
     ("{own}/v1/chat/completions", {"host": "evil.example"}, 421),
     ("{own}/v1/chat/completions", {"origin": "https://evil.example"}, 403),
+    ("{own}/v1/chat/completions", {"sec-fetch-site": "cross-site"}, 403),
     ("{own}/v1/responses", {"upgrade": "websocket", "connection": "upgrade"}, 426),
 ])
 async def test_what_is_refused_reaches_no_server(
@@ -259,6 +396,23 @@ async def test_redirects_are_left_to_the_client(fake: Fake, tmp_path: Path) -> N
     async with proxied(fake.url, tmp_path / "a.jsonl") as url, client() as http:
         got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
     assert (got.status_code, got.headers["location"]) == (307, "http://127.0.0.1:9/elsewhere")
+
+
+@pytest.mark.parametrize(("environment", "asked"), [
+    ({"HTTP_PROXY": "http://{host}"}, True), ({"HTTP_PROXY": "{host}"}, True), ({"ALL_PROXY": "http://{host}"}, True),
+    ({"HTTP_PROXY": "http://{host}", "NO_PROXY": "router.invalid:8080"}, False),
+])
+async def test_the_proxy_of_the_environment_is_used(
+    environment: dict[str, str], asked: bool, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(host=fake.url.removeprefix("http://")))
+    fake.answers = [lambda peer: peer.whole(200, ANSWER)]
+    async with proxied("http://router.invalid:8080", tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    assert got.status_code == (200 if asked else 502)
+    lines = [each.line for each in fake.got]
+    assert lines == ["POST http://router.invalid:8080/v1/chat/completions HTTP/1.1"] * asked
 
 
 # -- addresses -------------------------------------------------------------------------------------------------------
@@ -359,6 +513,22 @@ def test_an_agent_that_sends_nothing_leaves_no_file(tmp_path: Path) -> None:
     ran = command("--record", file, sys.executable, "-c", "")
     assert (ran.returncode, file.exists()) == (0, False)
     assert "no request came to the proxy" in ran.stderr
+
+
+def test_an_agent_may_delete_its_recording(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    ran = command("--record", file, sys.executable, "-c", f"import os, sys; os.unlink({str(file)!r}); sys.exit(3)")
+    assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize("proxy", ["socks5://name:hunter2@127.0.0.1:9", "http://[x", "http://:9", "name:hunter2@h:0"])
+def test_a_proxy_of_the_environment_that_cannot_be_used_is_told_without_its_password(
+    proxy: str, tmp_path: Path,
+) -> None:
+    ran = command("--record", file := tmp_path / "a.jsonl", "true", env={**os.environ, "HTTPS_PROXY": proxy})
+    assert ran.returncode == 2
+    assert ran.stderr == ("inspector: HTTPS_PROXY or ALL_PROXY: expected http://HOST…; SOCKS cannot be used\n")
+    assert not file.exists()
 
 
 def test_a_program_that_cannot_start_and_a_misplaced_option_are_told(inspector: Inspector, tmp_path: Path) -> None:
