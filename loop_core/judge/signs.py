@@ -159,10 +159,11 @@ _OPENING = "([{\uff08\u3010\u300c\u300e\u300a"
 _CLOSING = ")]}\uff09\u3011\u300d\u300f\u300b"
 _BRACKET = re.compile(f"[{re.escape(_OPENING + _CLOSING)}]")
 _OPENS_NOTHING = re.compile("|".join((
-    r"[:;=][-'^]?[(\[{]", r"\\[(\[{]", r"['\"\u2018\u201c\u00ab][(\[{]['\"\u2019\u201d\u00bb]",
+    r"[:;=][-'^]?[(\[{]", r"[\\\x1b][(\[{]", r"['\"\u2018\u201c\u00ab][(\[{]['\"\u2019\u201d\u00bb]",
     r"\$[^$\n]+\$", r"[\[\]][^\[\]]{1,40}[,;][^\[\]]{1,40}\[",
 )))
-"""Brackets that open nothing: of a face, a regular expression, a formula, an interval (`]0, 1[`), or in quotes."""
+"""Brackets that open nothing: of a face, a regular expression, a terminal's escape sequence, a formula, an interval
+(`]0, 1[`), or in quotes."""
 _EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis behind the last word
 
 

@@ -87,6 +87,7 @@ def test_everything_else_may_be_an_end(text: str) -> None:
     "\u306f\u3044\u3002\u826f\u3044\u4e00\u65e5\u3092",
     "All is well.\n\nLooking forward to hearing from you,", "\u5f88\u597d\u3002\n\u795d\u597d\uff0c",
     "not so well :-(", "oh no :'(", "Use '(' to open a group", "The lexer expects \u201c[\u201d here",
+    "All tests \x1b[32mpassed\x1b[0m",
     "It is defined on $]0; 1[$ alone", "It is defined on ]0, 1[ alone", "The limit is $\\left( x \\right.$",
     '```json\n{"a": 1}```', '```json\n{"a": 1}```\n\nThis is all.', "Here: ```py\nprint(1)\n```\nThis is all.",
     "```markdown\n# Use\n```bash\nnpm i\n```\nThen go.\n```\n\nThis is all.", "It ends.\n\n~~~\n\nIt begins.",
