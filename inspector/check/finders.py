@@ -11,6 +11,7 @@ from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, is_suspicion
 from inspector.report.run_answers import used_responses
 from inspector.sessions.recording import TurnPlace
+from inspector.sessions.thread import response_number
 from loop_core.formats import FORMATS
 from loop_core.judge.arguments import ArgumentShape, parse_call, schema_problems
 from loop_core.judge.signs import only_thinks
@@ -83,6 +84,18 @@ def cut_call(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
     facts = deciding(view, turn)
     for hit in from_verdict("CALL HELD", "CALL NOT RUN")(view, turn):
         yield hit._replace(sure=hit.sure and (facts is None or not _may_lack_arguments(facts)))
+
+
+def cut_answer(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
+    """Finds turns that end with a cut answer, also where the verdict is about an earlier answer of the turn."""
+    yield from from_verdict("TRUNCATED")(view, turn)
+    last, decided = used_responses(view, turn)[-1], deciding(view, turn)
+    if last.judgement.stop.normalized is not Stop.MAX_TOKENS or held_calls(last.verdicts) or (
+            decided is None or decided.index >= last.index):
+        return
+    at = next((evidence.at for evidence in reversed(last.evidence) if evidence.at is not None), None)
+    yield RuleHit(f"the last answer, response {response_number(last.index)}, was cut", last.index, at,
+                  not is_suspicion(last.judgement))
 
 
 def _may_lack_arguments(facts: ResponseFacts) -> bool:

@@ -78,7 +78,7 @@ _EVERY: tuple[CheckRule, ...] = (
         "warning if the only sign of a cut is that the budget was used up.",
         '`finish_reason` is `length`, and no request follows.',
         "Raise max_tokens, or let the loop continue cut answers.",
-        from_verdict("TRUNCATED")),
+        finders.cut_answer),
     CheckRule(
         "call-cut", ERROR, "The turn ended with an incomplete call",
         "A tool call was cut or came without its arguments, nobody ran it, and it was not asked for again or never "

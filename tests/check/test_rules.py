@@ -131,6 +131,16 @@ def test_a_cut_answer_at_the_end():
         "answer-cut": 'error the provider cut the answer: openai_chat (openai) ended with "length", 7 of 7 tokens'}
 
 
+def test_a_cut_answer_behind_a_cut_call_that_was_run():
+    """The verdict is about the call; without this rule, `--ignore cut-call-executed` would call the turn whole."""
+    first, second = cut_call_ran()
+    second["response"] = chat(LONG, "length")
+    said = rules_of(first, second)
+    assert said["cut-call-executed"].startswith("error the recorded agent ran write_file")
+    assert said["answer-cut"] == "error the last answer, response 2, was cut"
+    assert "answer-cut" not in rules_of(*cut_call_ran())
+
+
 def test_a_cut_call_at_the_end():
     said = rules_of(pair_of(ASKS, chat(None, "length", call(CUT)), max_tokens=7, tools=TOOLS))
     assert said["call-cut"].startswith("error openai_chat cut write_file at character 35 of its arguments")
