@@ -119,7 +119,10 @@ def _no_call(case: EndingCase) -> EndingSign | None:
 
 
 def _commentary(case: EndingCase) -> EndingSign | None:
-    if case.response.native.get("phase") != "commentary" or any(map(_shows, case.response.parts)):
+    phases = {part.phase for part in case.response.parts if type(part) is TextPart}  # all that a transcript has
+    if case.response.native.get("phase") != "commentary" and phases != {"commentary"}:
+        return None
+    if any(map(_shows, case.response.parts)):
         return None
     return EndingSign("every message has the phase commentary: it announces what comes next, and nothing came",
                       _word_at(case.stop))

@@ -23,6 +23,7 @@ from loop_core.values import (
     Severity,
     Stop,
     StopReason,
+    TextPart,
     ToolCall,
 )
 from loop_core.wire import decode
@@ -85,6 +86,9 @@ def test_a_tool_word_without_a_call_is_no_call() -> None:
 def test_messages_that_only_announce_what_comes_next_are_commentary() -> None:
     assert judge_end("First I read the rules.", native={"phase": "commentary"}).ending is Ending.COMMENTARY_ONLY
     assert judge_end("All done.", native={"phase": "final_answer"}).ending is None
+    said = TextPart("First I read the rules.", "commentary")
+    assert judge_end(said).ending is Ending.COMMENTARY_ONLY, "a transcript has the phases alone"
+    assert judge_end(said, TextPart("All done.", "final_answer")).ending is None
     picture = OpaquePart("image", "{}")
     assert judge_end("Here it comes.", picture, native={"phase": "commentary"}).ending is None
 

@@ -172,6 +172,17 @@ def test_a_turn_that_ended_without_an_answer_is_shown_as_one_of_which_nothing_ca
     assert noted.message == "line 7: Codex ended the turn, and no answer of the model stands in it"
 
 
+@pytest.mark.parametrize(("phases", "word"), [
+    (["commentary"], "COMMENTARY ONLY"), (["commentary", "final_answer"], "END INFERRED"),
+    (["commentary", None], "END INFERRED"), ([None], "END INFERRED"),
+])
+def test_a_turn_whose_messages_only_announce_what_comes_next_did_not_end_well(tmp_path, phases, word):
+    said = [item("message", role="assistant", content=[{"type": "output_text", "text": "First I read the rules."}],
+                 **({} if phase is None else {"phase": phase})) for phase in phases]
+    rows = (event("task_started", turn_id="t1"), user("do it"), *said, count(), event("task_complete", turn_id="t1"))
+    assert words(show(rollout(*rows), tmp_path)) == [word]
+
+
 def test_the_last_message_of_a_turn_is_its_answer_where_no_item_holds_one(tmp_path):
     seen = show(rollout(user("go"), event("task_complete", turn_id="t1", last_agent_message="Done.")), tmp_path)
     (facts,) = seen.responses

@@ -136,7 +136,7 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     if not whole:
         answer.word, answer.word_at = INCOMPLETE, pointer_at(at, *path, "status")
     if kind == "message":
-        answer.parts.append(TextPart(item_text(payload.get("content"))))
+        answer.parts.append(TextPart(item_text(payload.get("content")), phase=text_or_none(payload.get("phase"))))
     elif kind == "reasoning":
         text = item_text(payload.get("summary")) or item_text(payload.get("content"))
         answer.parts.append(ReasoningPart(text, text_or_none(payload.get("encrypted_content"))))
