@@ -28,6 +28,8 @@ class FormatEntry(NamedTuple):
     """The smallest output cap that the format permits, in tokens."""
     names_stop_strings: bool = False
     """Whether the format's stop words say whether a stop string was hit."""
+    whole_calls: bool = False
+    """Whether servers send a call only if it is whole, so that arguments that come parsed were not cut."""
     common_path: bool = False
     """Whether other services use the path too. The body then decides the format, if it is recognised."""
 
@@ -47,11 +49,11 @@ FORMATS: Mapping[str, FormatEntry] = {
         names_stop_strings=True),
     "gemini_generate": FormatEntry(
         "loop_core.wire.gemini_generate", ("GenerateContent", ":generateContent"),
-        (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"')),
+        (b'"candidates"', b'"promptFeedback"', b'"usageMetadata"'), whole_calls=True),
     "bedrock_converse": FormatEntry(
         "loop_core.wire.bedrock_converse", ("/converse",), (b'"stopReason"', b":event-type"), names_stop_strings=True),
     "ollama_chat": FormatEntry("loop_core.wire.ollama_chat", ("/api/chat",), (b'"done"',), late_system=True,
-                               forces_tool=False),
+                               forces_tool=False, whole_calls=True),
     "gemini_interactions": FormatEntry(
         "loop_core.wire.gemini_interactions", ("/interactions",), (b'"interaction', b'"event_type"', b'"steps"'),
         servers=("gemini",)),

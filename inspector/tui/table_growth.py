@@ -23,6 +23,7 @@ from inspector.report.grown_rows import (
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
+from inspector.tui.turn_counts import NO_AGENTS
 from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
 from inspector.tui.turns_reading import MANY_ROWS, ReadingScreen
 from loop_core.errors import LoopError
@@ -163,7 +164,7 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
         table.sections = _sections_after(table.sections, search.sections, listed)
         table.listed.set_sections(table.sections)
     _put(table, search.batch)
-    if new and (not table.note or table.note.startswith(FOUND)):
+    if new and (table.note in ("", NO_AGENTS) or table.note.startswith(FOUND)):
         table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
 
 

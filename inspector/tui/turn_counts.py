@@ -115,8 +115,9 @@ def _count_line(count: int, noun: str) -> Line:
     return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))
 
 
+NO_AGENTS = "no sessions of agents are in their usual folders · o opens a path"
+
+
 def first_note(sections: Sequence[Section]) -> str:
     """What a table without a path says at first: where to go on, if no agent of this machine has a session."""
-    if any(section.title == AGENTS for section in sections):
-        return ""
-    return "no sessions of agents are in their usual folders · o opens a path"
+    return "" if any(section.title == AGENTS for section in sections) else NO_AGENTS

@@ -9,6 +9,7 @@ already mapped (`native`), and the facts about a server arrive as a `Speaker`.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from loop_core.formats import format_entry
 from loop_core.json_parser import LENIENT_RULES
 from loop_core.judge import arguments, endings
 from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
@@ -275,9 +276,9 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
     for call, reading in case.calls[-1:]:
+        unseen = call.form is ArgsForm.OBJECT and reading.value and not format_entry(case.response.api).whole_calls
         lacks = arguments.shortcoming(case.tool(call.name), reading.value) or (
-            "came already parsed, so a cut would not show" if call.form is ArgsForm.OBJECT and reading.value
-            else "")
+            "came already parsed, so a cut would not show" if unseen else "")
         if lacks:  # a server sends this for a call that it could not parse (vLLM PR#46303)
             of_call = f"the arguments of {arguments.name_of(call)} {lacks}"
             note = f"{usage_text}, and {of_call}, though the reason is {stop.raw!r}"

@@ -517,7 +517,7 @@ def test_the_command_line(tmp_path, capsys):
     first, last = (run("--to", "fixture", "--response", number, "--out", "-")[1] for number in "12")
     assert first.startswith('"""Recorded: openai_chat, response 1."""')
     assert last.startswith('"""Recorded: openai_chat, response 2."""')
-    with pytest.raises(click.BadParameter, match="'0' is not a whole number from 1 up"):
+    with pytest.raises(click.UsageError, match="'0' is not a whole number from 1 up"):
         run("--to", "fixture", "--response", "0")
     with pytest.raises(click.UsageError, match="--to is missing: one of bug, html, md"):
         run()

@@ -438,10 +438,13 @@ def test_a_last_call_without_its_members_at_the_cap_is_a_cut(arguments: str, lac
     (ArgsForm.STRING, 100, Stop.TOOL_CALL),
 ])
 def test_a_parsed_call_at_the_cap_is_a_cut(form: ArgsForm, tokens: int, stop: Stop) -> None:
-    """Mastra and routers parse what came: a call that the cap cut looks whole. A text that is JSON came whole."""
+    """Mastra and routers parse what came: a call that the cap cut looks whole. A text that is JSON came whole, and
+    Gemini and Ollama send no cut call."""
     response = reply(Stop.TOOL_CALL, call(GOOD)._replace(form=form), tokens=tokens)
     found = effective(response)
     assert found.stop.normalized is stop
+    for api in ("gemini_generate", "ollama_chat"):
+        assert effective(replace(response, api=api)).stop.normalized is Stop.TOOL_CALL
     verdict = admit_all(response.tool_calls, found, REQUEST.tools)[0].admission
     assert verdict is (Admission.HELD if stop is Stop.MAX_TOKENS else Admission.READY)
 
