@@ -291,8 +291,6 @@ BAD = {
                           "output of cline --json: not read yet"),
     "an agent of AutoGen": (b'{"type": "AssistantAgentState", "version": "1.0.0", "llm_context": {"messages": []}}',
                             "state of an agent of AutoGen: not read yet"),
-    "what gptme writes": (b'{"role": "system", "content": "You are gptme v0.35.1.", "pinned": true, "hide": true, '
-                          b'"timestamp": "2026-11-29T11:02:00+00:00"}\n', "conversation of gptme: not read yet"),
     "what nanocoder writes": (b'{"id": "7f", "title": "go", "createdAt": "2026-11-29T11:53:29.910Z", "lastAccessedAt": '
                               b'"2026-11-29T11:53:29.910Z", "messageCount": 1, "provider": "lo", "model": "m", '
                               b'"workingDirectory": "/w", "messages": [{"role": "user", "content": "go"}]}',

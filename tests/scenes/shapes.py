@@ -893,6 +893,13 @@ SHAPES: tuple[Shape, ...] = (
             "invalid_tool_calls": [{"name": "w", "args": "{", "id": "d", "type": "invalid_tool_call"}],
             "usage_metadata": {"input_tokens": 1, "output_tokens": 2}}},
         {"type": "tool", "data": {"content": "x", "tool_call_id": "c", "name": "w", "status": "error"}}]),
+    Shape("gptme", "conversation.jsonl", [
+        {"role": "system", "content": "You are gptme.", "timestamp": "2026-11-29T18:30", "pinned": True, "hide": True},
+        {"role": "user", "content": "go", "timestamp": "2026-11-29T18:30:39"},
+        {"role": "assistant", "content": f"Look.\n@w(c): {_ARGUMENTS}", "metadata": {
+            "model": "m", "usage": {"input_tokens": 1, "output_tokens": 2}}},
+        {"role": "system", "content": "ok", "call_id": "c", "metadata": {"tool": "w"}},
+        {"role": "system", "content": "error: generic\nno", "metadata": {"error": True}}], rows=True),
     Shape("agent-framework", "history.jsonl", [
         {"type": "message", "role": "user", "contents": [{"type": "text", "text": "go"}]},
         {"type": "message", "role": "assistant", "contents": [

@@ -25,7 +25,7 @@ MEMBER = {
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
     "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role", "vibe": "type",
     "ai-sdk-messages": "role", "letta": "role", "llama-index": "role",
-    "agent-framework": "role",
+    "agent-framework": "role", "gptme": "role",
 }
 """Which member of a record says its type."""
 LISTS = {
@@ -37,7 +37,7 @@ LISTS = {
 UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "ag2", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
-    "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands", "mastra", "crewai",
+    "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands", "mastra", "crewai", "voltagent",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 

@@ -232,6 +232,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a database with the table "mastra_ai_spans" or "mastra_messages", or an object with "spans" or "messages"',
         Keeps(Words.RECORDER, cap=True, usage=True), (SQLITE, b'"spanType"', b'"format"'),
     ),
+    "voltagent": FileFormat(f"{_HERE}.voltagent", "conversations of VoltAgent",
+                            'a database whose table "…_messages" has "format_version" and "parts"',
+                            Keeps(Words.NONE, usage=True), (SQLITE,)),
     "pydantic-ai": FileFormat(
         f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
         Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
@@ -249,6 +252,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.llama_index", "messages of LlamaIndex (chat store, memory, context)",
         'an object with "store", messages with "additional_kwargs" and "blocks", or a table with "key" and "status"',
         Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"additional_kwargs"', b"__is_component"),
+    ),
+    "gptme": FileFormat(
+        f"{_HERE}.gptme", "conversation of gptme", 'a message with "pinned" and "hide"', Keeps(Words.NONE, usage=True),
+        (b'"pinned"',), (AgentFolder("gptme", "XDG_DATA_HOME", ".local/share", ("gptme", "logs", "*"),
+                                     ("conversation.jsonl",)),), grows=True,
     ),
     "agent-framework": FileFormat(
         f"{_HERE}.agent_framework", "session of Microsoft's Agent Framework",

@@ -22,7 +22,6 @@ JSON: Mapping[str, frozenset[str]] = {
     "output of cline --json": frozenset({"hookEventName", "agentId", "taskId"}),
     "state of a team of AutoGen": frozenset({"type", "version", "agent_states"}),
     "state of an agent of AutoGen": frozenset({"type", "version", "llm_context"}),
-    "conversation of gptme": frozenset({"role", "content", "timestamp", "pinned", "hide"}),
     "session of nanocoder": frozenset({"lastAccessedAt", "messageCount", "workingDirectory", "messages"}),
 }
 """Name of a format that cannot be read -> members of the first values in its files."""

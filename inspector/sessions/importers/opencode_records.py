@@ -252,7 +252,7 @@ ERRORS: Mapping[str, StopRow] = {
 """Name of an error, in the second version its type -> the stop reason; other errors are classified by their message."""
 _BAD_JSON = re.compile(r"JSON parsing failed: Text: (.*)\.\nError message: ", re.DOTALL)
 """Matches the AI SDK's `JSONParseError`, which quotes the arguments that could not be parsed."""
-_REFUSED = re.compile(rf"Invalid input for tool \S{{1,200}}: {_BAD_JSON.pattern}", re.DOTALL)
+REFUSED = re.compile(rf"Invalid input for tool \S{{1,200}}: {_BAD_JSON.pattern}", re.DOTALL)
 """Matches the error of a call whose arguments could not be parsed, in releases that keep the call's name."""
 _TOOL = "invalid"
 """The name of the tool that replaces an unknown tool, or the tool of a call with unreadable arguments."""
@@ -272,7 +272,7 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
         quoted = _BAD_JSON.search(str(call_input.get("error")))
         return ToolCall(call_id, str(call_input.get("tool") or name), quoted[1] if quoted is not None else None,
                         True, at=at)  # its text shows whether it was cut
-    refused = _REFUSED.match(str(state.get("error"))) if state.get("status") == "error" else None
+    refused = REFUSED.match(str(state.get("error"))) if state.get("status") == "error" else None
     if refused is not None:
         return ToolCall(call_id, str(name or ""), refused[1], True, at=at)
     if _was_lost(block, state):
