@@ -11,6 +11,9 @@ import click
 
 from inspector import commands
 
+SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
+"""How the names of scripts end."""
+
 
 @click.command(context_settings={**commands.CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND…]")
@@ -33,8 +36,9 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
     from inspector.live.upstreams import upstreams
 
     asked = upstreams(to, os.environ)
-    title = os.path.basename(command[0]) if command else "traffic"  # arguments may hold credentials
-    recorder = Recorder(path or recordings_folder(os.environ) / f"{time_name()}-{title}.jsonl", title=title)
+    names = _names(command)
+    own = recordings_folder(os.environ) / f"{time_name()}-{'-'.join(names)}.jsonl"
+    recorder = Recorder(path or own, title=" ".join(names))
     requests = code = 0
     try:
         requests, code = proxy.record(command, listen, asked, recorder, lambda line: commands.say([line]),
@@ -45,6 +49,12 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
             os.unlink(os.path.realpath(recorder.path))
     commands.say([_outcome(requests, recorder.failure, recorder.path)])
     sys.exit(code)
+
+
+def _names(command: Sequence[str]) -> list[str]:
+    """The names of the agent and of the script that it runs, if it does. Its other arguments may hold credentials."""
+    script = [word for word in command[1:] if word.endswith(SCRIPTS) and os.path.isfile(word)]
+    return [os.path.basename(word) for word in (*command[:1], *script[:1])] or ["traffic"]
 
 
 def _outcome(requests: int, failure: str | None, path: str) -> str:

@@ -190,8 +190,8 @@ def _answer_blocks(turn: TurnFacts) -> Iterator[Block]:
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --dim: #5c6773; --rule: #d5dae0;
   --quote: #f1f3f5; --bad: #a1190f; --warn: #7a4f00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #dde3ea; --paper: #14181d; --dim: #98a3af; --rule: #333c46;
-  --quote: #1e242b; --bad: #ff8f85; --warn: #f0c05a; } }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #dde3ea; --paper: #14181d; --dim: #98a3af;
+  --rule: #333c46; --quote: #1e242b; --bad: #ff8f85; --warn: #f0c05a; } }
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-top: 1px solid var(--rule);
@@ -201,7 +201,11 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-to
 th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
 th { color: var(--dim); font-weight: 600; }
 figure { margin: .8rem 0; } figcaption { color: var(--dim); font-size: .8rem; }
+pre span, pre b { display: block; padding-left: 14ch; text-indent: -14ch; word-break: break-all; }
 pre b { color: var(--bad); }
+@media (max-width: 40rem) { pre span, pre b { padding-left: 4ch; text-indent: -6ch; } }
+@media print { :root { color-scheme: light; font-size: 12px; } body { margin: 0; font-size: 12px; }
+  tr, figure { break-inside: avoid; } h2, h3, figcaption { break-after: avoid; } }
 pre { margin: .2rem 0; padding: .7rem .9rem; background: var(--quote); white-space: pre-wrap; overflow-wrap: anywhere;
   font: .875rem/1.5 ui-monospace, monospace; }
 """
@@ -233,7 +237,8 @@ def _html_block(block: Block) -> str:
         return (f'<div class="wide"><table><thead><tr>{_cells("th", block.head)}</tr></thead>'
                 f"<tbody>{rows}</tbody></table></div>")
     if isinstance(block, QuotedBytes):
-        text = "\n".join(f"<b>{_text(row)}</b>" if deciding else _text(row) for row, deciding in block.rows)
+        marks = (("b" if deciding else "span", row) for row, deciding in block.rows)
+        text = "".join(f"<{mark}>{_text(row)}\n</{mark}>" for mark, row in marks)
         return f"<figure><figcaption>{_text(block.label)}</figcaption><pre>\n{text}</pre></figure>"
     assert isinstance(block, Quote)  # noqa: S101 - the last of the union
     # A parser drops the line break after <pre>, so an extra one keeps a line break at the beginning of the text.

@@ -230,7 +230,7 @@ ROWS: tuple[VerdictRow, ...] = (
         if _cut_behind(look) else
         f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
-        lambda look: "record the turn again; nothing shows that the server failed"),
+        lambda look: "record the turn again, unless it is still under way; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
         lambda look: look.unseen,
         lambda look: f"{say.who(look)}: how the answer ended was not recorded"

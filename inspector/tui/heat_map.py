@@ -171,6 +171,5 @@ class HeatMap(ScrollView, RowsInOneStyle, can_focus=True):
             return strip
         left -= shift
         right = min(left + heat_plane.cell_width - 1, width)
-        look = paint.cursor + Style(bold=self.has_focus)
-        cell = Strip(Segment.apply_style(strip.crop(left, right), post_style=look), right - left)
+        cell = paint.under_cursor(strip.crop(left, right), Style(bold=self.has_focus))
         return Strip.join([strip.crop(0, left), cell, strip.crop(right, width)])

@@ -93,6 +93,12 @@ class Paint:
             segments.append(Segment(" " * (width - used), base))
         return Strip(segments, max(used, width))
 
+    def under_cursor(self, part: Strip, look: Style) -> Strip:
+        """A part of a row, such as a cell, with the cursor on it."""
+        if self.cursor.reverse:
+            return Strip([Segment(text, _in_reversed_row(style or Style()) + look) for text, style, _ in part])
+        return Strip(Segment.apply_style(part, post_style=self.cursor + look))
+
 
 def _in_reversed_row(style: Style) -> Style:
     """A style in a reversed row: without a colour, which would become the background of its word, and reversed back if

@@ -51,16 +51,16 @@ class Section(NamedTuple):
 
 
 def found_sections(environment: Mapping[str, str]) -> list[Section]:
-    """The sessions that are listed without a path: those of agents, the samples, recent files."""
+    """The sessions that are listed without a path: those of agents, the samples, recent files that are neither."""
     from inspector.sessions.folders import samples, short, transcripts  # named paths need none of it: 2 ms of a start
 
     within = bounds_of(environment)
-    sections = [
-        Section(AGENTS, tuple(each.path for each in transcripts(environment))),
-        Section(SAMPLES, tuple(short(each.path) for each in samples() if within.holds(str(each.path)))),
-        Section(RECENT, tuple(path for path in recent_files() if within.holds(path)), remember=True),
-    ]
-    return [section for section in sections if section.paths]
+    agents = tuple(each.path for each in transcripts(environment))
+    examples = {str(each.path): short(each.path) for each in samples() if within.holds(str(each.path))}
+    listed = {*agents, *examples}
+    recent = tuple(path for path in recent_files() if path not in listed and within.holds(path))
+    every = Section(AGENTS, agents), Section(SAMPLES, tuple(examples.values())), Section(RECENT, recent, remember=True)
+    return [section for section in every if section.paths]
 
 
 @without_collector

@@ -75,7 +75,7 @@ def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
 def test_the_deciding_rows_stand_out_in_the_page():
     page = content(show(CUT_TEXT), "html")
     body = show(CUT_TEXT).responses[0].exchange.body
-    assert f"<b>{body.index(b'length') - 1:>11,} &gt; &quot;length&quot;</b>" in page
+    assert f"<b>{body.index(b'length') - 1:>11,} &gt; &quot;length&quot;\n</b>" in page
     assert page.count("<b>") == 1
 
 

@@ -508,6 +508,23 @@ def test_without_a_name_the_recording_is_where_the_table_finds_it(provider: Prov
     assert found.path.endswith(f"-{Path(sys.executable).name}.jsonl")
 
 
+@pytest.mark.parametrize("script", ["my agent.py", "a.js", "a.mjs", "a.cjs", "a.ts", "a.sh"])
+def test_a_script_names_its_recording_and_no_other_argument_does(
+    script: str, provider: Provider, tmp_path: Path,
+) -> None:
+    (tmp_path / script).write_text(AGENT)
+    (tmp_path / "notes.py").touch()
+    data = {**os.environ, "LOOP_INSPECTOR_DATA": str(tmp_path / "data")}
+    ran = command("--to", f"{provider.url}/v1", sys.executable, "-u", tmp_path / script, "notes.py", KEY, "hunter2.py",
+                  cwd=tmp_path, env={**data, "PYTHONPATH": str(Path(__file__).parents[2])})
+    assert ran.returncode == 7, ran.stderr
+    (file,) = (tmp_path / "data" / "recordings").iterdir()
+    assert file.name.endswith(f"-{Path(sys.executable).name}-{script}.jsonl")
+    header = file.read_text().partition("\n")[0]
+    assert json.loads(header)["title"] == f"{Path(sys.executable).name} {script}"
+    assert not any(word in header + file.name for word in (KEY, "notes", "hunter2"))
+
+
 def test_an_agent_that_sends_nothing_leaves_no_file(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     ran = command("--record", file, sys.executable, "-c", "")

@@ -691,6 +691,13 @@ def test_a_narrow_status_line_names_the_limit_that_is_nearest_to_its_end(two_tur
     assert text_of(header.status(Outline(two_turns), 0, 80)).endswith("no answer yet · out 0"), "nothing is spent yet"
 
 
+@pytest.mark.parametrize(("tokens", "shown"), [(None, "out 0+"), (12, "out 12 ")])
+def test_the_count_of_an_answer_without_one_is_a_lower_bound(tokens: int | None, shown: str) -> None:
+    answer = recordings.chat("It is done.", "stop", tokens=tokens)
+    seen = recordings.show(recordings.pair_of([user("Go on")], answer))
+    assert shown in f"{text_of(header.status(Outline(seen), 1, 120))} "
+
+
 def test_the_header_leads_with_the_worst_turn(two_turns: View) -> None:
     assert text_of(header.verdict(two_turns)).startswith("✖ CUT CALL RUN  turn 2 of 2 · ")
     assert text_of(header.counts(two_turns)).startswith("1 ✖ CUT CALL RUN · 1 ")

@@ -12,7 +12,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.questions import PathSuggester
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.turn_counts import first_note
-from inspector.tui.turn_list import AGENTS, SAMPLES, Section, TurnList
+from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, TurnList, found_sections
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, story, until
 
@@ -91,6 +91,18 @@ async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
         assert "Recent files" in page(app)
         await pilot.press("G")
         assert listed.current_row.paths == (str(path),)
+
+
+def test_a_recent_file_that_is_listed_above_is_not_listed_twice(tmp_path: Path) -> None:
+    agents = tmp_path / "home" / ".claude" / "projects" / "p"
+    agents.mkdir(parents=True)
+    of_agent, other = agents / "0a1b2c3d-0000-4000-8000-000000000000.jsonl", story(tmp_path)
+    of_agent.write_bytes(next(each.path for each in samples() if each.name.startswith("18")).read_bytes())
+    session_files.remember([str(of_agent), str(samples()[0].path), str(other)])
+    sections = {each.title: each.paths for each in found_sections({"HOME": str(tmp_path / "home")})}
+    assert sections[RECENT] == (str(other),)
+    assert sections[AGENTS] == (str(of_agent),)
+    assert sections[SAMPLES][0] == short(samples()[0].path)
 
 
 async def test_a_path_that_cannot_be_read_is_told_and_stays_for_correction(tmp_path: Path) -> None:

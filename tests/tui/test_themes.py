@@ -10,12 +10,14 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 from rich.style import Style
 from textual.color import Color
+from textual.geometry import Region
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widgets import Input
 
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
+from inspector.tui.heat_map import HeatMap
 from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours, readable, with_contrast
 from loop_core.errors import CallerError
 from tests.scenes.app import page, story
@@ -124,6 +126,21 @@ async def test_the_chosen_cell_can_be_told_from_its_reversed_row(app_on: AppOn) 
         row = next(strip for strip in pilot.app.screen._compositor.render_strips() if "▶" in strip.text)
         plain = [segment.text for segment in row if segment.style is not None and not segment.style.reverse]
         assert [text for text in plain if text.strip()] == [row.text.partition("▶")[2].split()[0]]
+
+
+async def test_the_chosen_cell_of_the_heat_map_has_one_background(app_on: AppOn) -> None:
+    """A colour in a reversed cell would become the background of its word."""
+    async with app_on(theme=ANSI).run_test(size=(120, 30)) as pilot:
+        await pilot.press("u")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        row = next(strip for strip in pilot.app.screen.query_one(HeatMap).render_lines(Region(0, 0, 120, 30))
+                   if "◀" in strip.text)
+        cell = [part for part in row if part.style is not None and part.style.reverse]
+        assert cell[0].text in {"✓", "■"}
+        assert any("◀" in part.text for part in cell)
+        assert {part.style and part.style.color for part in cell} == {None}
+        assert all(part.style and part.style.bold for part in cell), "it has the focus"
 
 
 @pytest.mark.parametrize("theme", [ANSI, "ansi-dark", "ansi-light"])

@@ -247,7 +247,8 @@ def status(outline: Outline, index: int, width: int, filtered: str = "", coming:
         place.append((Span(coming, Tone.WARN),))
     used, word = limits_in_use(step.turn), _word(step)
     in_use, nearest = [join_groups(used, " ")] if used else [], used[:1]
-    out: Line = (Span("out ", Tone.DIM), Span(f"{step.turn.spend.output_tokens:,}"))
+    spend = step.turn.spend
+    out: Line = (Span("out ", Tone.DIM), Span(f"{spend.output_tokens:,}{'+' if spend.uncounted else ''}"))
     cost = [trust] if step.fidelity is Fidelity.LIVE else []  # a live answer costs money, so LIVE is shown at any width
     short_place, no_turn = [part[-1:] for part in place], [place[0], *place[2:]]
     for separator, parts in (
