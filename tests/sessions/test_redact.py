@@ -695,6 +695,19 @@ def test_addresses_in_addresses(given, expected):
     assert expected in redact.text(given)
 
 
+@pytest.mark.parametrize("name", ["functions_key", "jsessionid", "phpsessid", "preshared_key", "rapidapi_key"])
+def test_a_random_value_under_the_name_of_a_credential_is_masked(name):
+    for text in (f"{name.upper()}=q1w2e3r4t5y6u7i8", json.dumps({name: "q1w2e3r4t5y6u7i8"})):
+        assert "q1w2e3r4t5y6u7i8" not in redact.text(text)
+    assert redact.text(f"{name} = load_the_value()") == f"{name} = load_the_value()"
+
+
+@pytest.mark.parametrize("name", ["redis", "mail", "email", "ftp", "postgres", "pg", "mongo"])
+def test_a_short_password_of_a_service_is_masked(name):
+    for text in (f"{name.upper()}_PASS=hunter2", json.dumps({f"{name}_pass": "hunter2"})):
+        assert "hunter2" not in redact.text(text)
+
+
 def private_key(kind: str = "RSA PRIVATE KEY") -> list[str]:
     letters = random.Random(7)
     lines = ["".join(letters.choice(ALNUM + "+/") for _ in range(size)) for size in (64, 64, 64, 64, 64, 28)]

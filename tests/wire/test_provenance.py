@@ -96,8 +96,9 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
     (completion({"content": "w", "reasoning_content": "r"}), {"text": ['"w"'], "reasoning": ['"r"']}),
     (completion({"reasoning": "r"}), {"reasoning": ['"r"']}),
     (completion({"reasoning_text": "r"}), {"reasoning": ['"r"']}),
-    (completion({"thinking": "r"}), {"reasoning": ['"r"']}),
-    (sse(chunk({"cot_summary": "q1"})), {"reasoning": ['"q1"']}),
+    *((make(part), {"reasoning": ['"r"']}) for make in (completion, lambda delta: sse(chunk(delta))) for part in (
+        {"thinking": "r"}, {"cot_summary": "r"}, {"content": [{"type": "reasoning", "summary": [{"text": "r"}]}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "r"}]})),
     (completion({"content": [{"type": "reasoning", "summary": [{"text": "t"}]}, {"type": "text", "text": "x"}]}),
      {"reasoning": ['"t"'], "text": ['"x"']}),
     (sse(chunk({"reasoning_content": "r1", "thinking_blocks": [{"type": "thinking", "thinking": "r1"}]})),

@@ -14,7 +14,6 @@ from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import (
     API,
-    DETAILS,
     MESSAGE_BLOCKS,
     REASONING_BLOCKS,
     REASONING_FIELDS,
@@ -256,8 +255,9 @@ class GrowingChoice:
         self.deprecated_call = self.deprecated_call or self.calls.opened[-1]
 
     def _reasoning(self, message: Mapping[str, Any], whole: bool) -> None:
-        details = next((value for name in REASONING_BLOCKS if (value := message.get(name))), None)
-        has_text = self._details(details, whole) if type(details) is list else False
+        name = next((name for name in REASONING_BLOCKS if message.get(name)), "")
+        details = message.get(name)
+        has_text = self._details(details, whole, REASONING_BLOCKS[name]) if type(details) is list else False
         first = None
         for key in REASONING_FIELDS:
             thought = message.get(key)
@@ -269,7 +269,7 @@ class GrowingChoice:
         if first is not None and not has_text:
             self.reasoning.append(first)
 
-    def _details(self, details: list[Any], whole: bool) -> bool:
+    def _details(self, details: list[Any], whole: bool, fields: tuple[str, ...]) -> bool:
         has_text = False
         for i, detail in enumerate(details):
             if type(detail) is not dict:
@@ -280,7 +280,7 @@ class GrowingChoice:
             block = self.blocks.get(key)
             if block is None:
                 block = self.blocks[key] = ReasoningBlock()
-            text = next((value for name in DETAILS if (value := detail.get(name))), None)
+            text = next((value for name in fields if (value := detail.get(name))), None)
             if text and type(text) is str:
                 block.text.append(text)
                 has_text = True

@@ -104,7 +104,9 @@ REASONING_FIELDS: tuple[str, ...] = ("reasoning_content", "reasoning", "reasonin
 """Fields in which compatible servers send thinking; the last three are GitHub Copilot's (vscode-copilot-chat
 thinkingUtils.ts). Some send the same text in two, so the first non-empty counts."""
 
-REASONING_BLOCKS: tuple[str, ...] = ("reasoning_details", "thinking_blocks")
+REASONING_BLOCKS: Mapping[str, tuple[str, ...]] = {
+    "reasoning_details": ("text", "summary"), "thinking_blocks": ("thinking",),
+}
 """Fields with blocks of thinking: of routers; of LiteLLM, which repeats `reasoning_content` there (litellm 1.110.2)."""
 
 MESSAGE_BLOCKS: tuple[str, ...] = ("annotations", "audio", "images", "executed_tools")
@@ -248,8 +250,6 @@ _MESSAGE_FIELDS: tuple[tuple[str, str, str], ...] = (
     ("refusal", "/content/*/refusal", ""),
 )
 """Fact, place in a message, and group. Groups are needed because servers send the same thinking in several fields."""
-DETAILS: tuple[str, ...] = ("text", "summary", "thinking")
-"""The fields of a block of thinking that hold its text: OpenRouter's two kinds of blocks, and LiteLLM's."""
 _CALL_FIELDS: tuple[tuple[str, str], ...] = (
     ("call.id", "/id"),
     ("call.name", "/function/name"),
@@ -268,7 +268,7 @@ def _holder_reads(holder: str) -> tuple[FactRow, ...]:
     return (
         *(FactRow(fact, at + place, _CHOICE, "", holder + group) for fact, place, group in _MESSAGE_FIELDS),
         *(FactRow("reasoning", f"{at}/{name}/*/{field}", (*_CHOICE, f"{at}/{name}/*/index"), "", f"{holder} {name}")
-          for name in REASONING_BLOCKS for field in DETAILS),
+          for name, fields in REASONING_BLOCKS.items() for field in fields),
         *(FactRow(fact, f"{at}/tool_calls/*{place}", (*_CHOICE, f"{at}/tool_calls/*/index"), "", holder)
           for fact, place in _CALL_FIELDS),
         *(FactRow(fact, f"{at}/tool_calls{place}", _CHOICE, "", f"{holder} object") for fact, place in _CALL_FIELDS),
