@@ -86,6 +86,7 @@ def test_each_form_of_stored_messages_is_recognised(written):
 @pytest.mark.parametrize("other", [
     {"store": {"a": []}, "class_name": "SimpleChatStore"}, {"store": {"a": [{"role": "user", "content": "go"}]}},
     [{"role": "user", "additional_kwargs": {}}], {"state": {}, "workers": {}},
+    [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done.", "additional_kwargs": {}}],
 ])
 def test_other_objects_are_not_taken_for_messages(other):
     assert choose(json.dumps(other).encode(), "x.json") != "llama-index"
