@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+JsonPath = tuple[str | int, ...]
+"""The keys and indexes from the root of a JSON value to a value inside it."""
+
 if TYPE_CHECKING:
 
     def from_json(data: bytes, /) -> Any:

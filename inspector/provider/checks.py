@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.report.lines.spans import one_line
-from loop_core.json_parser import from_json
+from loop_core.json_parser import JsonPath, from_json
 from loop_core.judge.arguments import is_usable, schema_problems
 from loop_core.values import Request, ResponsePart, TextPart, Tool
 from loop_core.wire import wire
-from loop_core.wire.demands import STEP, Body, Member, PathStyle, RequestError, Spellings, Where, dots, inside, plain
+from loop_core.wire.demands import STEP, Body, Member, PathStyle, RequestError, Spellings, dots, inside, plain
 
 _NAMED = re.compile(r"/deployments/|/agents/|/publishers/")
 """Matches paths that name the model or the agent (Azure, Mistral, Vertex)."""
@@ -69,7 +69,7 @@ class BadMember:
     """An invalid member, and its error."""
 
     flaw: Flaw
-    where: Where
+    where: JsonPath
     field: Member
     value: Any = None
 
@@ -107,7 +107,7 @@ def unknown_member(body: Mapping[str, Any], path: str, names: Iterable[str]) -> 
     return None
 
 
-def _places(value: Any, steps: Sequence[str], where: Where, spellings: Spellings) -> Iterator[tuple[Where, Any]]:
+def _places(value: Any, steps: Sequence[str], where: JsonPath, spellings: Spellings) -> Iterator[tuple[JsonPath, Any]]:
     """Every place to which a path leads, and its value."""
     if not steps:
         yield where, value
@@ -184,7 +184,7 @@ def _kind(value: Any) -> str:
     return "null" if value is None else next(name for name, fits in TYPES.items() if fits(value))
 
 
-def bracket_path(where: Where) -> str:
+def bracket_path(where: JsonPath) -> str:
     """A path in a document with its indices in brackets: `messages[0].role`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
 

@@ -30,6 +30,7 @@ from inspector.provider.faults import FAULTS, Argument
 from inspector.provider.scenarios import FOLDER, DeclaredTool, Intent, Kind, PlacedFault, Story
 from inspector.sessions import intake
 from loop_core.errors import CallerError
+from loop_core.json_parser import JsonPath
 from loop_core.values import Tool, ToolCall
 
 # -- The content of a scenario file as pydantic models ---------------------------------------------------------------
@@ -173,8 +174,7 @@ def _call(call: Call) -> ToolCall:
 DEEPEST = 64
 """The largest number of nested levels. A scenario needs few, and thousands would exhaust the parser's stack."""
 MOST_BYTES = 1024 * 1024
-Place = tuple[str | int, ...]
-ROOT: Place = ()
+ROOT: JsonPath = ()
 
 
 class _Lines:
@@ -182,9 +182,9 @@ class _Lines:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.of: dict[Place, int] = {}
+        self.of: dict[JsonPath, int] = {}
 
-    def error(self, place: Place, why: str) -> CallerError:
+    def error(self, place: JsonPath, why: str) -> CallerError:
         nearest = place
         while nearest and nearest not in self.of:
             nearest = nearest[:-1]
@@ -272,7 +272,7 @@ def _refuse_wild(text: str, name: str) -> None:
             raise CallerError(f"{name}:{line}: expected at most {DEEPEST} levels of nesting")
 
 
-def _value(node: Any, place: Place, lines: _Lines) -> Any:
+def _value(node: Any, place: JsonPath, lines: _Lines) -> Any:
     lines.of.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
@@ -343,7 +343,7 @@ def _first(failure: ValidationError, value: Mapping[str, Any], lines: _Lines) ->
     return lines.error(place, problem if problem.startswith("expected") else f"not permitted: {problem}")
 
 
-def _document_place(loc: Sequence[str | int], value: Any) -> Place:
+def _document_place(loc: Sequence[str | int], value: Any) -> JsonPath:
     """The part of a place that is in the document, without the type names that pydantic adds."""
     place: list[str | int] = []
     for key in loc:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from inspector.sessions import redact
 from inspector.sessions.recording import Exchange
+from loop_core.json_parser import JsonPath
 from loop_core.judge.arguments import parse_call, violations
 from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import CHECKED, SCHEMA, Admission, Verdict, admit_response
@@ -51,7 +52,7 @@ def _without_masks(verdict: Verdict, request: Request | None) -> Verdict:
     return Verdict(verdict.call, Admission.READY, MASKED, f"closed and complete; {NOT_CHECKABLE}")
 
 
-def problems_beside(masked: Sequence[tuple[str | int, ...]], tool: Tool | None, call: ToolCall) -> tuple[str, ...]:
+def problems_beside(masked: Sequence[JsonPath], tool: Tool | None, call: ToolCall) -> tuple[str, ...]:
     """The problems under the tool's schema that a recorded call had before some of its values were masked. A problem of
     a masked value, or of a value around it, counts only for one of `BLIND_KEYWORDS`."""
     return tuple(each.line for each in violations(tool, parse_call(call).value or {})

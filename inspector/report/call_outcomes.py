@@ -14,6 +14,7 @@ from inspector.report.findings import FAILED, RAN, RAN_CUT, RAN_UNSEEN, shows_cu
 from inspector.report.lines.spans import Line, Span, Tone, count_of
 from inspector.sessions import redact
 from inspector.sessions.reasons import inference_of, is_unrecorded
+from loop_core.json_parser import JsonPath
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import ArgsForm, Request, ToolCall
@@ -166,10 +167,9 @@ def _equal(one: ToolCall, other: ToolCall) -> bool:
     return left is not None and left == right
 
 
-Path = tuple[str | int, ...]
 
 
-def _with_id(value: Any, call_id: str, path: Path) -> Iterator[tuple[Path, Any]]:
+def _with_id(value: Any, call_id: str, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
     """The objects within a value that hold this id as one of their members, in document order."""
     if isinstance(value, dict):
         if any(each == call_id for each in value.values() if isinstance(each, str)):

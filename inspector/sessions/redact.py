@@ -23,6 +23,7 @@ import re2
 from inspector.sessions.credential_names import NAMES, PASSWORDS
 from inspector.sessions.credential_values import REDACTED, any_of, is_password, random_looking
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
+from loop_core.json_parser import JsonPath
 from loop_core.values import shared
 
 Counts = MutableMapping[str, int]
@@ -270,7 +271,7 @@ _MASK = r"\[masked(?:: [^\[\]\"\\]*)?\]\**|(?<=\")" + REDACTED + r"(?=\")"
 _STAND_IN = "\ue000"  # of the private use area, so it is in no recorded text by chance
 
 
-def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
+def masked_places(arguments: str) -> tuple[JsonPath, ...]:
     """The paths of the texts with a mask in a call's JSON arguments; empty if the arguments are not JSON. Asterisks
     alone are a mask where other characters would be masked, for example under the name of a password."""
     marked = re.sub(_MASK, _STAND_IN, arguments) if "[masked" in arguments or REDACTED in arguments else arguments
@@ -289,7 +290,7 @@ def masked_places(arguments: str) -> tuple[tuple[str | int, ...], ...]:
         return ()
 
 
-def _places_of(part: str, value: Any, place: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def _places_of(part: str, value: Any, place: JsonPath) -> Iterator[JsonPath]:
     if isinstance(value, str):
         if part in value:
             yield place

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from loop_core.json_parser import from_json_prefix
+from loop_core.json_parser import JsonPath, from_json_prefix
 from loop_core.judge import schema_cost
 from loop_core.values import ArgsForm, CallKind, Tool, ToolCall
 
@@ -26,7 +26,7 @@ _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minPrope
 class Violation(NamedTuple):
     """A schema violation: the value's path, the keyword (empty if nothing was checked), and a line for people."""
 
-    place: tuple[str | int, ...]
+    place: JsonPath
     keyword: str
     line: str
 

@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError
+from loop_core.json_parser import JsonPath
 
 Body = Mapping[str, Any]
-Where = tuple[str | int, ...]
 Spellings = Callable[[str], Sequence[str]]
 """A function from a name to all names under which the member may occur."""
 
@@ -153,7 +153,7 @@ def first_ids(ids: Iterable[str]) -> str:
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
 
-def dots(where: Where) -> str:
+def dots(where: JsonPath) -> str:
     """A path in a request with its keys joined by dots: `messages.0.role`."""
     return ".".join(map(str, where))
 
@@ -168,14 +168,14 @@ class RoleTurn(NamedTuple):
     """One message, or several of one role that the server reads as one."""
 
     role: str
-    where: Where
-    blocks: Sequence[tuple[Where, Mapping[str, Any]]]
+    where: JsonPath
+    blocks: Sequence[tuple[JsonPath, Mapping[str, Any]]]
 
 
 class UnpairedIds(NamedTuple):
     """Calls without results, or a result without its call."""
 
-    where: Where
+    where: JsonPath
     ids: Sequence[str]
     result: bool
 
@@ -186,7 +186,7 @@ def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
             continue  # a late system message is part of no turn
-        where: Where = ("messages", number)
+        where: JsonPath = ("messages", number)
         role, blocks = message["role"], list(_blocks(message.get("content"), where))
         # Anthropic reads them as one (API reference, messages).
         if joined and role_turns and role_turns[-1].role == role:
@@ -196,7 +196,7 @@ def turns(messages: Any, *, joined: bool) -> list[RoleTurn]:
     return role_turns
 
 
-def _blocks(content: Any, where: Where) -> Iterable[tuple[Where, Mapping[str, Any]]]:
+def _blocks(content: Any, where: JsonPath) -> Iterable[tuple[JsonPath, Mapping[str, Any]]]:
     for number, block in enumerate(content if isinstance(content, list) else [{"type": "text", "text": content}]):
         if isinstance(block, Mapping):
             yield (*where, "content", number), block

@@ -11,6 +11,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import ChatResponse, Request, Tool
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
@@ -36,7 +37,7 @@ class Prefill(StrEnum):
 class BodyMark(NamedTuple):
     """A value of the body (or of the first event of a stream) that identifies a server."""
 
-    path: tuple[str | int, ...]
+    path: JsonPath
     pattern: str = ""
     """A pattern that is searched in the value's text (its JSON if it is no string). The default only requires that the
     key is present."""
@@ -201,7 +202,7 @@ class Format(NamedTuple):
     """Finds the positions in an answer's text where another model took over, with the names of both models."""
     rules: Mapping[str, tuple[str, ...]] = {}
     """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
-    word_paths: tuple[tuple[str | int, ...], ...] = ()
+    word_paths: tuple[JsonPath, ...] = ()
     """The paths of the stop word in a whole body, for logs that keep such; empty if no path is this format's alone."""
     whole_mark: tuple[str, str] | None = None
     """The member, and its value, by which a JSON object is a whole answer; None if pieces of streams may have it."""

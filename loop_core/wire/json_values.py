@@ -15,7 +15,7 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from loop_core.json_parser import from_json
+from loop_core.json_parser import JsonPath, from_json
 from loop_core.wire.framing import Frame, is_json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -45,7 +45,7 @@ def member_spans(text: str, *path: str | int) -> dict[str, tuple[int, int | None
     return {}
 
 
-def _find(text: str, path: tuple[str | int, ...]) -> tuple[int, int | None] | None:
+def _find(text: str, path: JsonPath) -> tuple[int, int | None] | None:
     """Where the value at `path` begins, and where it ends if that is already known; None if there is no such value."""
     found: tuple[int, int | None] | None = _SPACE.match(text).end(), None  # type: ignore[union-attr]
     for key in path:
@@ -90,7 +90,7 @@ def pointer(*path: str | int) -> str:
 
 
 @lru_cache(maxsize=1024)
-def path_of(text: str) -> tuple[str | int, ...]:
+def path_of(text: str) -> JsonPath:
     """The path of a JSON pointer; array indices become numbers (which also find a member of that name in an object)."""
     keys = [key.replace("~1", "/").replace("~0", "~") for key in text.split("/")[1:]]
     return tuple(int(key) if _INDEX.fullmatch(key) else key for key in keys)

@@ -19,7 +19,7 @@ from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from loop_core.json_parser import from_json
+from loop_core.json_parser import JsonPath, from_json
 from loop_core.wire.json_values import pointer
 
 
@@ -96,7 +96,7 @@ def find(
             node, inner = Node(), event[only]
             node.members[only] = plan_of(rows, only)
     text = payload.decode("latin-1")  # one character per byte, so indices are offsets
-    hits: list[tuple[FactRow, tuple[str | int, ...], int, int]] = []
+    hits: list[tuple[FactRow, JsonPath, int, int]] = []
     try:
         # the three characters are a BOM read as Latin-1
         _visit(text, _skip_space(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
@@ -133,10 +133,10 @@ def _type(event: Mapping[str, Any]) -> str:
 _scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\r\n]*").match
 _BLANK = " \t\r\n"
-_Hits = list[tuple[FactRow, tuple[str | int, ...], int, int]]
+_Hits = list[tuple[FactRow, JsonPath, int, int]]
 
 
-def _visit(text: str, start: int, node: Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+def _visit(text: str, start: int, node: Node, path: JsonPath, hits: _Hits) -> int:
     """Collects the values that the rows below `node` name in the value at `start`; returns the end of that value."""
     opening = text[start]
     if opening == "{" and node.members:
@@ -150,7 +150,7 @@ def _visit(text: str, start: int, node: Node, path: tuple[str | int, ...], hits:
     return end
 
 
-def _members(text: str, at: int, nodes: Mapping[str, Node], path: tuple[str | int, ...], hits: _Hits) -> int:
+def _members(text: str, at: int, nodes: Mapping[str, Node], path: JsonPath, hits: _Hits) -> int:
     begun: dict[str, int] = {}
     at = _skip_space(text, at)
     while text[at] != "}":
@@ -170,7 +170,7 @@ def _members(text: str, at: int, nodes: Mapping[str, Node], path: tuple[str | in
     return at + 1
 
 
-def _items(text: str, at: int, node: Node, path: tuple[str | int, ...], hits: _Hits) -> int:
+def _items(text: str, at: int, node: Node, path: JsonPath, hits: _Hits) -> int:
     index = 0
     at = _skip_space(text, at)
     while text[at] != "]":
@@ -186,7 +186,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _fact_value(
-    payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: tuple[str | int, ...], start: int, end: int
+    payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: JsonPath, start: int, end: int
 ) -> FactValue | None:
     written = payload[start:end]
     if written == b"null":  # null is absent to every decoder
@@ -200,7 +200,7 @@ def _fact_value(
 
 
 @lru_cache(maxsize=256)
-def _pointer(path: tuple[str | int, ...]) -> str:
+def _pointer(path: JsonPath) -> str:
     return pointer(*path)
 
 

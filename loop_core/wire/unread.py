@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from loop_core.json_parser import JsonPath
 from loop_core.wire.reads import Node, event_types, plan_of
 
 UNREAD = "{} has a value of the wrong type, which is not read"
@@ -19,15 +20,14 @@ _CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "c
 _VALUES = frozenset({"call.arguments", "call.value"})
 """The facts that may have any type: arguments may be sent as JSON, and the gate holds other values than objects. A
 place that also has members is an object: a provider's call, all of which is its arguments."""
-Path = tuple[str | int, ...]
 
 
-def unread_values(api: str, event: Mapping[str, Any], name: str | None = None) -> Iterator[tuple[str, Path]]:
+def unread_values(api: str, event: Mapping[str, Any], name: str | None = None) -> Iterator[tuple[str, JsonPath]]:
     """Yields the finding and the path of each value of an event or whole body whose type no row of the format reads."""
     plain, plans = _plans(api)
     kind = name or event.get("type")
     place = plans.get(kind, plain) if isinstance(kind, str) else plain
-    path: Path = ()
+    path: JsonPath = ()
     value: Any = event
     if name is None and len(event) == 1:  # an event under its name, in an object
         (only,) = event
@@ -81,7 +81,7 @@ def _fits(place: _Place, value: Any) -> bool:
     return place.any_type
 
 
-def _misfits(place: _Place, value: Any, path: Path) -> Iterator[Path]:
+def _misfits(place: _Place, value: Any, path: JsonPath) -> Iterator[JsonPath]:
     if isinstance(value, dict) and place.members:
         for name, inner in place.members.items():
             if name in value:

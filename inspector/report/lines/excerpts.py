@@ -23,6 +23,7 @@ from inspector.sessions import redact
 from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
 from inspector.sessions.recording import Exchange
+from loop_core.json_parser import JsonPath
 from loop_core.judge.gate import Admission
 from loop_core.values import FINISHED, At, Evidence, ExchangePart, ToolCall
 from loop_core.wire.json_values import path_of, pointer
@@ -148,7 +149,7 @@ def _ends(text: str) -> Iterator[ExcerptRow]:
 
 def pointer_to(value: Any, text: str) -> str:
     """The JSON pointer of the last string in a value that equals `text`; empty if there is none."""
-    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    waiting: list[tuple[JsonPath, Any]] = [((), value)]
     while waiting:
         path, each = waiting.pop()
         if isinstance(each, str) and each == text:

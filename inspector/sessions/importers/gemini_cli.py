@@ -22,6 +22,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import known_text, number_of, numbered_objects, object_of, objects_of
+from loop_core.json_parser import JsonPath
 from loop_core.values import ReasoningPart, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
@@ -323,7 +324,7 @@ _APART = ("functionCall", "functionResponse")
 """The members of parts that are no text: a call or a result."""
 
 
-def parts_of(value: dict[str, Any]) -> list[tuple[tuple[str | int, ...], dict[str, Any]]]:
+def parts_of(value: dict[str, Any]) -> list[tuple[JsonPath, dict[str, Any]]]:
     """The parts of a message, each with its path in the row. A content is a string, a part, or a list of both."""
     name = "content" if value.get("content") is not None else "parts"
     found = value.get(name)

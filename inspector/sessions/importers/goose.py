@@ -29,6 +29,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
 from inspector.sessions.transcripts.member_values import numbered_objects, object_of, objects_of, text_or_none
+from loop_core.json_parser import JsonPath
 from loop_core.values import At, Finding, ReasoningPart, Severity, Stop, ToolCall, ToolResultPart
 
 UNREAD = re.compile(r"Could not interpret tool use parameters")
@@ -58,7 +59,7 @@ STOPPED: Mapping[str, str] = {
 """Whole text that Goose writes in the role of the model when it ends a turn -> the reason (`agent.rs`, `goose-cli`)."""
 CALLS = frozenset({"toolRequest", "frontendToolRequest"})
 """The types of blocks that are calls; those of the second are run by the program that embeds Goose."""
-Blocks = list[tuple[tuple[int | str, ...], dict[str, Any]]]
+Blocks = list[tuple[JsonPath, dict[str, Any]]]
 """The blocks of a message, each with its path in the list."""
 FIELDS: Fields = {
     "": {"role": (str,), "content_json": (list,), "content": (list,), "metadata_json": (dict,)},

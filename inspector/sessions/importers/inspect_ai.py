@@ -35,6 +35,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.transcripts.provider_answers import sent_arguments, take_provider_word
+from loop_core.json_parser import JsonPath
 from loop_core.values import ArgsForm, At, Finding, ReasoningPart, Severity, Stop, ToolResultPart, Usage
 from loop_core.wire.failures import StopRow
 
@@ -189,7 +190,7 @@ class _Log(DialogueReader):
         name = f"{known_text(response.get('id')) or self.session}:{line.number}"
         answer = self.answer_of(line, name, None, model, value.get("timestamp"))
         at = answer.take(line)
-        path: tuple[str | int, ...] = ("output", "choices", 0, "message")
+        path: JsonPath = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
         self.given.difference_update(part.id for part in answer.calls if part.id)  # later answers may use an id again
         answer.cap = cap_of(object_of(value.get("config")), request)
@@ -227,7 +228,7 @@ class _Log(DialogueReader):
 
 def _take_parts(
     answer: TranscriptAnswer, message: dict[str, Any], response: dict[str, Any], line: TranscriptLine, at: At,
-    path: tuple[str | int, ...],
+    path: JsonPath,
 ) -> None:
     """Reads reasoning, text and calls. Arguments are those that Inspect parsed or, if it could not (`parse_error`),
     those in the provider's answer `response`; without these, the call counts as cut."""

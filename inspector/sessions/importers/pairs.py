@@ -20,7 +20,6 @@ from inspector.sessions.importers.stored_bodies import (
     FRAMED,
     PACKED,
     SEGMENTS,
-    Path,
     batch_line,
     batch_row,
     cassette,
@@ -36,6 +35,7 @@ from inspector.sessions.intake import unpack
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options, RawExchange, Skipped, UnreadableError
 from inspector.sessions.transcripts.member_values import object_of
+from loop_core.json_parser import JsonPath
 from loop_core.values import TransportEnd
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.framing import Whole
@@ -293,7 +293,7 @@ def _about(raw: RawExchange, value: dict[str, Any]) -> None:
     raw.started = raw.started or records.start_text(value)
 
 
-def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
+def _request(raw: RawExchange, value: Any, piece: str, path: JsonPath) -> None:
     if isinstance(value, dict) and is_http(value):
         _about(raw, value)
         raw.request_headers = traffic.headers(value.get("headers"))
@@ -315,7 +315,7 @@ def _request(raw: RawExchange, value: Any, piece: str, path: Path) -> None:
 
 
 def _response(
-    raw: RawExchange, value: Any, piece: str, path: Path, options: Options, reading: FileReading, chunks: Any = None
+    raw: RawExchange, value: Any, piece: str, path: JsonPath, options: Options, reading: FileReading, chunks: Any = None
 ) -> RawExchange | str:
     value, path = batch_line(value, path)  # not needed for OpenAI's lines, whose `response` is an HTTP answer
     if isinstance(value, dict) and pick(value, BODIES) is None and (place := pick(value, ELSEWHERE)) is not None:
@@ -375,7 +375,7 @@ def _string_body(
 
 
 def _list_body(
-    raw: RawExchange, value: list[Any], piece: str, path: Path, options: Options, reading: FileReading
+    raw: RawExchange, value: list[Any], piece: str, path: JsonPath, options: Options, reading: FileReading
 ) -> RawExchange | str:
     if all(isinstance(item, str) for item in value):
         return _string_body(raw, join_stream(value), None)

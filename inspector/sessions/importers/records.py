@@ -20,6 +20,7 @@ from inspector.sessions.intake import PIECE, Room, sibling, too_large, unpack
 from inspector.sessions.recording import UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.traffic import parse_prefix
+from loop_core.json_parser import JsonPath
 from loop_core.wire.json_values import char_span
 
 _LINES = 8
@@ -195,7 +196,7 @@ def elements(data: bytes, *path: str | int) -> Iterator[bytes]:
     return (piece.strip() for _, piece, _ in list_pieces(data, *path))
 
 
-def _opening(text: str, path: tuple[str | int, ...]) -> int | None:
+def _opening(text: str, path: JsonPath) -> int | None:
     """The position after the opening bracket of the list at `path`; None if there is no such list."""
     span = char_span(text, *path)
     if span is not None:

@@ -11,14 +11,13 @@ from typing import Any
 from inspector.sessions.importers.records import complete, object_in
 from inspector.sessions.intake import Room, sibling
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
+from loop_core.json_parser import JsonPath
 from loop_core.wire.json_values import char_span
 
 DUMP = "__data__"
 """The member with the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
 SEGMENTS = "body_segments"
 """The member with the body in the replays of Google's Gen AI SDKs, as a list of JSON values."""
-Path = tuple[str | int, ...]
-"""The place of a value in a record."""
 
 WIREMOCK_PACKED = "base64Body"
 """The member of a mapping of WireMock with the body of an answer in base64."""
@@ -29,7 +28,7 @@ PACKED = ("base64_string", "b64", WIREMOCK_PACKED)
 _AROUND = frozenset({"string", "encoding", "decoded", *PACKED})
 
 
-def cassette(value: Any, path: Path) -> tuple[Any, Path]:
+def cassette(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
     """The text in `{"string": …}`, the form of bodies in cassettes, the JSON of an SDK's object, or the only one of
     several pieces (`SEGMENTS`); and its path."""
     if path and path[-1] == SEGMENTS and isinstance(value, list) and len(value) == 1:
@@ -55,7 +54,7 @@ def batch_row(value: dict[str, Any], entry: int) -> str:
     return named or (f"row {entry + 1}" if "processed_time" in value else "")
 
 
-def batch_line(value: Any, path: Path) -> tuple[Any, Path]:
+def batch_line(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
     """The message in a line of an Anthropic batch's results, and its path."""
     if isinstance(value, dict) and value.get("type") in ("succeeded", "errored"):
         for key in ("message", "error"):
@@ -161,7 +160,7 @@ def join_stream(texts: Sequence[str]) -> str:
 # Source: WireMock's documentation, "Stubbing" and "Record and playback", and mappings that OpenTelemetry recorded.
 
 
-def asked_body(request: dict[str, Any]) -> tuple[str | int, ...]:
+def asked_body(request: dict[str, Any]) -> JsonPath:
     """The path, in a request of WireMock, of the pattern that requires a whole body; empty if there is none."""
     for number, pattern in numbered_objects(request.get("bodyPatterns")):
         # with `ignoreExtraElements`, the rest of the body was not recorded, such as its limits and tools

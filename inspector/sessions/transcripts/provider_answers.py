@@ -18,6 +18,7 @@ from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reaso
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
+from loop_core.json_parser import JsonPath
 from loop_core.values import FINISHED, At, Evidence, Stop, StopReason
 from loop_core.wire import FORMATS, decode_response, wire
 from loop_core.wire.body import value_at
@@ -33,7 +34,7 @@ _OTHER_WORDS = re.compile(r"(?:^|[/.])(?:anthropic[/.]|bedrock/|gemini/|vertex_a
 """Matches the names of models whose APIs have stop words other than OpenAI's, which LiteLLM maps."""
 CALLING = frozenset({"STOP", "completed"})
 """The words for a normal end in APIs that have no word for calls: Gemini's STOP and the `completed` of Responses."""
-CALLS: tuple[tuple[tuple[str | int, ...], str, tuple[str, ...]], ...] = (
+CALLS: tuple[tuple[JsonPath, str, tuple[str, ...]], ...] = (
     (("choices", 0, "message", "tool_calls"), "id", ("function", "arguments")),
     (("output",), "call_id", ("arguments",)),
 )
@@ -77,7 +78,7 @@ def take_api_word(answer: TranscriptAnswer, word: str, at: At, words: Mapping[st
                                  (Evidence(PROVIDER, at, word), Evidence(f"{answer.api}.calls", at, "it holds calls")))
 
 
-def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[tuple[str | int, ...], str] | None:
+def sent_arguments(response: dict[str, Any], key: str | None) -> tuple[JsonPath, str] | None:
     """The path and the text of a call's arguments in the provider's answer; None if they are not there."""
     for path, name, below in CALLS:
         for number, call in numbered_objects(value_at(response, path)):

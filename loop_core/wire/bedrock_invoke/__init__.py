@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from loop_core.errors import EncodeError
-from loop_core.json_parser import from_json_checked
+from loop_core.json_parser import JsonPath, from_json_checked
 from loop_core.values import ArgsForm, At, ChatResponse, Evidence, Stop, TextPart, ToolCall, Usage
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages.decode import Decoder as MessagesDecoder
@@ -150,7 +150,7 @@ class _ChatDecoder(ChatDecoder):
     """The decoder of Mistral's chat, whose choices name the finish reason `stop_reason`."""
 
     def _ending(
-        self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: tuple[str | int, ...], member: str
+        self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: JsonPath, member: str
     ) -> None:
         if reason is None and word(choice.get(REASON)):
             reason, member = choice[REASON], REASON

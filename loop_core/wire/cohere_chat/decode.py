@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     ArgsForm,
     At,
@@ -329,7 +330,7 @@ class Decoder(base.Decoder):
         text, calls = self.text(), []
         for number, call in enumerate(list_of(value_at(holder, (*path, "tool_calls")))):
             if isinstance(call, dict):
-                place: tuple[str | int, ...] = (*path, "tool_calls", number)
+                place: JsonPath = (*path, "tool_calls", number)
                 calls.append(ToolCall(None, string(call.get("name")) or "", slice_of(text, *place, "parameters"),
                                       closed=True, form=ArgsForm.OBJECT, at=self.at(*place)))
         return calls

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     FINISHED,
     At,
@@ -226,7 +227,7 @@ class Decoder(base.Decoder):
         if not candidate.keys() <= _PLAIN_CANDIDATE:
             self._end(candidate, path)
 
-    def _end(self, candidate: dict[str, Any], path: tuple[str | int, ...]) -> None:
+    def _end(self, candidate: dict[str, Any], path: JsonPath) -> None:
         self._note("finishMessage", table.get(candidate, "finishMessage"))
         reason = table.get(candidate, "finishReason")
         if reason is not None:

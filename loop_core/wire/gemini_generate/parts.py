@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import ArgsForm, At, OpaquePart, ReasoningPart, ResponsePart, Severity, TextPart, ToolCall
 from loop_core.wire.gemini_generate.table import get, key_of
 from loop_core.wire.response_calls import earlier_calls
@@ -290,7 +291,7 @@ class Parts:
         call = self._calls[-1] if self._calls else None
         return call if call is not None and call.arguments is not None and not (call.more or call.values) else None
 
-    def read(self, part: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    def read(self, part: Mapping[str, Any], path: JsonPath) -> None:
         """Reads one element of `content.parts`."""
         signature = get(part, "thoughtSignature")
         signature = signature if isinstance(signature, str) and signature else None
@@ -344,7 +345,7 @@ class Parts:
         self.append, self.width, self.path = run.chunks.append, 2 if thinking else 1, None
         return run
 
-    def _call(self, wire_call: Mapping[str, Any], signature: str | None, path: tuple[str | int, ...]) -> None:
+    def _call(self, wire_call: Mapping[str, Any], signature: str | None, path: JsonPath) -> None:
         call = self._continued_call(wire_call) or self._begin_call(wire_call, path)
         if call is None:
             return
@@ -371,7 +372,7 @@ class Parts:
         same = self._open is not None and wire_call.get("id") is not None and wire_call["id"] == self._open.id
         return self._open if same or not wire_call.get("name") else None
 
-    def _begin_call(self, wire_call: Mapping[str, Any], path: tuple[str | int, ...]) -> _Call | None:
+    def _begin_call(self, wire_call: Mapping[str, Any], path: JsonPath) -> _Call | None:
         at = self._source.at(*path)
         name, identity = wire_call.get("name"), wire_call.get("id")
         if not wire_call:
@@ -388,7 +389,7 @@ class Parts:
         self._calls.append(call)
         return call
 
-    def _take_arguments(self, call: _Call, value: Any, path: tuple[str | int, ...]) -> None:
+    def _take_arguments(self, call: _Call, value: Any, path: JsonPath) -> None:
         call.empty = call.empty and value in ({}, None)
         if isinstance(value, str):
             call.arguments, call.form = value, ArgsForm.STRING

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from loop_core.errors import EncodeError
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     At,
     CallKind,
@@ -114,7 +115,7 @@ def _read_item(item: Any) -> Iterator[tuple[Role, MessagePart]]:
             yield Role.ASSISTANT, step_part
 
 
-def _verbatim(value: Any, path: tuple[str | int, ...]) -> str:
+def _verbatim(value: Any, path: JsonPath) -> str:
     for key in path:
         value = value[key]
     return dump(value)

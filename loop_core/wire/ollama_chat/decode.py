@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     ArgsForm,
     At,
@@ -202,7 +203,7 @@ class Decoder(base.Decoder):
         self._kind, self._append = field, pieces.append
 
     def _call(self, call: dict[str, Any], function: dict[str, Any], number: int) -> ToolCall:
-        path: tuple[str | int, ...] = (*self.calls_at, number)
+        path: JsonPath = (*self.calls_at, number)
         at = self.at(*path)
         value = function.get("arguments")
         arguments, form = value, ArgsForm.STRING

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
 from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
@@ -22,7 +23,6 @@ from loop_core.wire.openai_chat.table import (
 
 _THINKING = frozenset({*REASONING_FIELDS, *REASONING_BLOCKS})
 _EMPTY = ReasoningPart("")
-Path = tuple[str | int, ...]
 Place = Callable[..., At]
 Verbatim = Callable[..., str | None]
 
@@ -170,7 +170,9 @@ class GrowingChoice:
         block.text.append(text)
         return True
 
-    def take(self, message: Mapping[str, Any], base: Path, place: Place, verbatim: Verbatim, *, whole: bool) -> None:
+    def take(
+        self, message: Mapping[str, Any], base: JsonPath, place: Place, verbatim: Verbatim, *, whole: bool
+    ) -> None:
         """Reads everything except plain text: `base` is the path of `message` inside the frame."""
         thinking = False
         for key, value in message.items():
@@ -196,7 +198,7 @@ class GrowingChoice:
         if thinking:
             self._reasoning(message, whole)
 
-    def _content(self, value: Any, path: Path, place: Place, verbatim: Verbatim) -> None:
+    def _content(self, value: Any, path: JsonPath, place: Place, verbatim: Verbatim) -> None:
         """Reads the content: a text, or a list of parts (Mistral, Albert)."""
         if type(value) is str:
             self.text.append(value)
@@ -221,7 +223,7 @@ class GrowingChoice:
                 block_json = verbatim(*path, i) if isinstance(value, list) else verbatim(*path)
                 self.opaque.append(OpaquePart(f"content.{kind}", block_json or ""))
 
-    def _tool_calls(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
+    def _tool_calls(self, value: Any, path: JsonPath, place: Place, verbatim: Verbatim, whole: bool) -> None:
         many = isinstance(value, list)
         if type(value) is dict:
             self.note(f"{API}.tool_calls_object", "tool_calls is an object instead of a list", place(*path))
@@ -242,7 +244,7 @@ class GrowingChoice:
             return calls
         return [None if isinstance(call, Mapping) and _identity(call) in cut else call for call in calls]
 
-    def _function_call(self, value: Any, path: Path, place: Place, verbatim: Verbatim, whole: bool) -> None:
+    def _function_call(self, value: Any, path: JsonPath, place: Place, verbatim: Verbatim, whole: bool) -> None:
         """Reads the deprecated single call. Some servers send every field, and so an empty call that is ignored."""
         if type(value) is not dict:
             return
@@ -289,7 +291,7 @@ class GrowingChoice:
             block.id = detail.get("id") or block.id
         return has_text
 
-    def _verbatim(self, key: str, value: Any, path: Path, verbatim: Verbatim) -> None:
+    def _verbatim(self, key: str, value: Any, path: JsonPath, verbatim: Verbatim) -> None:
         if isinstance(value, list):
             for i, _ in enumerate(value):
                 self.opaque.append(OpaquePart(f"message.{key}", verbatim(*path, i) or ""))

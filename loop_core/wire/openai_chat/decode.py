@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     FINISHED,
     At,
@@ -217,7 +218,7 @@ class Decoder(Base):
             if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, ("choices", i), member)
 
-    def _message(self, state: GrowingChoice, message: Any, base: tuple[str | int, ...]) -> None:
+    def _message(self, state: GrowingChoice, message: Any, base: JsonPath) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
         if type(message) is not dict:
             return
@@ -259,9 +260,7 @@ class Decoder(Base):
 
     # -- beside the message --------------------------------------------------------------------------------------
 
-    def _ending(
-        self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: tuple[str | int, ...], member: str
-    ) -> None:
+    def _ending(self, state: GrowingChoice, event: Any, choice: Any, reason: Any, path: JsonPath, member: str) -> None:
         """Reads a finish reason, and the fields that servers put beside it."""
         word = None if reason is None else _word(reason)
         if word is not None and word not in table.NO_REASON:

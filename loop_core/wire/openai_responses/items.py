@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from loop_core.json_parser import JsonPath
 from loop_core.values import (
     ArgsForm,
     At,
@@ -40,7 +41,7 @@ class GrowingItem:
 
     __slots__ = ("announced", "at", "begins", "done", "finals", "frame", "gap", "path", "pieces", "value", "wholes")
 
-    def __init__(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At, done: bool) -> None:
+    def __init__(self, value: Mapping[str, Any], frame: bytes, path: JsonPath, at: At, done: bool) -> None:
         self.value = value
         self.frame = frame
         """The JSON text that holds `value`, at `path`."""
@@ -59,7 +60,7 @@ class GrowingItem:
         self.begins: dict[tuple[str, bool], int] = {}
         """Field, and whether it is a whole repetition -> the offset of its first piece or first repetition."""
 
-    def replace(self, value: Mapping[str, Any], frame: bytes, path: tuple[str | int, ...], at: At) -> None:
+    def replace(self, value: Mapping[str, Any], frame: bytes, path: JsonPath, at: At) -> None:
         """Replaces the item's JSON by that of the whole item."""
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
         self.wholes.append((value, at))
