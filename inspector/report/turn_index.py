@@ -52,7 +52,7 @@ _GAP = "\x1f"
 _CJK = "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
 """Matches a Chinese, Japanese or Korean character. These languages write no blanks between words, and FTS5 takes a run
 of letters for one word (https://sqlite.org/fts5.html, section 4.3.1)."""
-FileState = list[list[Any]]
+StoredState = list[list[Any]]
 """The name, size and time in nanoseconds of every file that was read; 0 for a missing one."""
 
 
@@ -106,7 +106,7 @@ class TurnIndex:
                     self._answer("DELETE FROM file WHERE path = ?", path)
         return rows_by_path
 
-    def keep(self, path: str, state: FileState, rows: Sequence[TurnRow]) -> None:
+    def keep(self, path: str, state: StoredState, rows: Sequence[TurnRow]) -> None:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
             return  # the file grew while it was read
@@ -208,7 +208,7 @@ def _is_made(base: sqlite3.Connection) -> bool:
     return bool(made) and base.execute("SELECT version FROM made").fetchall() == [(_VERSION,)]
 
 
-def state_of(path: str) -> FileState:
+def state_of(path: str) -> StoredState:
     """The state of a file, of a database's log, and of the files that may be read with it."""
     stem = os.path.splitext(path)[0]
     beside = (each for folder in FOLDERS_BESIDE for each in _files_inside(stem, folder))
@@ -232,7 +232,7 @@ def _file_state(name: str) -> list[Any]:
     return [name, found.st_size, found.st_mtime_ns]
 
 
-def _is_unchanged(path: str, before: FileState, digest: str) -> bool:
+def _is_unchanged(path: str, before: StoredState, digest: str) -> bool:
     now = state_of(path)
     if now == before:
         return True
@@ -240,7 +240,7 @@ def _is_unchanged(path: str, before: FileState, digest: str) -> bool:
     return [each[:2] for each in now] == [each[:2] for each in before] and _hash(now) == digest
 
 
-def _hash(state: FileState) -> str:
+def _hash(state: StoredState) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name, _, _ in state:
         with suppress(OSError), open(name, "rb") as file:

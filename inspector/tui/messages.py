@@ -118,7 +118,7 @@ def ask_operator(app: App[Any], question: Screen[Reply | None], act: Callable[[R
     app.push_screen(question, answer_or_leave)
 
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Callable[[], object]) -> Timer:
@@ -128,9 +128,9 @@ def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Call
     return form.set_timer(0.15, act)
 
 
-def run_in_thread(screen: Screen[Any], make: Callable[[], Made], show: Callable[[Made], object]) -> None:
+def run_in_thread(screen: Screen[Any], make: Callable[[], Result], show: Callable[[Result], object]) -> None:
     """Makes a value in a thread, and shows it unless the operator has left or asked again in the meantime."""
-    def show_here(made: Made) -> None:
+    def show_here(made: Result) -> None:
         if screen.is_active:  # a screen below a question is current, but not active
             show(made)
 

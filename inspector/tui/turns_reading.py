@@ -113,10 +113,10 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
 
 MANY_ROWS = 20_000
 """The number of rows from which a thread filters and exports the table, since keys would wait for 30 ms or more."""
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def work_behind(table: ReadingScreen, work: Callable[[], Made], then: Callable[[Made], None], name: str) -> None:
+def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable[[Result], None], name: str) -> None:
     """Calls `then` with the result of `work`: at once, or for many rows when a thread has made it. A later call with
     the same name cancels an earlier one."""
     if len(table.listed.rows) < MANY_ROWS:
