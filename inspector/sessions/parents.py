@@ -94,7 +94,7 @@ class Index:
         """Adds an exchange by its answer, for `find`."""
         if not one.exchange.recorded:
             self._unrecorded[one.node].append(one)
-        if one.text or one.calls or one.is_paused:
+        if one.text or one.calls or one.is_paused or one.is_silent:
             _put(self._answers, one.node, (one.text, one))
             if history.items and history.items[-1].kind is ItemKind.ASSISTANT:
                 # A prefill and its answer are one message in later histories.
@@ -146,17 +146,11 @@ class Index:
         tree = self.tree
         if not calls:
             return [tree.answer_key(text, calls)]
-        return [tree.answer_key(text, calls), tree.loose_answer_key(text, calls), self._alone_key(calls),
-                self._named_key(calls), self._text_key(text)]
-
-    def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
-        return self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
+        return [tree.answer_key(text, calls), tree.loose_answer_key(text, calls), self._named_key(calls),
+                tree.key(("alone", tree.loose_answer_key("", calls))), tree.key(("text", squeeze(text)))]
 
     def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
         return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
-
-    def _text_key(self, text: str) -> int:
-        return self.tree.key(("text", squeeze(text)))
 
     def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None if it contains none."""
@@ -195,11 +189,15 @@ class Index:
             tell = _are_distinctive(names := tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
-                found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
-            if not found and tell:  # opencode renames a call that it cannot run: `invalid`, with other arguments
-                found = [one for _, one in self._answers[node] if tuple(call.id for call in one.calls) == names]
+                alone = self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
+                found = [one for one in answers.get(alone, ()) if _same_ids(one.calls, calls)]
+            if not found and tell:  # opencode renames a call that it cannot run: `invalid`; Haystack leaves it out
+                found = [one for _, one in self._answers[node] if {call.id for call in one.calls}.issuperset(names)]
+            if not found:  # Google ADK reads calls out of markup in the text
+                found = [one for said, one in self._answers[node][-64:] if not one.calls and all(
+                    call.name in said and squeeze(call.arguments or "") in squeeze(said) for call in calls)]
             return (found, why) if found else None
-        found = answers.get(self._text_key(text)) if text.strip() else None
+        found = answers.get(self.tree.key(("text", squeeze(text)))) if text.strip() else None
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
             spelled = [(one, tuple(call.id for call in one.calls)) for _, one in self._answers[node][-64:]]
             found = [one for one, ids in spelled if _are_distinctive(ids) and all(str(key) in text for key in ids)]
@@ -289,7 +287,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     for test in tests:
         # A test that no candidate passes is ignored, because not every client sends such data back.
         left = [one for one in left if test(one)] or left
-    if ordered and len({(one.turn, one.node) for one in left}) == 1:
+    if ordered and len({(one.turn, one.is_silent or one.node) for one in left}) == 1:
         left = [max(left, key=lambda one: one.when)]  # a repeated request got an equal answer, which took its place
     return left
 
@@ -362,9 +360,10 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
         return PlaceEvidence(TurnPlace.REQUEST, "the request ends with assistant text to be continued")
-    if parent.is_paused:
-        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued")
+    act, why = ((TurnPlace.RESUME, "the paused answer is sent back as it was") if parent.is_paused else
+                (TurnPlace.RETRY, "the empty answer is sent back as it was") if parent.is_silent else
+                (TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued"))
+    return PlaceEvidence(act, why)
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:

@@ -236,8 +236,8 @@ class _Threader:
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-        if self.ordered and (last.is_silent or last.call_cut) and _follows(last, one):
-            return _Step(again, "the same request again after an answer without content, or a cut call", last)
+        if self.ordered and (last.is_silent or last.call_cut or last.is_broken) and _follows(last, one):
+            return _Step(again, "the same request again after no content, a cut call or a broken connection", last)
         before, now = last.exchange.cap, one.exchange.cap
         if last.cut and one.exchange.recorder is not None and (before is None or now is None):
             return _Step(again, "the same request again after a cut", last)  # most transcripts do not contain the cap

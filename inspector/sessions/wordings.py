@@ -201,6 +201,8 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
            "Microsoft Agent Framework 1.23 _tools.py"),
+    NotRun("invalid_tool_call", r'\{"result":\{"type":"error","error":\{"name":"invalidtoolcall",',
+           "the agent could not parse its arguments", "Mistral Vibe 3"),
     NotRun("parameters_not_present",
            r"invoking `\S+` failed as the following mandatory input parameters are not present\b",
            "the agent refused its arguments", "Google ADK tools/function_tool.py"),

@@ -268,6 +268,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: Argument parsing failed. Exception: 1 problem", "the agent could not parse its arguments"),
     ("Error: Tool call invocation was rejected by user.", "the user refused it"),
     ("AgentToolCallError: Argument why is required", "the agent refused its arguments"),
+    ('{"result":{"type":"error","error":{"name":"InvalidToolCall","message":"tool arguments are not"}}}',
+     "the agent could not parse its arguments"),
 ])
 def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     seen = show(claude(prompt("go"), block(use(**WHOLE)), result(said, error=True),
@@ -286,6 +288,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "1 validation error for Config\nname\n  Field required", "1 validation error for Rewrite\nname",
     "1 validation error in a.toml", "2 validation errors: [a.toml, b.toml]", "Tool not found in the list",
     "Error executing tool Write: no space left", "An error occurred while running the tool. Please try again.",
+    '{"result":{"type":"error","error":{"name":"NotFound","message":"no such branch"}}}',
     "Params must be set with care.", "Error: Function failed.", "error: argument parsing failed: see --help",
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",

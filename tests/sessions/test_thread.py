@@ -74,6 +74,42 @@ def test_a_call_that_the_client_renamed_is_found_by_its_id(load, name, turns):
     assert len(loaded.turns) == turns
 
 
+def test_an_answer_is_found_though_the_client_left_out_a_call_that_it_could_not_read(load):
+    """Haystack runs the call that it could read, and sends back that call alone."""
+    whole = call("write", '{"path": "a.md"}', "call_9Kd72Lm4Xq")
+    cut = call("write", '{"path": "b.md", "text": "Satur', "call_8Jc61Kl3Wp")
+    first = [user("write both")]
+    loaded = load(har(
+        entry(first, chat_body(None, "tool_calls", whole, cut)),
+        entry([*first, assistant(None, whole), result("written", whole["id"])], chat_body("Both are written.")),
+    ))
+    assert shape(loaded) == [[("write both", [(0, "request", 1), (1, "tool_result", 1)])]]
+
+
+def test_an_answer_is_found_though_the_client_read_a_call_out_of_its_markup(load):
+    """Google ADK takes the JSON out of the text, gives the call an id of its own, and runs it."""
+    arguments = '{"path": "a.md", "text": "Saturated."}'
+    leaked = f'I write.\n<tool_call>\n{{"name": "write", "arguments": {arguments}}}\n</tool_call>'
+    own, first = call("write", arguments, "adk_tool_call_5f44011f85b2"), [user("write it")]
+    other = call("write", arguments.replace("a.md", "b.md"), "adk_tool_call_5f44011f85b2")
+    for sent, turns in ((own, 1), (other, 2)):
+        assert len(load(har(
+            entry(first, chat_body(leaked, "stop")),
+            entry([*first, assistant("I write.\n<tool_call>\n\n</tool_call>", sent), result("ok", own["id"])],
+                  chat_body("Written.")),
+        )).turns) == turns
+
+
+def test_an_empty_answer_that_is_sent_back_as_it_was_is_a_retry(load):
+    """Haystack asks again with every empty answer in the history."""
+    first, silent = [user("write it")], assistant("")
+    entries = [entry([*first, *[silent] * number], chat_body("" if number < 3 else "Written."),
+                     started=f"2026-03-01T10:00:0{number}Z") for number in range(4)]
+    again = entry([*first, silent, user("and the next?")], chat_body("Done."), started="2026-03-01T10:00:09Z")
+    assert thread_of(load, *entries) == [[("write it", [(0, "request", 1), *((n, "retry", n) for n in (1, 2, 3))])]]
+    assert len({turn.conversation for turn in load(har(entries[0], again)).turns}) == 1
+
+
 def test_a_tool_result_stays_in_the_turn_and_a_new_user_message_opens_one(load):
     look = call(arguments='{"where": "here"}')
     first = [user("what is here?")]
@@ -1029,3 +1065,20 @@ def test_a_prompt_beside_another_image_continues_nothing(load):
         "model": "m", "prompt": prompt, "images": [image]}) for prompt, image, text, word in (
             (first, "YQ==", CUT, "length"), (first + CUT, "Yg==", "ated.", "stop"))))
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(("end", "turns"), [("reset", 1), ("timeout", 1), ("eof", 2), ("aborted", 2)])
+def test_a_request_that_is_sent_again_after_a_broken_connection_is_a_retry(load, end, turns):
+    """Continue CLI asks again although the stop reason had come; without a break it may be another sample."""
+    rows = [{"loop_inspector_session": 1}]
+    for number in (0, 1):
+        key = f"r{number}"
+        rows += [
+            {"type": "request", "id": key, "api": "openai_chat", "at": f"2026-03-01T10:00:0{number}Z",
+             "url": "http://localhost/v1/chat/completions",
+             "body": {"model": "m", "messages": [user("write it")]}},
+            {"type": "response", "request": key, "status": 200},
+            {"type": "bytes", "request": key, "ms": 200, "text": chat_body("Written.")},
+            {"type": "end", "request": key, "ms": 300, "end": end if number == 0 else "eof"},
+        ]
+    assert len(load("\n".join(map(json.dumps, rows))).turns) == turns

@@ -117,14 +117,6 @@ def test_a_call_that_vibe_could_not_read_did_not_run(tmp_path, word, arguments):
     assert "agent.refused_held_call" in {each.finding.rule for each in seen.findings}
 
 
-def test_a_result_that_only_looks_as_if_the_call_was_not_read_is_one(tmp_path):
-    """A tool that ran may print the words: its result has a record of its own."""
-    result = {"content": [text(UNREAD)], "type": "success"}
-    seen = reading(tmp_path, *turn("go", came("tool_call", call()), ran(result)), asked(
-        message("tool", text(UNREAD), tool_call_id="c1", outcome="failure")), came("stop", text("Done.")), ENDED)
-    assert dict(seen.responses[0].exchange.refusals) == {}
-
-
 @pytest.mark.parametrize(("code", "refused"), [("tool_denied", True), ("tool_failed", False)])
 def test_a_call_that_was_refused_did_not_run(tmp_path, code, refused):
     error = {"content": [], "error": {"code": code, "message": "No."}, "type": "failure"}

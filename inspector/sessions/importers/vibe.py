@@ -10,10 +10,10 @@ Source: mistral-vibe 3.0.2 (`mistralai_vibe_local_harness`), and its sessions ag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from inspector.sessions.importers.records import first_look, object_beside
-from inspector.sessions.reasons import UNREAD_CALL, recorder_reason, table_reason
+from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import Options, TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -27,7 +27,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, usage_in
-from loop_core.values import At, Finding, OpaquePart, Severity, Stop, ToolResultPart
+from loop_core.values import At, OpaquePart, Stop, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 MARK = "recovery_journal_record_version"
@@ -46,8 +46,6 @@ DISCARDED = "Your previous response was discarded because it reached the output 
 """The beginning of the message with which Vibe asks again for an answer that was cut."""
 DENIED = "tool_denied"
 """The code of the error of a call that the user or a rule refused."""
-INVALID = '{"result":{"type":"error","error":{"name":"InvalidToolCall"'
-"""The beginning of the result of a call that Vibe could not read."""
 FIELDS: Fields = {
     "": {"type": (str,), "payload": (dict,)},
     "payload": {"action_id": (str,), "kind": (str,), "request": (dict,), "result": (dict,), "input": (dict,),
@@ -60,18 +58,9 @@ def sniff(head: bytes, path: str) -> int:
     return 100 if any(MARK in value and "payload" in value for value in first_look(head).objects) else 0
 
 
-class _CallsOfAnswer(NamedTuple):
-    """The calls of an answer and their results, which a history repeats."""
-
-    results: set[str]
-    """The ids of the calls that have a result."""
-    calls: dict[str | None, At | None]
-    """The id of each call -> its place."""
-
-    @classmethod
-    def by(cls, answer: TranscriptAnswer | None) -> _CallsOfAnswer:
-        """Those of an answer, if there is one."""
-        return cls(set(answer.results), {call.id: call.at for call in answer.calls}) if answer else cls(set(), {})
+def _results_of(answer: TranscriptAnswer | None) -> set[str]:
+    """The ids of the calls of an answer that have a result, which a history repeats."""
+    return set(answer.results) if answer else set()
 
 
 class _Journal(ChatReader):
@@ -124,14 +113,14 @@ class _Journal(ChatReader):
             return place
         added = object_of(object_of(request.get("model_input")).get("messages"))
         first, whole = not self.answers, added.get("type") == "replace"
-        known = _CallsOfAnswer.by(place.answer)
+        known = _results_of(place.answer)
         for number, message in numbered_objects(added.get("messages")):
             role, text = message.get("role"), text_of(message.get("content"))
             if role == "tool":
                 place = self._late_result(line, message, text, place, known)
             elif role == "assistant" and first and whole:
                 place = self._earlier(line, number, message, place)
-                known = _CallsOfAnswer.by(place.answer)
+                known = _results_of(place.answer)
             elif role == "user" and text in self.typed:
                 self.typed.remove(text)
                 place = self.say(line, place, text)
@@ -142,16 +131,13 @@ class _Journal(ChatReader):
         return place
 
     def _late_result(
-        self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace, known: _CallsOfAnswer
+        self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace, known: set[str]
     ) -> TreePlace:
         """Reads a result in the history, unless a record of its own had it: that of a call that was not dispatched."""
         key, answer = known_text(message.get("tool_call_id")), place.answer
-        if answer is None or key in known.results:
+        if answer is None or key in known:
             return place
-        known.results.update([key] if key is not None else [])
-        if text.startswith(INVALID) and key in known.calls:
-            answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, "Mistral Vibe could not read a call; "
-                                           f"line {line.number}: {text[:300]}", known.calls[key]))
+        known.update([key] if key is not None else [])
         return self.result(line, place, key, text, message.get("outcome") == "failure", message.get("name"))
 
     def _earlier(self, line: TranscriptLine, number: int, message: dict[str, Any], place: TreePlace) -> TreePlace:
