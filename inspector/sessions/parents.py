@@ -204,13 +204,14 @@ class Index:
         return (found, "the history repeats its request and its text, without its calls") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
-        names = tuple(call.id for call in item.calls)
-        if not _are_distinctive(names):
-            return None
-        calls_key = self.tree.loose_answer_key("", item.calls)
-        found = [one for one in self._calls.get(names, ()) if self.tree.loose_answer_key("", one.calls) == calls_key]
-        why = f"the id {names[0]} of its call names it, though the history before was edited"
-        return (found, why) if found else None
+        key = self.tree.loose_answer_key
+        # Mastra joins the steps of a turn into one message: the answer is then the last of its calls.
+        for start in (0, *range(max(1, len(item.calls) - 64), len(item.calls))):
+            calls = item.calls[start:]
+            found = self._calls.get(tuple(call.id for call in calls), ())
+            if found := [one for one in found if key("", one.calls) == key("", calls)]:
+                return found, f"the id {calls[0].id} of its call names it, though the history before was edited"
+        return None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         """The exchanges with the same request whose answer the history has continued or shortened, or whose answer was

@@ -59,9 +59,9 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("split_call", "Hermes; cynative",
         r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}"
         r"\b(?:call|write|tool)s?\b", call=True),
-    HintWording("no_call_found", "gptme tools/complete.py; mini-swe-agent mini.yaml; smolagents agents.py",
-        r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b)",
-        call=True, again=True),
+    HintWording("no_call_found", "gptme tools/complete.py; mini-swe-agent mini.yaml; smolagents agents.py; OpenHands",
+        r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b|"
+        r"your last response did not include a function call or a message\b)", call=True, again=True),
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool)"
         r"(?: or )?)+\.", call=True, again=True),
@@ -282,8 +282,10 @@ def _beginning(wording: str) -> str:
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
     # possessive, so that the marks cause no backtracking
-    return (r"(?i)(?:</?(?:tool_use_error|error|system)>|(?:ai_[a-z]+)?error:|\{ ?\"error\": ?\"| |"
-            rf"wall time: \S+ seconds|tool execution failed\.(?=</))*+(?:{spelled})")  # the last two: Kimi Code
+    # `true` is Mastra's, the last two are Kimi Code's
+    return (r"(?i)(?:</?(?:tool_use_error|error|system)>|(?:ai_[a-z]+)?error:|"
+            r"\{ ?\"error\": ?(?:true, ?\"message\": ?)?\"| |"
+            rf"wall time: \S+ seconds|tool execution failed\.(?=</))*+(?:{spelled})")
 
 
 _ANY = _beginning("|".join(row.pattern for row in REFUSALS))

@@ -268,6 +268,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: Argument parsing failed. Exception: 1 problem", "the agent could not parse its arguments"),
     ("Error: Tool call invocation was rejected by user.", "the user refused it"),
     ("AgentToolCallError: Argument why is required", "the agent refused its arguments"),
+    ('{"error":true,"message":"Tool validation failed for write_file. Please fix the following errors"}',
+     "the agent refused its arguments"),
     ('{"result":{"type":"error","error":{"name":"InvalidToolCall","message":"tool arguments are not"}}}',
      "the agent could not parse its arguments"),
 ])

@@ -100,6 +100,18 @@ def test_an_answer_is_found_though_the_client_read_a_call_out_of_its_markup(load
         )).turns) == turns
 
 
+@pytest.mark.parametrize(("key", "turns"), [("call_8Jc61Kl3Wp", 1), ("call_2", 2)])
+def test_an_answer_is_found_though_the_client_joined_it_with_the_one_before(load, key, turns):
+    """Mastra joins the steps of a turn into one message; an id that tells nothing names no answer."""
+    one, two = call("write", '{"path": "a.md"}', "call_9Kd72Lm4Xq"), call("write", '{"path": "b.md"}', key)
+    first, results = [user("write both")], [result("ok", one["id"]), result("ok", two["id"])]
+    assert len(load(har(
+        entry(first, chat_body("The first.", "tool_calls", one)),
+        entry([*first, assistant("The first.", one), results[0]], chat_body(None, "tool_calls", two)),
+        entry([*first, assistant("The first.", one, two), *results], chat_body("Both are written.")),
+    )).turns) == turns
+
+
 def test_an_empty_answer_that_is_sent_back_as_it_was_is_a_retry(load):
     """Haystack asks again with every empty answer in the history."""
     first, silent = [user("write it")], assistant("")
@@ -458,6 +470,7 @@ def test_a_result_that_smolagents_sends_back_as_a_text(load, text, place):
         (NO_CALL, "no_call_found"),
         ("Tool call error:\n\n<error>\nNo tool calls found in the response.", "no_call_found"),
         ("Error:\nError while parsing tool call from model output: no JSON blob.\nNow", "no_call_found"),
+        ("Your last response did not include a function call or a message. Please use a tool to", "no_call_found"),
         ("Please return text or include your response in a tool call.", "answer_wanted"),
     ],
 )
