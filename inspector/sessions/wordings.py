@@ -172,11 +172,11 @@ REFUSALS: tuple[NotRun, ...] = (
            r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
            r"agenttoolexecutionerror: unknown tool \S+, should be one of: |"
            r"the requested tool does not exist or is not available\b|could not find function to call\b|"
-           r"requested function \"\S+\" not found\.|function \S+ not found\.$|"
+           r"requested function \"\S+\" not found\.|function \S+ not found\.$|tool \S+ does not exists\.$|"
            r"the tool call with name `\S+` is not part of the provided tools\b)",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
            "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; smolagents; Microsoft Agent "
-           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py; AG2"),
+           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py; AG2; Qwen-Agent agent.py"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
@@ -201,6 +201,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
            "Microsoft Agent Framework 1.23 _tools.py"),
+    NotRun("parameters_no_json", r"an error occurred when calling tool `\S+`: "
+           r"valueerror: parameters must be formatted as a valid json!", "the agent could not parse its arguments",
+           "Qwen-Agent agent.py, tools/base.py: a tool's first check"),
     NotRun("invalid_tool_call", r'\{"result":\{"type":"error","error":\{"name":"invalidtoolcall",',
            "the agent could not parse its arguments", "Mistral Vibe 3"),
     NotRun("parameters_not_present",
@@ -270,11 +273,12 @@ ERRORS: tuple[str, ...] = (
     r"an error occurred while running the tool\b",
     r"function failed\.(?: exception: |$)",
     r"tool execution was aborted (?:by middleware )?before a result was produced\b",
+    r"an error occurred when calling tool `",
 )
 """Patterns of the beginning of a result that libraries write for a tool that failed and for arguments that they could
 not read alike: they do not show that the call ran, nor that it did not. Sources: OpenAI's Agents SDK 0.24
-`default_tool_error_function`, its JavaScript twin 0.20 `tool.ts`; Microsoft Agent Framework 1.23 `_tools.py`. OpenAI's
-APIs have no mark for an error."""
+`default_tool_error_function`, its JavaScript twin 0.20 `tool.ts`; Microsoft Agent Framework 1.23 `_tools.py`;
+Qwen-Agent 0.0.34 `agent.py`. OpenAI's APIs have no mark for an error."""
 
 
 def _beginning(wording: str) -> str:
