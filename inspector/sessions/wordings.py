@@ -59,9 +59,10 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("split_call", "Hermes; cynative",
         r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}"
         r"\b(?:call|write|tool)s?\b", call=True),
-    HintWording("no_call_found", "gptme tools/complete.py; mini-swe-agent mini.yaml; smolagents agents.py; OpenHands",
+    HintWording("no_call_found", "gptme tools/complete.py; mini-swe-agent; smolagents agents.py; OpenHands; Instructor",
         r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b|"
-        r"your last response did not include a function call or a message\b)", call=True, again=True),
+        r"your last response did not include a function call or a message\b|"
+        r"validation error (?:found: no tool calls?|due to no tool invocation)\b)", call=True, again=True),
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool)"
         r"(?: or )?)+\.", call=True, again=True),
@@ -188,8 +189,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("details_not_valid", r"(?:\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":|"
            r"\[ ?\{ ?\"type\": ?\"\w+\", ?\"loc\": ?\[)", "the agent refused its arguments",
            "Pydantic AI messages.py: RetryPromptPart of a ValidationError, and its list of errors alone, in spans"),
-    NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b)",
-           "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts"),
+    NotRun("schema_not_met", r"(?:tool input validation error\b|received tool input did not match expected schema\b|"
+           r"validation error found: \d+ validation errors? for )",
+           "the agent refused its arguments", "LangChain tools/base.py; LangChain.js tools/index.ts; Instructor"),
     NotRun("server_refused", r"(?:mcp error -32602: (?:tool \S+ (?:not found|disabled)\b|unknown tool\b|"
            r"(?:input validation error: )?invalid arguments for tool \S+:)|input validation error: .{1,200}(?:"
            r"is a required property|is not (?:of type|one of|valid under) |not allowed \(|does not match ))",

@@ -270,6 +270,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("AgentToolCallError: Argument why is required", "the agent refused its arguments"),
     ("An error occurred when calling tool `Write`:\nValueError: Parameters must be formatted as a valid JSON!\n",
      "the agent could not parse its arguments"),
+    ("Validation Error found:\n1 validation error for Other\n  Invalid JSON", "the agent refused its arguments"),
     ("Tool Write does not exists.", "the agent knows no such tool"),
     ('{"error":true,"message":"Tool validation failed for write_file. Please fix the following errors"}',
      "the agent refused its arguments"),
@@ -294,7 +295,8 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     "1 validation error in a.toml", "2 validation errors: [a.toml, b.toml]", "Tool not found in the list",
     "Error executing tool Write: no space left", "An error occurred while running the tool. Please try again.",
     '{"result":{"type":"error","error":{"name":"NotFound","message":"no such branch"}}}',
-    "An error occurred when calling tool `Write`:\nValueError: 5", "Tool Write does not exists. Use grep",
+    "Validation Error found: 1 file", "An error occurred when calling tool `Write`:\nValueError: 5",
+    "Tool Write does not exists. Use grep",
     "Params must be set with care.", "Error: Function failed.", "error: argument parsing failed: see --help",
     # A server's tool may look for something itself, and a program that ran may check an input of its own.
     "MCP error -32602: issue 5 was closed in the meantime", "Input validation error: age must be above 17",

@@ -470,6 +470,8 @@ def test_a_result_that_smolagents_sends_back_as_a_text(load, text, place):
         (NO_CALL, "no_call_found"),
         ("Tool call error:\n\n<error>\nNo tool calls found in the response.", "no_call_found"),
         ("Error:\nError while parsing tool call from model output: no JSON blob.\nNow", "no_call_found"),
+        ("Validation Error found:\nNo tool calls or function call found in response", "no_call_found"),
+        ("Validation Error due to no tool invocation:\n1 validation error for list", "no_call_found"),
         ("Your last response did not include a function call or a message. Please use a tool to", "no_call_found"),
         ("Please return text or include your response in a tool call.", "answer_wanted"),
     ],
