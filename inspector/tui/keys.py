@@ -32,8 +32,8 @@ BAR = ("live.do", "live.run", "live.pause", "live.cancel", "live.edit", "live.bo
        "policies.open", "policies.next", "policies.each",
        "providers.open", "providers.play", "providers.next", "providers.more", "providers.each", "providers.policy",
        "step.forward", "attention", "limits", "advice", "tune", "policies", "export",
-       "turns.open", "turns.filter", "turns.search", "turns.attention", "turns.tune", "turns.policies",
-       "picker.live", "turns.sort", "turns.export", "turns.group", "providers", "event.next", "step.back",
+       "turns.open", "turns.filter", "turns.search", "turns.attention", "turns.policies", "picker.live",
+       "turns.tune", "turns.sort", "turns.export", "turns.group", "providers", "event.next", "step.back",
        "filter", "search", "run.next", "mode", "continue", "breakpoints", "copy", "turn.next", "command",
        "search.next", "copy.command", "wrap", "zoom")
 """The ids of bindings in the order in which the key bar offers them; the others follow in the order of their screen."""

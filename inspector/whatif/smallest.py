@@ -241,7 +241,7 @@ def is_end_unknown(tuning: TunedGrid, turn: int) -> bool:
 def why_incomplete(tuning: TunedGrid, end: End) -> str:
     """The reason why no cell completes a turn, taken from its end in the cell with the largest limits."""
     if end.state is State.UNRECORDED:
-        return "the recording ends first: what would be asked next was never recorded"
+        return "the recording ends first: only a live run can show what follows"
     if end.limit in tuning.grid.names:
         return f"the grid's largest {end.limit} is not enough"
     if end.limit:

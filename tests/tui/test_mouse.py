@@ -56,7 +56,7 @@ async def test_a_key_at_the_foot_is_clicked(app_on: AppOn, keys: str, size: tupl
 async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn) -> None:
     async with app_on(as_table=True, begins=None).run_test(size=(80, 24)) as pilot:
         assert isinstance(pilot.app.screen, TurnsScreen)
-        assert "f filter  / search  ! worst  u tune  p policies  ? help" in screen_rows(pilot.app)[-1]
+        assert "f filter  / search  ! worst  p policies  L live  ? help" in screen_rows(pilot.app)[-1]
         await click_words(pilot, "? help")
         assert isinstance(pilot.app.screen, HelpScreen)
 

@@ -294,7 +294,7 @@ async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
         await open_tune(pilot, "attempts=0,1")
         await pilot.press("]", "]")
         shown = " ".join(page(pilot.app).split())
-        assert "NOT KNOWN TO COMPLETE the recording ends first: what would be asked next was never recorded" in shown
+        assert "NOT KNOWN TO COMPLETE the recording ends first: only a live run can show what follows" in shown
         await pilot.click(offset=(4, next(y for y, row in enumerate(screen_rows(pilot.app)) if "[outcome]" in row)))
         assert "[outcome]" in page(pilot.app)
 

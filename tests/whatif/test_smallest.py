@@ -35,7 +35,7 @@ def test_the_first_sample_needs_five_attempts():
     assert needs["continuation_max_total_completion_tokens"] == 6 * 40, "with less, the last request asks for less"
     assert (first.end.segments, first.end.spend.output_tokens) == (6, 6 * 40)
     assert second.cell is None
-    assert why_incomplete(made, second.end) == "the recording ends first: what would be asked next was never recorded"
+    assert why_incomplete(made, second.end) == "the recording ends first: only a live run can show what follows"
     # Turn 2 spends its 40 tokens in every cell.
     assert (knee(made).enough.cell, knee(made).enough.completed, knee(made).enough.tokens) == (first.cell, 1, 280)
 
