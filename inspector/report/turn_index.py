@@ -311,10 +311,10 @@ def read_rows(
         # Taken before reading: rows that are added meanwhile change the state, so the file is read again.
         states = {path: state_of(path) for path in left} if index is not None else {}
         for group in open_each(left, api=api, profile=profile, compare=not indexed) if left else ():
-            found = rows_of(view(replay(open_case(group.recording), settings)), group.paths)
+            found = rows_of(view(replay(open_case(group.recording), settings)), group.paths) if group.paths else []
             if index is not None and len(group.paths) == 1 and group.paths[0] in states:
                 index.keep(group.paths[0], states[group.paths[0]], found)
-            yield ReadRows([(group.paths[0], found)], done + group.done, done + group.total)
+            yield ReadRows([(path, found) for path in group.paths[:1]], done + group.done, done + group.total)
         if index is not None and index.note:  # a search cannot find rows that were not stored
             yield ReadRows([], total, total, index.note)
     finally:

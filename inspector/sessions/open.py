@@ -45,7 +45,7 @@ _LONGEST_NAME = 24
 
 
 class FileGroup(NamedTuple):
-    """The files of one session, or one unreadable file. Opened together they give the same recording again."""
+    """The files of one session, which give the same recording again, or an unreadable file; none to tell the progress."""
 
     paths: tuple[str, ...]
     recording: Recording
@@ -115,11 +115,11 @@ def open_each(
         if skipped:
             continue
         beside.update(source.path for source, _ in found[1:])
-        if is_spread(found[0][0]):
+        if later := is_spread(found[0][0]):
             spread.setdefault(os.path.dirname(name), []).extend(found)
-        else:
-            read.update([name] if found[0][1] else [])
-            yield FileGroup((name,), join_files(found), done, len(every))
+        elif found[0][1]:
+            read.add(name)
+        yield FileGroup(() if later else (name,), join_files([] if later else found), done, len(every))
     for group in spread.values():
         yield FileGroup(tuple(source.path for source, _ in group), join_files(group), len(every), len(every))
 

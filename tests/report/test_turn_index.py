@@ -15,6 +15,7 @@ from inspector.config.settings import Settings
 from inspector.report import turn_index
 from inspector.report.turn_index import TurnIndex, read_rows, state_of
 from inspector.sessions.native import SessionWriter
+from tests.scenes.recordings import chat, user
 from tests.scenes.transcripts import block, claude, prompt, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
@@ -88,6 +89,15 @@ def test_a_row_is_found_by_a_process_in_which_the_names_of_limits_have_another_o
     reads = [subprocess.run([sys.executable, "-c", program, str(place), which], check=True, capture_output=True,
                             env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
     assert [int(each) for each in reads] == [2, 1]  # the second process has the row from the index
+
+
+def test_the_files_of_a_spread_session_count_as_read_before_its_rows_are_there(tmp_path):
+    for number in range(3):
+        pair = {"request": {"model": "m", "messages": [user(f"{number}?")]}, "response": chat("Yes.")}
+        (tmp_path / f"{number}.json").write_text(json.dumps(pair))
+    found = list(read_rows([str(tmp_path)], None, None, Settings(), indexed=False))
+    assert [(each.done, each.total) for each in found] == [(1, 3), (2, 3), (3, 3), (3, 3)]
+    assert [[len(rows) for _, rows in each.rows] for each in found] == [[], [], [], [3]]
 
 
 def test_a_file_that_is_gone_is_forgotten(place):
