@@ -45,7 +45,7 @@ _LONGEST_NAME = 24
 
 
 class FileGroup(NamedTuple):
-    """The files of one session, which give the same recording again, or an unreadable file; none to tell the progress."""
+    """The files of one session, which give the same recording again, or an unreadable file; none for progress."""
 
     paths: tuple[str, ...]
     recording: Recording

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from textual.reactive import reactive
 
+from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of, wrap_line
 from inspector.report.lines.steps import role_of
@@ -82,11 +83,12 @@ def _samples_of(listed: TurnList) -> set[str]:
 
 
 def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
-    """Counts rows, with those of samples separately."""
+    """Counts the rows of files that are read, with those of samples separately."""
     samples = _samples_of(listed)
     apart: tuple[list[TurnRow], list[TurnRow]] = ([], [])
     for row in rows:
-        apart[row.paths[0] in samples].append(row)
+        if row.why not in (PENDING, LARGE):
+            apart[row.paths[0] in samples].append(row)
     return TableCounts(*map(count_rows, apart))
 
 

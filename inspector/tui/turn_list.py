@@ -178,7 +178,8 @@ class TurnList(RowList):
         """Shows other rows; the cursor stays on its row."""
         here = self.current_row
         self.listing, self.shown = listing, listing.shown
-        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)]
+        titled = any(section.title for section in self.sections)
+        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
             self.fit_rows()
@@ -245,6 +246,8 @@ class TurnList(RowList):
 
     def _place_of(self, here: TurnRow | None) -> int:
         """The index of a row in the new list: the same turn, else one of the same file, else the first."""
+        if 0 <= self.cursor < len(self.shown) and self.shown[self.cursor] is here:
+            return self.cursor
         if here is not None:
             same = [at for at, row in enumerate(self.shown)
                     if isinstance(row, TurnRow) and row.paths[0] == here.paths[0]]

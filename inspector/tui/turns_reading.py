@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
+from inspector.report import turn_table
 from inspector.report.filters import Filter, FilterError
 from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
+from inspector.tui.turn_counts import TableCounts, count_apart
 from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
@@ -62,6 +65,11 @@ class ReadingScreen(Screen[None]):
     total: int
     """The number of files that are read, and of all that will be; 0 until they are counted."""
     listed: TurnList
+    has_more = False
+    """Whether rows came that are not listed yet."""
+    lists_at = 0.0
+    """The earliest time at which they are listed; infinite while a thread lists some."""
+    counts: TableCounts
     watched: Sequence[str] = ()
     """The files that are checked for additions; empty until all are read."""
     states: Mapping[str, FileState]
@@ -119,7 +127,7 @@ Result = TypeVar("Result")
 def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable[[Result], None], name: str) -> None:
     """Calls `then` with the result of `work`: at once, or for many rows when a thread has made it. A later call with
     the same name cancels an earlier one."""
-    if len(table.listed.rows) < MANY_ROWS:
+    if sum(map(len, table.listed.slots.values())) < MANY_ROWS:
         then(work())
         return
 
@@ -130,6 +138,31 @@ def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable
             table.app.call_from_thread(lambda: None if worker.is_cancelled else then(made))
 
     table.run_worker(run, group=name, thread=True, exclusive=True)
+
+
+def list_grown(table: ReadingScreen) -> None:
+    """Lists and counts new rows if enough time has passed; after the last file `finish` lists them."""
+    began = time.monotonic()
+    if not (table.has_more and table.is_attached and table.reading and began >= table.lists_at):
+        return
+    table.has_more, table.lists_at = False, inf
+    listed, slots = table.listed, [*table.listed.slots.values()]  # more files may come while a thread works
+
+    def work() -> tuple[Listing, TableCounts]:
+        rows = turn_table.rows_once(row for rows in slots for row in rows)
+        return listed.list_rows(rows, listed.filter, growing=True), count_apart(listed, rows)
+
+    def show(made: tuple[Listing, TableCounts]) -> None:
+        listing, counts = made
+        if not table.reading or listing.filter is not listed.filter or not listed.is_current(listing, growing=True):
+            table.has_more, table.lists_at = True, 0.0
+            return
+        listed.show_listing(listing)
+        table.counts = counts
+        table.say_counts()
+        table.lists_at = time.monotonic() + 10 * (time.monotonic() - began)
+
+    work_behind(table, work, show, "growth")
 
 
 FILTERING = "filtering…"

@@ -101,8 +101,6 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._last = ""  # the filter removed last, which the prompt offers again
         self._needle = ""
         self._match: TurnRow | None = None  # the result of the last search
-        self._next_look = 0.0
-        self._unlisted = False  # whether rows came that are not listed yet
         self._large: list[str] = []  # larger than `LARGEST_READ` and not named by the operator; a search reads them
         self._searching = False  # whether a search is reading them
         if session is not None:
@@ -156,13 +154,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.finish()
 
     def _progress(self) -> None:
-        """Lists waiting rows, because a large file may delay the next ones; shows the progress within such a file."""
+        """Lists waiting rows, because a large file may delay the next ones, and shows the progress."""
         if not self.reading:
             self._clock.pause()
         elif self.is_attached:
-            self._list_more()
-            if self.begun or self._searching or intake.heavy([intake.file_being_read()]):
-                self.say_counts()
+            turns_reading.list_grown(self)
+            self.say_counts()
 
     def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
@@ -170,17 +167,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             self.listed.set_rows(slot, rows, widest)
         self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
-        self._unlisted = True
-        self._list_more()
-
-    def _list_more(self) -> None:
-        """Lists the new rows if enough time has passed; after the last file `finish` lists them."""
-        began = time.monotonic()
-        if self._unlisted and self.is_attached and self.reading and began >= self._next_look:
-            self._unlisted = False
-            self.listed.relist(growing=True)
-            self.count()
-            self._next_look = time.monotonic() + 10 * (time.monotonic() - began)
+        self.has_more = True
+        turns_reading.list_grown(self)
 
     def finish(self) -> None:
         """Sorts and counts the rows after everything is read."""
@@ -213,7 +201,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = count_apart(self.listed, (row for row in self.listed.rows if row.why not in (PENDING, LARGE)))
+        self.counts = count_apart(self.listed, self.listed.rows)
         self.say_counts()
 
     def say_counts(self) -> None:

@@ -1294,6 +1294,44 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
         assert "▶ ✓ COMPLETE" in page(app)
 
 
+async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_on, go, now = threading.Event(), threading.Event(), TurnList.list_rows
+    listing = list[bool]()
+
+    def one_by_one(paths, **options):
+        for number, group in enumerate(open_each(paths, **options)):
+            read_on.wait(60 if number > 1 else 0)
+            yield group
+
+    def slowly(listed, rows, wanted, growing=False):
+        made = now(listed, rows, wanted, growing)
+        listing.append(growing)
+        go.wait(60 if growing else 0)
+        return made
+
+    monkeypatch.setattr("inspector.report.turn_index.open_each", one_by_one)
+    monkeypatch.setattr(turns_screen, "PROGRESS", 0.02)
+    monkeypatch.setattr(TurnList, "list_rows", slowly)
+    monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
+    monkeypatch.setattr(turns_reading, "BATCH", 0.0)
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.screen
+        await until(pilot, lambda: any(listing))
+        await pilot.press("s", "escape")
+        assert (table.listed.shown, table.counts.own.turns) == ([], 0), "keys work before the first listing is made"
+        table.listed.sort = "session"  # the order changes while the thread is at work
+        go.set()
+        await until(pilot, lambda: table.listed.shown)
+        assert (table.reading, table.listed.listing.of[1], listing.count(True)) == (True, "session", 2)
+        await until(pilot, lambda: table.counts.own.turns)
+        read_on.set()
+        await read(app, pilot)
+        assert len(table.listed.shown) == 4
+
+
 async def test_rows_are_measured_beside_the_app_and_wait_for_one_clock(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
