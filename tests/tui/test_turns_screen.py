@@ -1312,7 +1312,6 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         return made
 
     monkeypatch.setattr("inspector.report.turn_index.open_each", one_by_one)
-    monkeypatch.setattr(turns_screen, "PROGRESS", 0.02)
     monkeypatch.setattr(TurnList, "list_rows", slowly)
     monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
     monkeypatch.setattr(turns_reading, "BATCH", 0.0)
