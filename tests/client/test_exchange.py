@@ -15,7 +15,7 @@ from tests.scenes.live import EventLog, answer, request
 from tests.scenes.provider import CALLING
 
 KEY = "sk-test-0123456789abcdef"
-LONG = ToolCall("c1", "note", '{"text": "' + "many words " * DECODE_SIZE + '"}', True)
+LONG = ToolCall("c1", "note", '{"text": "' + "many words " * (DECODE_SIZE // 4) + '"}', True)
 SAYS_SO = "the last line is data: [DONE] and not message_stop"
 
 
