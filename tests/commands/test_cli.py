@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
 from inspector.whatif import tree
+from tests.scenes.command import exit_of
 from tests.scenes.recordings import (
     PARTS,
     bodiless_har,
@@ -49,6 +51,22 @@ def spawn(*arguments, stdin=b"", **environment):
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )
+
+
+@pytest.fixture
+def in_encoding(monkeypatch, capsys):
+    """The exit code and the bytes of a command that writes to a standard output of this encoding, and nowhere else."""
+
+    def run(encoding, *words):
+        out = io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+            code = exit_of(patch, *map(str, words))
+            sys.stdout.flush()
+            assert capsys.readouterr() == ("", "")
+            return code or 0, out.getvalue()
+
+    return run
 
 
 @pytest.fixture
@@ -491,16 +509,16 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, options):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encoding, tmp_path):
+def test_a_terminal_of_another_encoding_gets_escapes_and_no_traceback(cut, encoding, tmp_path, in_encoding):
     path = tmp_path / "other.jsonl"
     path.write_bytes(lines(pair_of([user("compare")], chat("It is ≥ 80."))))
-    ran = spawn("explain", path, PYTHONIOENCODING=encoding)
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"\\u2265 80" in ran.stdout  # none of these has a sign for it
-    assert spawn("replay", cut, PYTHONIOENCODING=encoding).returncode == 0
-    assert spawn("samples", PYTHONIOENCODING=encoding).returncode == 0
-    ran = spawn("check", "--help", PYTHONIOENCODING=encoding)
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    code, out = in_encoding(encoding, "explain", path)
+    assert (code, b"\\u2265 80" in out) == (0, True)  # none of these has a sign for it
+    for words in (("replay", cut), ("samples",), ("check", "--help")):
+        assert in_encoding(encoding, *words)[0] == 0, words
+    if encoding == "ascii":  # the same in a process of its own
+        ran = spawn("explain", path, PYTHONIOENCODING=encoding)
+        assert (ran.returncode, ran.stderr, b"\\u2265 80" in ran.stdout) == (0, b"", True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
@@ -699,11 +717,11 @@ HOSTILE = "Grüße 🦊 \x9b31m \u202e \x7f"
     "export --to session --out -",
 ])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-def test_what_programs_read_is_ascii_and_whole_in_any_encoding(tmp_path, arguments, encoding):
+def test_what_programs_read_is_ascii_and_whole_in_any_encoding(tmp_path, arguments, encoding, in_encoding):
     path = tmp_path / "a é \x9b.jsonl"
     body = {"model": HOSTILE, "max_tokens": 9, "messages": [user(HOSTILE)]}
     path.write_bytes(lines({"request": body, "response": chat(HOSTILE, "length", model=HOSTILE)}))
-    out = spawn(*arguments.split(), path, PYTHONIOENCODING=encoding).stdout
+    _, out = in_encoding(encoding, *arguments.split(), path)
     assert out.isascii()
     if "junit" in arguments:
         assert ElementTree.fromstring(out)[0].get("name") == str(path)

@@ -484,14 +484,11 @@ sys.exit(7)
 """
 
 
-def command(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "inspector", "record", *map(str, words)], text=True, timeout=60,
-                          capture_output=True, check=False, **more)
-
-
 def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path: Path) -> None:
     file = tmp_path / "a b.jsonl"
-    ran = command("--to", f"{provider.url}/v1", "--record", file, sys.executable, "-c", AGENT, "--to", "x")
+    words = ("--to", f"{provider.url}/v1", "--record", file, sys.executable, "-c", AGENT, "--to", "x")
+    ran = subprocess.run([sys.executable, "-m", "inspector", "record", *words], text=True, timeout=60,
+                         capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (7, "200 127.0.0.1,::1 ['--to', 'x']\n")
     assert ran.stderr == f"inspector: 1 request recorded; open it with: inspector '{file}'\n"
     (exchange,) = recorded(file)
@@ -499,52 +496,57 @@ def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path
     assert exchange.request.model == "text"
 
 
-def test_without_a_name_the_recording_is_where_the_table_finds_it(provider: Provider, tmp_path: Path) -> None:
+def test_without_a_name_the_recording_is_where_the_table_finds_it(
+    provider: Provider, inspector: Inspector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     data = {"LOOP_INSPECTOR_DATA": str(tmp_path / "data")}
-    ran = command("--to", f"{provider.url}/v1", sys.executable, "-c", AGENT, env={**os.environ, **data})
-    assert ran.returncode == 7
+    monkeypatch.setenv(*next(iter(data.items())))
+    ran = inspector("record", "--to", f"{provider.url}/v1", sys.executable, "-c", AGENT)
+    assert ran.code == 7
     (found,) = transcripts({"HOME": str(tmp_path), **data})
-    assert found.path in ran.stderr
+    assert found.path in ran.err
     assert found.path.endswith(f"-{Path(sys.executable).name}.jsonl")
 
 
-@pytest.mark.parametrize("script", ["my agent.py", "a.js", "a.mjs", "a.cjs", "a.ts", "a.sh"])
 def test_a_script_names_its_recording_and_no_other_argument_does(
-    script: str, provider: Provider, tmp_path: Path,
+    provider: Provider, inspector: Inspector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / script).write_text(AGENT)
     (tmp_path / "notes.py").touch()
-    data = {**os.environ, "LOOP_INSPECTOR_DATA": str(tmp_path / "data")}
-    ran = command("--to", f"{provider.url}/v1", sys.executable, "-u", tmp_path / script, "notes.py", KEY, "hunter2.py",
-                  cwd=tmp_path, env={**data, "PYTHONPATH": str(Path(__file__).parents[2])})
-    assert ran.returncode == 7, ran.stderr
-    (file,) = (tmp_path / "data" / "recordings").iterdir()
-    assert file.name.endswith(f"-{Path(sys.executable).name}-{script}.jsonl")
-    header = file.read_text().partition("\n")[0]
-    assert json.loads(header)["title"] == f"{Path(sys.executable).name} {script}"
-    assert not any(word in header + file.name for word in (KEY, "notes", "hunter2"))
+    monkeypatch.chdir(tmp_path)
+    for script in ("my agent.py", "a.js", "a.mjs", "a.cjs", "a.ts", "a.sh"):
+        (tmp_path / script).write_text(AGENT)
+        monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / f"data {script}"))
+        ran = inspector("record", "--to", f"{provider.url}/v1", sys.executable, "-I", "-S", tmp_path / script,
+                        "notes.py", KEY, "hunter2.py")
+        assert ran.code == 7, (script, ran.err)
+        (file,) = (tmp_path / f"data {script}" / "recordings").iterdir()
+        assert file.name.endswith(f"-{Path(sys.executable).name}-{script}.jsonl"), script
+        header = file.read_text().partition("\n")[0]
+        assert json.loads(header)["title"] == f"{Path(sys.executable).name} {script}", script
+        assert not any(word in header + file.name for word in (KEY, "notes", "hunter2")), script
 
 
-def test_an_agent_that_sends_nothing_leaves_no_file(tmp_path: Path) -> None:
+def test_an_agent_that_sends_nothing_leaves_no_file(inspector: Inspector, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    ran = command("--record", file, sys.executable, "-c", "")
-    assert (ran.returncode, file.exists()) == (0, False)
-    assert "no request came to the proxy" in ran.stderr
+    ran = inspector("record", "--record", file, "true")
+    assert (ran.code, file.exists()) == (0, False)
+    assert "no request came to the proxy" in ran.err
 
 
-def test_an_agent_may_delete_its_recording(tmp_path: Path) -> None:
+def test_an_agent_may_delete_its_recording(inspector: Inspector, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    ran = command("--record", file, sys.executable, "-c", f"import os, sys; os.unlink({str(file)!r}); sys.exit(3)")
-    assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
+    ran = inspector("record", "--record", file, "sh", "-c", f'rm "{file}"; exit 3')
+    assert (ran.code, file.exists(), ran.err.count("\n")) == (3, False, 1)
 
 
 @pytest.mark.parametrize("proxy", ["socks5://name:hunter2@127.0.0.1:9", "http://[x", "http://:9", "name:hunter2@h:0"])
 def test_a_proxy_of_the_environment_that_cannot_be_used_is_told_without_its_password(
-    proxy: str, tmp_path: Path,
+    proxy: str, inspector: Inspector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ran = command("--record", file := tmp_path / "a.jsonl", "true", env={**os.environ, "HTTPS_PROXY": proxy})
-    assert ran.returncode == 2
-    assert ran.stderr == ("inspector: HTTPS_PROXY or ALL_PROXY: expected http://HOST…; SOCKS cannot be used\n")
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    ran = inspector("record", "--record", file := tmp_path / "a.jsonl", "true")
+    assert ran.code == 2
+    assert ran.err == ("inspector: HTTPS_PROXY or ALL_PROXY: expected http://HOST…; SOCKS cannot be used\n")
     assert not file.exists()
 
 

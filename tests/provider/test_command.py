@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from inspector.provider.server import address, greeting
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.turn.seam import ANCHOR_CHARS
+from tests.scenes.command import Output
 
 ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
 
@@ -124,23 +125,21 @@ def test_nothing_goes_with_an_option_that_prints_a_text(words: list[str], named:
     (["--listen", "127.0.0.1:" + "4" * 5_000], "expected HOST:PORT, such as 127.0.0.1:8765"),
     (["--tools", "nobody"], "no scenario is called 'nobody'"),
 ])
-def test_what_cannot_be_used_is_one_line(arguments: list[str], said: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "inspector", "provider", *arguments], capture_output=True, text=True,
-                          timeout=60, check=False, env=ENVIRONMENT)
-    assert done.returncode == 2
-    assert done.stderr.startswith("inspector: ")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+def test_what_cannot_be_used_is_one_line(arguments: list[str], said: str, inspector: Callable[..., Output]) -> None:
+    done = inspector("provider", *arguments)
+    assert done.code == 2
+    assert done.err.startswith("inspector: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""
 
 
-def test_a_port_in_use_is_one_line() -> None:
+def test_a_port_in_use_is_one_line(inspector: Callable[..., Output]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run([sys.executable, "-m", "inspector", "provider", "text", "--listen", f"127.0.0.1:{port}"],
-                              capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"inspector: port {port} is in use; port 0 picks a free port\n"
+        done = inspector("provider", "text", "--listen", f"127.0.0.1:{port}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"inspector: port {port} is in use; port 0 picks a free port\n"
 
 
 @pytest.mark.parametrize(("listen", "host", "port"), [
@@ -175,20 +174,23 @@ def test_a_pace_that_is_no_number_is_refused() -> None:
     assert "'nan' is not a number from 0 to 1,000" in done.output
 
 
-def test_one_origin_is_named_on_the_command_line() -> None:
-    with command("text", "--cors", "https://app.example") as (_, url, _):
-        asked = urllib.request.Request(f"{url}/v1/models", headers={"Origin": "https://app.example"})
-        with urllib.request.urlopen(asked, timeout=20) as answer:
-            assert answer.headers["access-control-allow-origin"] == "https://app.example"
+def test_one_origin_is_named_on_the_command_line_and_one_only() -> None:
     done = CliRunner().invoke(main, ["provider", "--cors", "*"])
     assert isinstance(done.exception, CallerError)
     assert "expected one origin without a path" in str(done.exception)
 
 
-def test_a_reader_that_leaves_keeps_no_client_from_its_answer() -> None:
-    with command("text") as (process, url, _):
+def test_a_named_origin_a_request_that_is_none_and_a_reader_that_leaves() -> None:
+    with command("text", "--cors", "https://app.example") as (process, url, _):
+        asked = urllib.request.Request(f"{url}/v1/models", headers={"Origin": "https://app.example"})
+        with urllib.request.urlopen(asked, timeout=20) as answer:
+            assert answer.headers["access-control-allow-origin"] == "https://app.example"
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
+            client.sendall(b"GET /?key=sk-hidden HTTP/1.1\r\nContent-Length: -1\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.0 400 ")
         assert process.stdout is not None
         assert process.stderr is not None
+        assert process.stdout.readline() == "a malformed request was refused: BadHttpMessage\n", "without its bytes"
         process.stdout.close()  # as `inspector provider … | head` does
         body = json.dumps({"model": "text", "messages": [{"role": "user", "content": "x"}]}).encode()
         for _ in range(3):
@@ -196,13 +198,3 @@ def test_a_reader_that_leaves_keeps_no_client_from_its_answer() -> None:
                 assert answer.status == 200
         process.send_signal(signal.SIGTERM)
         assert (process.wait(20), process.stderr.read()) == (0, "")
-
-
-def test_a_request_that_is_none_is_one_line_without_its_bytes() -> None:
-    with command("text") as (process, url, _):
-        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
-            client.sendall(b"GET /?key=sk-hidden HTTP/1.1\r\nContent-Length: -1\r\n\r\n")
-            assert client.recv(100).startswith(b"HTTP/1.0 400 ")
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=20)
-    assert (out.splitlines()[-1], err) == ("a malformed request was refused: BadHttpMessage", "")

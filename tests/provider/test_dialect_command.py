@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from loop_core.errors import CallerError, LoopError
 from loop_core.wire import wire
+from tests.scenes.command import Output
 from tests.scenes.provider import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,12 +108,13 @@ def test_the_list_names_scenarios_dialects_and_sources() -> None:
     (("--only", "no-such"), "no dialect is called 'no-such'"),
     (("--policy", "no-such"), "unknown policy 'no-such'"),
 ])
-def test_an_unknown_name_is_one_line_and_exit_2(arguments: tuple[str, ...], told: str) -> None:
-    said = subprocess.run([sys.executable, "-m", "inspector", "providers", *arguments], cwd=ROOT, text=True,
-                          capture_output=True, check=False, timeout=60)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert told in said.stderr
-    assert said.stderr.count("\n") == 1
+def test_an_unknown_name_is_one_line_and_exit_2(
+    arguments: tuple[str, ...], told: str, inspector: Callable[..., Output],
+) -> None:
+    said = inspector("providers", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+    assert said.err.count("\n") == 1
 
 
 def test_a_budget_is_a_number_above_nothing() -> None:
