@@ -131,7 +131,8 @@ def provider(
         commands.write_json(tools_of(reading.story_of([tools])[0]))
         return
     from inspector.provider.dialects import dialects_named
-    from inspector.provider.server import address, origin, serve
+    from inspector.provider.hosts import address
+    from inspector.provider.server import origin, serve
 
     address(listen)
     allowed = origin(cors) if cors is not None else None

@@ -25,10 +25,8 @@ from yarl import URL
 
 from inspector.live.recorder import Recorder, now
 from inspector.live.upstreams import Upstreams, environment_proxy
-from inspector.provider.connection import break_off
-from inspector.provider.hosts import UNKNOWN_HOST, is_own_host, url_host
-from inspector.provider.listener import ProblemLog, ending_signal, listening
-from inspector.provider.server import address
+from inspector.provider.hosts import UNKNOWN_HOST, address, is_own_host, url_host
+from inspector.provider.listener import ProblemLog, break_off, ending_signal, listening
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.intake import unpack

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +16,7 @@ from aiohttp import web
 
 from inspector.provider.checks import check
 from inspector.provider.frames import JSON
+from inspector.provider.listener import break_off
 from inspector.provider.place import Sending, StoryPlace, read_mark
 from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, Story
@@ -155,12 +154,7 @@ def count_request(api: str, body: Mapping[str, Any], path: str) -> tuple[Request
 
 
 # -- The reply: frames, the waits between them, and the ways in which a connection ends early ------------------------
-# Only this code of the provider uses a socket, to reset it. Times are multiplied by `pace`; with 0 there are no waits.
-
-
-ARRIVAL = 0.02
-"""Seconds before a connection is reset. A reset discards bytes that are still on their way."""
-_LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once instead of a FIN (socket(7), SO_LINGER)
+# Times are multiplied by `pace`; with 0 there are no waits.
 
 
 async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.StreamResponse:
@@ -216,16 +210,3 @@ def _pieces(data: bytes, size: int | None) -> Iterator[bytes]:
         return
     for at in range(0, len(data), size):
         yield data[at : at + size]
-
-
-async def break_off(http: web.Request, *, hard: bool) -> None:
-    """Closes the connection without a proper end of the HTTP body; with `hard` by a reset."""
-    transport = http.transport
-    if transport is None:
-        return
-    await asyncio.sleep(ARRIVAL)
-    found = transport.get_extra_info("socket")
-    if hard and found is not None:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-    # `close` would first send the buffered bytes.
-    transport.abort()

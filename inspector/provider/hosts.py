@@ -1,4 +1,4 @@
-"""Decides which host names this program's servers answer to, and formats their addresses. The module is pure.
+"""Decides which host names this program's servers answer to, and reads and formats their addresses. The module is pure.
 
 A browser sends requests for any page that it shows. If a site rebound its name to this machine, the header Host has
 that name.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 
 from loop_core.client.address import loopback
+from loop_core.errors import CallerError
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]{2,45}\]|[0-9A-Za-z._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 UNKNOWN_HOST = (421, "this server does not answer to that name; use the address that it printed")
@@ -46,3 +47,15 @@ def url_host(host: str) -> str:
     if address.is_unspecified:
         return "127.0.0.1" if address.version == 4 else "[::1]"
     return f"[{address}]" if address.version == 6 else str(address)
+
+
+def address(listen: str) -> tuple[str, int]:
+    """Host and port from `--listen`. Raises `CallerError` if it is not an address of this machine, or has no port."""
+    host, colon, port = listen.rpartition(":")
+    host = host.strip("[]")
+    if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:
+        raise CallerError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:8765")
+    if not loopback(host):
+        raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "
+                          "localhost); the provider checks no key")
+    return "127.0.0.1" if host.lower() == "localhost" else host, int(port)

@@ -7,6 +7,8 @@ import asyncio
 import errno
 import logging
 import signal
+import socket
+import struct
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -140,3 +142,23 @@ async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[
         if why.errno == errno.EADDRINUSE:
             raise CallerError(f"port {port} is in use; port 0 picks a free port") from None
         raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None
+
+
+# -- Breaking a connection ----------------------------------------------------------------------------------------------
+
+ARRIVAL = 0.02
+"""Seconds before a connection is reset. A reset discards bytes that are still on their way."""
+_LINGER = struct.pack("ii", 1, 0)  # on, 0 s: closing sends a reset at once instead of a FIN (socket(7), SO_LINGER)
+
+
+async def break_off(http: web.Request, *, hard: bool) -> None:
+    """Closes the connection without a proper end of the HTTP body; with `hard` by a reset."""
+    transport = http.transport
+    if transport is None:
+        return
+    await asyncio.sleep(ARRIVAL)
+    found = transport.get_extra_info("socket")
+    if hard and found is not None:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+    # `close` would first send the buffered bytes.
+    transport.abort()

@@ -18,13 +18,12 @@ from typing import Any
 
 from inspector.provider.app import application
 from inspector.provider.connection import AnsweredRequest
-from inspector.provider.hosts import url_host
+from inspector.provider.hosts import address, url_host
 from inspector.provider.listener import ProblemLog, ending_signal, listening
 from inspector.provider.reading import story_of
 from inspector.provider.reply import dialect_for
 from inspector.provider.scenarios import Story
 from inspector.report.lines.spans import one_line
-from loop_core.client.address import loopback
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.wire import wire
@@ -45,18 +44,6 @@ def client_code(url: str) -> dict[str, str]:
 # -- in the foreground -----------------------------------------------------------------------------------------------
 
 Say = Callable[[str], None]
-
-
-def address(listen: str) -> tuple[str, int]:
-    """Host and port from `--listen`. Raises `CallerError` if it is not an address of this machine, or has no port."""
-    host, colon, port = listen.rpartition(":")
-    host = host.strip("[]")
-    if not colon or not host or re.fullmatch("[0-9]{1,5}", port) is None or int(port) > 65535:
-        raise CallerError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:8765")
-    if not loopback(host):
-        raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "
-                          "localhost); the provider checks no key")
-    return "127.0.0.1" if host.lower() == "localhost" else host, int(port)
 
 
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?", re.IGNORECASE)

@@ -22,8 +22,9 @@ from click.testing import CliRunner
 from inspector.cli import main
 from inspector.provider import all_stories, reading
 from inspector.provider.faults import FAULTS
+from inspector.provider.hosts import address
 from inspector.provider.reading import parse_story
-from inspector.provider.server import address, greeting
+from inspector.provider.server import greeting
 from loop_core.errors import CallerError
 from loop_core.formats import FORMATS
 from loop_core.turn.seam import ANCHOR_CHARS

@@ -1,9 +1,13 @@
-"""Every fault in every format, streamed and whole: our own loop ends as the row says, and runs nothing that was cut."""
+"""Every fault in every format, streamed and whole: our own loop ends as the row says, and runs nothing that was cut.
+
+What a run says of such a turn is what is said of its recording.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +35,7 @@ from loop_core.wire.servers import (
     OLLAMA,
     RESPONSES,
 )
+from tests.live.test_read_again import play_and_read
 from tests.scenes.provider import (
     BASES,
     IMPATIENT,
@@ -101,11 +106,11 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
-def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider) -> None:
+def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider, tmp_path: Path) -> None:
     first, line = len(provider.seen), IMPATIENT if fault.name == "stalled" else QUICK
 
     def check(api: str, stream: bool) -> None:
-        got = play(provider, api, stream, scenario_name(fault.name), cap=fault.cap, line=line)
+        got = play_and_read(provider, api, stream, story_of(fault), tmp_path, cap=fault.cap, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
         came = [seen for seen in provider.seen[first:] if (seen.api, seen.request.stream) == (api, stream)]
         assert all(MEANT[name] == arguments for name, arguments in got.ran), f"{where}: a cut call ran"

@@ -1,8 +1,12 @@
-"""The scenarios that come with the program, in all formats, streamed and whole, to the end that they state."""
+"""The scenarios that come with the program, in all formats, streamed and whole, to the end that they state.
+
+What a run says of such a turn is what is said of its recording.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +15,8 @@ from inspector.provider.faults import why_unplayable
 from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
-from tests.scenes.provider import IMPATIENT, QUICK, each_way, in_each_way, play
+from tests.live.test_read_again import play_and_read
+from tests.scenes.provider import IMPATIENT, QUICK, each_way, in_each_way
 
 STORIES = all_stories()
 BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
@@ -31,13 +36,12 @@ def ends(story: Story, api: str, stream: bool) -> str:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_scenario_ends_as_it_says(name: str, provider: Provider) -> None:
+def test_a_scenario_ends_as_it_says(name: str, provider: Provider, tmp_path: Path) -> None:
     story, line = STORIES[name], IMPATIENT if name == "stalled" else QUICK
 
     def check(api: str, stream: bool) -> None:
-        tools = tuple(each.tool for each in story.tools)
         meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
-        got = play(provider, api, stream, name, tools=tools, cap=story.max_tokens or 400, line=line)
+        got = play_and_read(provider, api, stream, story, tmp_path, cap=story.max_tokens or 400, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
         if why_unplayable(story, api, stream):
             assert got.turn.terminal == "error", where
