@@ -122,12 +122,15 @@ def test_a_user_without_a_home_can_read_a_session(home: str | None):
                    if name != "HOME" and not name.startswith(("XDG_", "LOOP_INSPECTOR_"))}
     code = ("import pwd, sys; from inspector import cli\n"
             "def unknown(number): raise KeyError\n"
-            "pwd.getpwuid = unknown; cli.run()")
-    for arguments in (["explain", "sample:08"], ["locate"], ["branches", "sample:08"], ["config"]):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False,
-                              env=environment | ({} if home is None else {"HOME": home}))
-        assert (done.returncode, done.stderr) == (0, "")
-        assert arguments != ["locate"] or "config  /.config/loop-inspector/config.toml\n" in done.stdout
+            "pwd.getpwuid = unknown\n"
+            "for words in ('explain sample:08', 'locate', 'branches sample:08', 'config'):\n"
+            "    sys.argv[1:] = words.split()\n"
+            "    try: cli.run()\n"
+            "    except SystemExit as end: print(words, 'ends with', end.code or 0)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                          env=environment | ({} if home is None else {"HOME": home}))
+    assert (done.returncode, done.stderr, done.stdout.count(" ends with 0\n")) == (0, "", 4)
+    assert "config  /.config/loop-inspector/config.toml\n" in done.stdout
 
 
 def test_a_working_directory_that_was_removed_is_no_error(tmp_path: Path):
