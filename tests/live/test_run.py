@@ -301,42 +301,6 @@ def test_a_schema_is_reduced_only_when_asked(run_cli: RunCli, fake: Fake, tmp_pa
 # -- what survives ---------------------------------------------------------------------------------------------------
 
 
-def test_killed_at_any_moment_nothing_flushed_is_lost(fake: Fake, tmp_path: Path) -> None:
-    sent: list[list[bytes]] = []
-
-    def drip(peer: Peer) -> None:
-        mine: list[bytes] = []  # an earlier connection may not have noticed yet that nobody listens
-        sent.append(mine)
-        peer.head()
-        for number in range(10_000):
-            piece = b'data: {"choices":[{"index":0,"delta":{"content":"w%d "}}]}\n\n' % number
-            mine.append(piece)
-            peer.send(piece)
-            time.sleep(0.002)
-
-    fake.answers = [drip]
-    for round_ in range(2):
-        record = tmp_path / f"{round_}.jsonl"
-        process = spawn(*chat(fake, record, "--prompt", "x"))
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and record_size(record) < 2_000 + 3_000 * round_:
-            time.sleep(0.003)
-        written = record.read_bytes()
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=60)
-        kept = record.read_bytes()
-        assert kept.startswith(written)
-        loaded = open_paths([str(record)])
-        assert [given.error for given in loaded.inputs] == [None]
-        (exchange,) = loaded.exchanges
-        assert exchange.body
-        assert b"".join(sent[-1]).startswith(exchange.body)
-        whole = kept[: kept.rfind(b"\n") + 1].splitlines()
-        assert exchange.body == "".join(
-            json.loads(line)["text"] for line in whole if b'"type": "bytes"' in line).encode()
-        assert (exchange.response.text or "").startswith("w0 w1 ")
-
-
 def record_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 

@@ -102,7 +102,8 @@ def test_lists_and_the_schema_are_printed() -> None:
     assert (tool["name"], tool["result"]) == ("write_file", "61 bytes written")
 
 
-def test_a_scenario_in_a_fifo_that_nobody_writes_is_refused(tmp_path: Path) -> None:
+def test_a_scenario_in_a_fifo_that_nobody_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.sessions.intake.WAIT", 0.2)
     os.mkfifo(tmp_path / "f.yaml")
     with pytest.raises(CallerError, match=r"f\.yaml: cannot be read: a FIFO that nobody writes to"):
         reading.read(tmp_path / "f.yaml")
