@@ -73,11 +73,11 @@ def reason_at(api: str, pieces: list[bytes]) -> int:
 
 
 def places(pieces: list[bytes]) -> Iterator[int]:
-    """Every boundary between frames, and places inside them."""
+    """Every boundary between frames, the byte behind or before it in turn, and places inside the frames."""
     whole, at = len(b"".join(pieces)), 0
     found = {whole * k // (INSIDE + 1) for k in range(1, INSIDE + 1)}
-    for piece in pieces:
-        found |= {at, at + 1, at + len(piece) - 1}
+    for number, piece in enumerate(pieces):
+        found |= {at, at + (1 if number % 2 else len(piece) - 1)}
         at += len(piece)
     yield from sorted(found - {whole})
 
@@ -172,8 +172,9 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
         assert again.turns[0].terminal == turn.terminal, where
 
     async def all_of_them() -> int:
-        found = list(places(pieces))
-        marked = {found[0], found[-1], reason - 1, reason, reason + 1}
+        ends = {reason - 1, reason, reason + 1}
+        found = sorted({*places(pieces), *ends})
+        marked = {found[0], found[-1], *ends}
         async with loopback() as host:
             for number, at in enumerate(found):
                 for way in WAYS if at in marked else (WAYS[0], WAYS[1 + (number + number // 3) % 3]):

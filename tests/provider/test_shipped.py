@@ -16,7 +16,7 @@ from inspector.provider.reading import FOLDER
 from loop_core.judge.arguments import parse
 from loop_core.wire.servers import GEMINI, MESSAGES, OLLAMA, RESPONSES
 from tests.live.test_read_again import play_and_read
-from tests.scenes.provider import IMPATIENT, QUICK, each_way, in_each_way
+from tests.scenes.provider import IMPATIENT, QUICK, each_way, in_each_way, play
 
 STORIES = all_stories()
 BLIND = {("lying-router", GEMINI), ("lying-router", OLLAMA)}
@@ -40,12 +40,12 @@ def test_a_scenario_ends_as_it_says(name: str, provider: Provider, tmp_path: Pat
     story, line = STORIES[name], IMPATIENT if name == "stalled" else QUICK
 
     def check(api: str, stream: bool) -> None:
-        meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
-        got = play_and_read(provider, api, stream, story, tmp_path, cap=story.max_tokens or 400, line=line)
         where = f"{api} {'stream' if stream else 'whole'}"
         if why_unplayable(story, api, stream):
-            assert got.turn.terminal == "error", where
+            assert play(provider, api, stream, name).turn.terminal == "error", where
             return
+        meant = {call.name: parse(call.arguments).value for answer in story.answers for call in answer.calls}
+        got = play_and_read(provider, api, stream, story, tmp_path, cap=story.max_tokens or 400, line=line)
         assert got.turn.terminal == ends(story, api, stream), (where, got.turn.notice)
         for tool, arguments in got.ran:
             assert arguments == meant[tool], where
