@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loop_core
@@ -204,6 +204,7 @@ def test_what_cannot_be_read_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("api", CALLING)
+@settings(max_examples=50)
 @given(st.data())
 def test_any_cut_and_any_pieces_read_as_decoding_judging_and_the_gate_do(api: str, data: st.DataObject) -> None:
     whole = body(api)

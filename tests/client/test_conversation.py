@@ -438,7 +438,7 @@ texts = st.one_of(
 
 
 @given(st.lists(st.tuples(texts, st.sampled_from(["length", "length", "stop"])), max_size=5), st.integers(1, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_whatever_a_model_says_what_was_shown_ends_with_the_answer(answers: list[tuple[str, str]], size: int) -> None:
     pieces: list[str] = []
     shown = ShownText("openai_chat", (), STRICT, pieces.append)

@@ -126,8 +126,8 @@ def test_another_policy_runs_what_strict_holds() -> None:
 
 @each_scenario
 def test_the_table_fits_and_names_every_dialect(scenario: str) -> None:
-    told = table_rows(scenario)
-    for width, each in ((40, False), (80, False), (80, True), (120, False), (170, True), (260, False)):
+    told, first = table_rows(scenario), [*SCENARIOS].index(scenario) % 2
+    for width, each in ((40, False), (80, False), (80, True), (120, False), (170, True), (260, False))[first::2]:
         assert all(width_of(line) <= width for line in table(told, width, each))
         shown = " ".join(text(told, STRICT, width, each).split())
         assert all(dialect.name.partition("/")[2] in shown for dialect in DIALECTS)
