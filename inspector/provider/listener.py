@@ -144,7 +144,7 @@ async def _listener(runner: web.AppRunner, host: str, port: int, waits: Mapping[
         raise CallerError(f"cannot listen on {host}, port {port}: {why.strerror or why}") from None
 
 
-# -- Breaking a connection ----------------------------------------------------------------------------------------------
+# -- Breaking a connection ---------------------------------------------------------------------------------------------
 
 ARRIVAL = 0.02
 """Seconds before a connection is reset. A reset discards bytes that are still on their way."""
