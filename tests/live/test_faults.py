@@ -224,7 +224,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
     kind = KINDS.get(api, "text/event-stream")
 
     async def cancel_at(host: Loopback, count: int) -> None:
-        seen, closed = RecordingCounter(tmp_path / f"{count}.jsonl"), asyncio.Event()
+        seen, closed, ran = RecordingCounter(tmp_path / f"{count}.jsonl"), asyncio.Event(), list[Any]()
         sent = b"".join(pieces[:max(count, 0)])
 
         async def hold(line: Line) -> None:
@@ -235,7 +235,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
             closed.set()
 
         host.plays, host.asked = [hold], 0
-        async with AsyncLive(server(api, host.url), seen, Toolbox({"weather": lambda _: "sun"}), PATIENT) as source:
+        async with AsyncLive(server(api, host.url), seen, Toolbox({"weather": ran.append}), PATIENT) as source:
             running = asyncio.create_task(arun("t", request(api, tools=TOOLS), source, plan(api)))
             if count >= 0:
                 await seen.until(len(sent))
@@ -247,7 +247,7 @@ def test_a_cancel_at_every_frame_is_a_cancel(api: str, tmp_path: Path) -> None:
             await asyncio.wait_for(closed.wait(), 20)  # before the source is closed: the connection was given up
         seen.recorder.close()
         where = f"cancelled after {count} of {len(pieces)} frames"
-        assert turn.terminal == "cancelled", where
+        assert (turn.terminal, ran, host.asked) == ("cancelled", [], 1), where
         (heard,) = seen.heard
         assert heard.response.transport_end is TransportEnd.ABORTED, where
         assert heard.body == sent, where
