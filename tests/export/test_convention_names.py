@@ -10,6 +10,7 @@ import pytest
 from inspector.export import conventions
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.profiles import PROFILES
+from tests.scenes.rows import each_row
 
 semconv = pytest.importorskip("opentelemetry.semconv", reason="opentelemetry-semantic-conventions is not installed")
 
@@ -35,7 +36,7 @@ BORROWED = {name: value for name, value in vars(conventions).items()
             if name.isupper() and isinstance(value, str) and not value.startswith(conventions.OURS)}
 
 
-@pytest.mark.parametrize("name", BORROWED)
+@each_row("name", BORROWED)
 def test_an_attribute_or_metric_that_is_not_ours_is_the_conventions_own(name: str) -> None:
     known = texts("_incubating.attributes.gen_ai_attributes", "_incubating.metrics.gen_ai_metrics",
                   "attributes.server_attributes", "attributes.error_attributes", "attributes.http_attributes")
@@ -57,7 +58,7 @@ def test_providers_are_well_known_and_their_profiles_exist() -> None:
     assert {wire(api).provider for api in FORMATS} - {"ollama"} <= words("GenAiProviderNameValues")
 
 
-@pytest.mark.parametrize(("profile", "api", "provider"), [
+@each_row(("profile", "api", "provider"), [
     ("openai", "openai_chat", "openai"),
     ("chatgpt_codex", "openai_responses", "openai"),
     ("anthropic", "anthropic_messages", "anthropic"),

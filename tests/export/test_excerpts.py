@@ -32,6 +32,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 MAILED = ("html", "md", "text", "bug")
 
@@ -62,7 +63,7 @@ def reading(view, at):
 CUT_TEXT = pair_of(ASKS, chat("It begins", "length"))
 
 
-@pytest.mark.parametrize("form", MAILED)
+@each_row("form", MAILED)
 def test_the_stop_word_and_its_offset_are_in_what_is_mailed(form):
     view = show(CUT_TEXT)
     body = view.responses[0].exchange.body
@@ -83,7 +84,7 @@ def html_text(view):
     return "".join(html_of(view).text)
 
 
-@pytest.mark.parametrize("form", MAILED)
+@each_row("form", MAILED)
 def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
     view = show(*cut_call_ran())
     written = html_text(view) if form == "html" else content(view, form)
@@ -94,7 +95,7 @@ def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
     assert '> {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok, written"}' in written
 
 
-@pytest.mark.parametrize("form", MAILED)
+@each_row("form", MAILED)
 def test_a_complete_turn_takes_no_room(form):
     written = content(show(pair_of(ASKS, chat("All of it."))), form)
     assert "deciding bytes" not in written
@@ -233,7 +234,7 @@ def test_no_control_character_beside_the_deciding_bytes_gets_out(form):
     assert not dangerous(written)
 
 
-@pytest.mark.parametrize("shift", range(0, len(KEY) + 8, 5))
+@each_row("shift", range(0, len(KEY) + 8, 5))
 def test_a_credential_that_begins_outside_of_an_excerpt_is_masked_inside(shift):
     before = b'{"text": "' + b"x " * 200 + KEY.encode() + b" "
     body = before + b"y" * (AROUND - len(KEY) + shift) + b'"length"'

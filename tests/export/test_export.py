@@ -52,6 +52,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 SECRET = "hunter2hunter3"
 KEY = "sk-ant-api03-" + "A1b2C3d4E5" * 4
@@ -136,7 +137,7 @@ def test_markdown_cannot_be_left():
     assert escape_markdown("_em_ write_file __b__ a_") == r"\_em\_ write_file \_\_b\_\_ a\_"
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_no_form_lets_an_escape_sequence_out(name):
     found = show(pair_of([user("hi")], chat("".join(HOSTILE), "length")), pair_of([user("x")], chat("end")))
     for content in form_files(found, name, response=1).values():
@@ -145,7 +146,7 @@ def test_no_form_lets_an_escape_sequence_out(name):
         assert "\x9b" not in content
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_no_form_lets_the_name_of_a_masked_header_out(name):
     key = "ghp_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2"
     found = show(exchange(ASKS, chat("a", "length"), headers={f"token {''.join(HOSTILE.values())}\nread b": "x",
@@ -158,7 +159,7 @@ def test_no_form_lets_the_name_of_a_masked_header_out(name):
         assert name != "text" or "n" * 60 not in content
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_no_form_holds_a_credential(name):
     asks = {"model": "m-1", "messages": [user(f"my key is {KEY}")], "api_key": "plain-secret-value"}
     found = show(exchange(
@@ -267,8 +268,8 @@ WAS_CUT = _records("r1", ASKS, chat(None, "length", call(CUT), tokens=40))
 OTHER_HISTORY = [*ASKS, {"role": "assistant", "content": "half, as the client wrote it"}, user("and then?")]
 
 
-@pytest.mark.parametrize("form", ["session", "bug"])
-@pytest.mark.parametrize(("records", "told"), [
+@each_row("form", ["session", "bug"])
+@each_row(("records", "told"), [
     ([*WAS_CUT, {"type": "tool_result", "request": "r1", "call_id": "call_a1b2c3d4e5", "text": "ok, written"}],
      [("CUT CALL RUN", "unrecorded")]),
     ([*WAS_CUT, {"type": "tool_result", "request": "r1", "call_id": "call_a1b2c3d4e5", "text": "no", "is_error": True}],
@@ -464,7 +465,7 @@ def test_a_symptom_without_findings_is_the_verdict():
     assert shows(reread([found.responses[0]], found.replay.settings, found.inputs))
 
 
-@pytest.mark.parametrize(("path", "name"), [
+@each_row(("path", "name"), [
     ("there/run.session.jsonl", "run"),
     ("run.har", "run-har"),
     ("run.har.gz", "run-har-gz"),

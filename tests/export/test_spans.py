@@ -35,6 +35,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 SHORT = PARTS[:3]
 NOW = 1_700_000_000 * 10**9
@@ -135,7 +136,7 @@ STOPPED = {"id": "r", "object": "response", "status": "cancelled", "output": []}
 FAILED = {"error": {"message": "it went wrong"}}
 
 
-@pytest.mark.parametrize(("body", "url", "status", "error"), [
+@each_row(("body", "url", "status", "error"), [
     (FAILED, CHAT, 500, "500"),
     (f"data: {json.dumps(FAILED)}\n\n", CHAT, 200, "error"),
     ({"error": {"message": "m", "code": "busy"}}, CHAT, 503, "busy"),
@@ -150,7 +151,7 @@ def test_what_is_an_error_of_an_answer(body: Any, url: str, status: int, error: 
     assert (answer.error, answer.attributes.get(conventions.ERROR_TYPE)) == (error, error)
 
 
-@pytest.mark.parametrize(("body", "error"), [
+@each_row(("body", "error"), [
     (chat("One"), None),
     (chat(None, "tool_calls", call()), None),  # the recording ends before the results
     (chat(None, "content_filter"), "safety_blocked"),
@@ -193,7 +194,7 @@ T0 = "2026-01-02T03:04:05Z"
 T0_NS = 1_767_323_045 * 10**9
 
 
-@pytest.mark.parametrize(("written", "expected"), [
+@each_row(("written", "expected"), [
     (T0, T0_NS),
     ("2026-01-02T04:04:05+01:00", T0_NS),
     ("2026-01-02T03:04:05", T0_NS),
@@ -317,7 +318,7 @@ def test_hostile_words_do_no_harm() -> None:
     assert json.loads(telemetry.traces(spans(seen, NOW, with_content=True)))
 
 
-@pytest.mark.parametrize(("late", "known"), [
+@each_row(("late", "known"), [
     (-1, Times.BATCH), (0, Times.BATCH), (SKEW, Times.BATCH), (SKEW + 1, Times.ORDER)])
 def test_a_tool_that_seems_over_before_it_began_took_no_time(late: int, known: Times) -> None:
     """An answer's end is told by two clocks, that of a tool by one."""

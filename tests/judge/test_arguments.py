@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_core.judge.arguments import WRAPPINGS, ArgumentShape, parse, parse_call, parse_input, parse_leniently
 from loop_core.values import ArgsForm, Tool, ToolCall
+from tests.scenes.rows import each_row
 
 texts = st.text(st.sampled_from('ab:,{}[]"\\\n\t\x00/ é\u2028\U0001f600'), max_size=8)
 values = st.recursive(
@@ -20,7 +20,7 @@ values = st.recursive(
 objects = st.dictionaries(texts, values, max_size=4)
 
 
-@pytest.mark.parametrize("raw", [
+@each_row("raw", [
     '{}',
     ' {"a": 1} ',
     '{"a": {"a": [1, 2.5, -3e2, true, null, "\\u00e9\\ud83d\\ude00"]}}',
@@ -42,7 +42,7 @@ def test_every_beginning_of_an_object_is_cut(value: dict, ascii_only: bool, data
     assert read.value is None
 
 
-@pytest.mark.parametrize(("raw", "shape"), [
+@each_row(("raw", "shape"), [
     (None, ArgumentShape.ABSENT),
     ("", ArgumentShape.EMPTY),
     (" \n\t", ArgumentShape.EMPTY),
@@ -92,7 +92,7 @@ def test_a_key_that_stands_twice_is_refused_at_any_depth() -> None:
     assert parse('{"a": [{"b": 1, "b": 2}]}').shape is ArgumentShape.INVALID
 
 
-@pytest.mark.parametrize(("raw", "said"), [
+@each_row(("raw", "said"), [
     ("[1]", "a JSON array where an object is expected"),
     ("null", "a JSON null where an object is expected"),
     ("1.5", "a JSON number where an object is expected"),
@@ -111,7 +111,7 @@ def test_the_place_where_the_parser_stopped_is_kept() -> None:
     assert parse('{"path": "\x01"}').problem == "invalid control character", "the place is not in its words"
 
 
-@pytest.mark.parametrize(("raw", "shown"), [
+@each_row(("raw", "shown"), [
     ('{"n": 12', {"n": 12}), ('{"path": "a.tx', {"path": "a.tx"}), ("", {}), (None, {}), ("I will", None),
 ])
 def test_the_lenient_reading_shows_what_a_forgiving_agent_would_have_run(raw: str | None, shown: object) -> None:
@@ -131,7 +131,7 @@ def given_input(raw: str, form: ArgsForm = ArgsForm.OBJECT) -> ToolCall:
     return ToolCall("c", "write", raw, True, form=form)
 
 
-@pytest.mark.parametrize("name", ["text", "raw", "arguments", "raw_arguments"])
+@each_row("name", ["text", "raw", "arguments", "raw_arguments"])
 def test_cut_arguments_that_a_translator_wrapped_are_cut(name: str) -> None:
     call = given_input(json.dumps({name: '{"path": "a.txt", "content": "half of'}))
     assert parse_call(call).shape is ArgumentShape.COMPLETE, "an agent that only parses would run it"
@@ -140,7 +140,7 @@ def test_cut_arguments_that_a_translator_wrapped_are_cut(name: str) -> None:
     assert f"a translator put them under {name!r}" in read.problem
 
 
-@pytest.mark.parametrize("value", [
+@each_row("value", [
     {"text": "plain words"}, {"text": "{"}, {"text": "{ not JSON"}, {"text": '{"whole": 1}'}, {"text": 5}, {},
     {"words": '{"path": "a'}, {"text": '{"path": "a', "more": 1},
 ])
@@ -148,7 +148,7 @@ def test_an_object_that_no_translator_would_have_made_is_read_as_it_is(value: di
     assert parse_input(given_input(json.dumps(value))).value == value
 
 
-@pytest.mark.parametrize("inner", ['{"path": "a"}}', '{}{"path": "a"}', "no JSON", "[1]", ""])
+@each_row("inner", ['{"path": "a"}}', '{}{"path": "a"}', "no JSON", "[1]", ""])
 def test_invalid_arguments_that_a_translator_wrapped_are_invalid_if_the_tool_has_no_such_parameter(inner: str) -> None:
     call, path = given_input(json.dumps({"text": inner})), {"path": {"type": "string"}}
     assert parse_input(call, Tool("write", {"type": "object", "properties": path})).shape is ArgumentShape.INVALID
@@ -163,7 +163,7 @@ UNKNOWN = (
 """A tool whose parameters are not all known."""
 
 
-@pytest.mark.parametrize("tool", UNKNOWN)
+@each_row("tool", UNKNOWN)
 def test_invalid_arguments_of_a_tool_whose_parameters_are_unknown_show_only_where_they_begin_like_an_object(
     tool: Tool | None,
 ) -> None:
@@ -190,11 +190,11 @@ def test_a_text_that_the_model_wrote_itself_is_no_translators() -> None:
     assert parse_input(given_input(own, ArgsForm.STRING), named).value == json.loads(own)
 
 
-@pytest.mark.parametrize(("name", "tool"), [
+@each_row(("name", "tool"), [
     *(("raw_arguments", tool) for tool in UNKNOWN),
     *((name, Tool("write", {"type": "object", "properties": {"path": {}}})) for name in WRAPPINGS),
 ])
-@pytest.mark.parametrize(
+@each_row(
     ("inner", "shape"), [('{"path": "a', ArgumentShape.CUT), ('{"path": a}', ArgumentShape.INVALID)])
 def test_a_wrapping_that_is_streamed_as_a_text_shows_where_no_tool_has_such_a_parameter(
     name: str, tool: Tool | None, inner: str, shape: ArgumentShape,

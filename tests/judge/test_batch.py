@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from loop_core.judge import gate
 from loop_core.judge.gate import Verdict, admit_all
 from loop_core.values import Stop, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth
+from tests.scenes.rows import each_row
 from tests.scenes.turns import call, judgement_of
 
 
@@ -25,7 +24,7 @@ def test_calls_of_one_tool_are_told_by_the_arguments_in_which_they_differ() -> N
     assert gate.held_names(cut_batch(call(A, ""))) == ("a call whose name did not arrive",)
 
 
-@pytest.mark.parametrize(("raw", "known"), [
+@each_row(("raw", "known"), [
     ('{"path": "b", "text": "It was', 'write (path "b")'),
     ('{"path": "b", "te', 'write (path "b")'),
     ('{"path": "b,\\"c", ', 'write (path "b,\\"c")'),

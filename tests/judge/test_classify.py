@@ -32,6 +32,7 @@ from loop_core.values import (
     TransportEnd,
     Usage,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, GOOD, NOW, RAW, REQUEST, WRITE, call, reply
 
 
@@ -56,7 +57,7 @@ def finding(found: Judgement, rule: str) -> Severity | None:
     return next((each.severity for each in found.findings if each.rule == rule), None)
 
 
-@pytest.mark.parametrize("stop", list(Stop))
+@each_row("stop", list(Stop))
 def test_a_response_that_nothing_contradicts_keeps_its_word(stop: Stop) -> None:
     parts = ("text", call()) if stop is Stop.TOOL_CALL else ("text",)
     response = reply(stop, *parts, detail="detail", tokens=5)
@@ -69,11 +70,11 @@ def test_a_response_that_nothing_contradicts_keeps_its_word(stop: Stop) -> None:
 # -- native_word -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", [
+@each_row("word", [
     Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED, Stop.ERROR, Stop.MALFORMED_TOOL_CALL,
     Stop.CANCELLED, Stop.INTERRUPTED,
 ])
-@pytest.mark.parametrize("mapped", [Stop.END_TURN, Stop.TOOL_CALL])
+@each_row("mapped", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_native_word_that_says_cut_filtered_or_failed_outranks_the_routers(mapped: Stop, word: Stop) -> None:
     native = StopReason(word, "THEIR_WORD", "why", (Evidence("native", At(pointer="/x")),))
     found = effective(reply(mapped, "text", call()), native=native)
@@ -102,7 +103,7 @@ def test_a_native_pause_is_an_answer_that_is_not_finished() -> None:
     assert finding(found, "judge.native_word") is Severity.ERROR
 
 
-@pytest.mark.parametrize(("word", "read"), [
+@each_row(("word", "read"), [
     (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.CONTEXT_WINDOW_EXCEEDED), (Stop.SAFETY_BLOCKED, Stop.SAFETY_BLOCKED),
     (Stop.ERROR, Stop.ERROR), (Stop.CANCELLED, Stop.CANCELLED), (Stop.PAUSED, Stop.INTERRUPTED),
     (Stop.MAX_TOKENS, Stop.MAX_TOKENS), (Stop.INTERRUPTED, Stop.MAX_TOKENS),
@@ -155,9 +156,9 @@ def test_a_stop_string_may_have_cut_a_call_that_shows_no_cut(fields: dict[str, o
     assert effective(reply(Stop.END_TURN, unseen)).stop.normalized is Stop.TOOL_CALL
 
 
-@pytest.mark.parametrize("rule", [
+@each_row("rule", [
     "frame.invalid", "frame.shape", "body.shape", "frame.repeated_member", "body.repeated_member"])
-@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
+@each_row("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, stop: Stop) -> None:
     """Arguments of which a piece inside a string is missing parse: with other words in them."""
     lost = (Finding(rule, Severity.WARNING, "a frame is not valid JSON", At(start=7)),)
@@ -171,10 +172,10 @@ def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, sto
     assert effective(replace(reply(stop, call(GOOD)), findings=odd)).stop.normalized is Stop.TOOL_CALL
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "repeated_index", "delta_without_start", "orphan_delta", "event_missing", "event_repeated", "name_differs",
 ])
-@pytest.mark.parametrize("stop", [Stop.END_TURN, Stop.TOOL_CALL])
+@each_row("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_no_limit_cut_a_call_that_is_broken_where_an_event_is_misplaced(kind: str, stop: Stop) -> None:
     misplaced = (Finding(f"some_format.{kind}", Severity.WARNING, "block 0 began twice", At(start=7)),)
     for broken in (call(GOOD)._replace(closed=False), call(CUT)):
@@ -200,7 +201,7 @@ def test_a_call_with_bytes_that_are_no_text_is_not_the_call_that_was_made(rule: 
     assert sent.stop.normalized is Stop.TOOL_CALL, "the provider may have sent this character itself"
 
 
-@pytest.mark.parametrize("arguments", ["[1]", "I will", '{"a": 1}}', '{"a": 1, "a": 2}', "null"])
+@each_row("arguments", ["[1]", "I will", '{"a": 1}}', '{"a": 1, "a": 2}', "null"])
 def test_invalid_arguments_mean_a_malformed_call(arguments: str) -> None:
     found = effective(reply(Stop.TOOL_CALL, call(arguments)))
     assert found.stop.normalized is Stop.MALFORMED_TOOL_CALL
@@ -222,8 +223,8 @@ def test_empty_arguments_mean_a_malformed_call_unless_the_tool_is_known_to_need_
             assert effective(reply(stop, call(arguments, "now", form=form))).stop.normalized is Stop.TOOL_CALL
 
 
-@pytest.mark.parametrize("form", list(ArgsForm))
-@pytest.mark.parametrize("arguments", ["", None])
+@each_row("form", list(ArgsForm))
+@each_row("arguments", ["", None])
 def test_an_optional_parameter_is_enough_to_hold_a_call_without_arguments(
     arguments: str | None, form: ArgsForm
 ) -> None:
@@ -305,7 +306,7 @@ def test_a_text_that_stops_in_the_middle_below_its_cap_is_a_guess_that_names_the
     assert guess(reply(Stop.END_TURN, MIDDLE, OpaquePart("message.annotations", "[]"))) is not None, "nothing visible"
 
 
-@pytest.mark.parametrize("response", [
+@each_row("response", [
     reply(Stop.END_TURN, MIDDLE, raw=None),
     reply(Stop.UNKNOWN, MIDDLE),
     reply(Stop.CANCELLED, MIDDLE),
@@ -319,7 +320,7 @@ def test_what_else_may_have_ended_a_text_leaves_nothing_to_guess(response: ChatR
     assert "ending.unfinished_text" not in {each.rule for each in found.findings}
 
 
-@pytest.mark.parametrize("rule", [
+@each_row("rule", [
     "pi.stop_reasons", "promptfoo.finish_reasons", "chatgpt.finish_details", "atif.extra"])
 def test_the_clean_word_of_a_recorder_leaves_the_same_guess(rule: str) -> None:
     """A recorder may write its clean word over an end for which the provider gave none."""
@@ -386,8 +387,8 @@ def wordless(*parts: str | ToolCall, raw: str | None = None, **fields: object) -
     return replace(reply(Stop.INTERRUPTED, *parts), stop_reason=absent, size=9, **fields)
 
 
-@pytest.mark.parametrize("fields", [{"streaming": False}, {"streaming": True, "saw_done": True}])
-@pytest.mark.parametrize("raw", [None, ""])
+@each_row("fields", [{"streaming": False}, {"streaming": True, "saw_done": True}])
+@each_row("raw", [None, ""])
 def test_an_answer_that_came_to_its_end_without_a_word_is_unknown(fields: dict[str, bool], raw: str | None) -> None:
     found = effective(wordless("Paris.", raw=raw, **fields))
     assert (found.stop.normalized, found.stop.detail) == (Stop.UNKNOWN, "no_stop_reason")
@@ -400,7 +401,7 @@ def test_an_answer_that_came_to_its_end_without_a_word_is_unknown(fields: dict[s
     assert cut.stop.normalized is Stop.MAX_TOKENS
 
 
-@pytest.mark.parametrize("response", [
+@each_row("response", [
     wordless("Par", streaming=True),
     wordless("Par", streaming=False, transport_end=TransportEnd.RESET),
     replace(wordless(""), size=0),
@@ -460,7 +461,7 @@ def test_an_empty_object_at_the_cap_is_whole_only_where_the_tool_takes_nothing()
     assert first.stop.normalized is Stop.TOOL_CALL, "the cap cuts the last call"
 
 
-@pytest.mark.parametrize("response", [
+@each_row("response", [
     reply(Stop.END_TURN, ReasoningPart("hm"), MIDDLE, tokens=100),
     reply(Stop.END_TURN, ReasoningPart("", data="sealed"), MIDDLE, tokens=100),
     replace(reply(Stop.END_TURN, MIDDLE), usage=Usage(1, 100, 7)),
@@ -491,7 +492,7 @@ def test_a_stream_without_a_reason_at_the_cap_stays_interrupted_with_evidence() 
     assert rules(found) == ["judge.usage_at_cap"]
 
 
-@pytest.mark.parametrize(("response", "request_"), [
+@each_row(("response", "request_"), [
     (reply(Stop.INTERRUPTED, "x", tokens=99), REQUEST),
     (reply(Stop.INTERRUPTED, "x"), REQUEST),
     (reply(Stop.INTERRUPTED, "x", tokens=100), None),
@@ -521,7 +522,7 @@ def test_a_full_context_is_no_budget_cut() -> None:
     assert effective(ended, speaker=Server(context_size=4096)).stop.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize(("options", "read"), [
+@each_row(("options", "read"), [
     ({"num_ctx": 4096}, Stop.CONTEXT_WINDOW_EXCEEDED), ({"num_ctx": 8192}, Stop.MAX_TOKENS), ({}, Stop.MAX_TOKENS),
     ({"num_ctx": "4096"}, Stop.MAX_TOKENS), ({"num_ctx": True}, Stop.MAX_TOKENS), ("odd", Stop.MAX_TOKENS),
 ])
@@ -565,16 +566,16 @@ def test_complete_calls_under_stop_are_promoted() -> None:
     assert found.mapped.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     call('{"path": 5}'), call("{}"), call(name="unheard_of"), call(name=""), ToolCall(None, "", ""),
-], ids=["refused by its schema", "without what is required", "not declared", "without a name", "a phantom"])
+])
 def test_a_call_that_will_be_refused_was_made_all_the_same(other: ToolCall) -> None:
     assert effective(reply(Stop.END_TURN, call(), other)).promoted
     alone = effective(reply(Stop.END_TURN, other))
     assert alone.promoted is (other.arguments != "")
 
 
-@pytest.mark.parametrize(("stop", "form", "kind", "formats", "word"), [
+@each_row(("stop", "form", "kind", "formats", "word"), [
     (Stop.END_TURN, ArgsForm.OBJECT, CallKind.FUNCTION, ("openai_chat",), Stop.UNKNOWN),
     (Stop.END_TURN, ArgsForm.OBJECT, CallKind.FUNCTION, ("anthropic_messages",), Stop.TOOL_CALL),
     (Stop.END_TURN, ArgsForm.STRING, CallKind.FUNCTION, ("openai_chat",), Stop.TOOL_CALL),
@@ -605,7 +606,7 @@ def test_one_call_that_is_not_complete_prevents_the_promotion_of_all() -> None:
     assert not found.promoted
 
 
-@pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
+@each_row("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
 def test_nothing_but_an_end_of_turn_is_promoted(stop: Stop) -> None:
     assert effective(reply(stop, call())).stop.normalized is stop
 

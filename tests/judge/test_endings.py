@@ -27,6 +27,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire import decode
+from tests.scenes.rows import each_row
 from tests.scenes.turns import REQUEST, call, reply
 
 MARKUP = '<tool_call>{"name": "write", "arguments": {}}</tool_call>'
@@ -38,7 +39,7 @@ def judge_end(*parts: Any, stop: Stop = Stop.END_TURN, request: Request | None =
     return judge(reply(stop, *parts, **fields), request)
 
 
-@pytest.mark.parametrize(("parts", "ending"), [
+@each_row(("parts", "ending"), [
     ((), Ending.EMPTY_ANSWER),
     ((" \n",), Ending.EMPTY_ANSWER),
     ((THOUGHT,), Ending.REASONING_ONLY),
@@ -93,7 +94,7 @@ def test_messages_that_only_announce_what_comes_next_are_commentary() -> None:
     assert judge_end("Here it comes.", picture, native={"phase": "commentary"}).ending is None
 
 
-@pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
+@each_row("stop", sorted(set(Stop) - {Stop.END_TURN, Stop.TOOL_CALL}))
 def test_an_answer_that_does_not_look_finished_is_none_of_these(stop: Stop) -> None:
     assert judge_end(stop=stop).ending is None
     assert judge_end(MARKUP, stop=stop).ending is None
@@ -120,7 +121,7 @@ def test_a_leaked_call_of_an_undeclared_tool_counts_where_no_tools_are_known() -
 # -- what is visible -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", [
+@each_row("part", [
     OpaquePart("message.audio", "{}"), OpaquePart("message.images", "{}"), OpaquePart("inlineData", "{}"),
     OpaquePart("web_search_tool_result", "{}"), OpaquePart("compaction", "{}"), OpaquePart("hologram", "{}"),
     OpaquePart("shell_call_output", "{}"),
@@ -132,7 +133,7 @@ def test_whatever_is_not_known_to_show_nothing_is_visible(part: Any) -> None:
     assert judge_end(THOUGHT, part).ending is None
 
 
-@pytest.mark.parametrize("part", [
+@each_row("part", [
     OpaquePart("message.annotations", "{}"), OpaquePart("mcp_list_tools", "{}"), OpaquePart("additional_tools", "{}"),
     OpaquePart("fallback", "{}"), OpaquePart("cachePoint", "{}"), OpaquePart("citationsContent", "{}"),
     OpaquePart("text.fields", "{}"),
@@ -145,7 +146,7 @@ def test_what_only_belongs_to_other_parts_shows_nothing(part: Any) -> None:
     assert judge_end(THOUGHT, part).ending is Ending.REASONING_ONLY
 
 
-@pytest.mark.parametrize(("api", "body"), [
+@each_row(("api", "body"), [
     ("anthropic_messages", {"type": "message", "content": [{"type": "text", "text": None}], "stop_reason": "end_turn"}),
     ("anthropic_messages", {"type": "message", "content": [{"type": "text"}], "stop_reason": "end_turn"}),
     ("openai_responses", {"object": "response", "status": "completed", "output": [
@@ -176,7 +177,7 @@ def test_a_refusal_is_visible() -> None:
 # -- stop strings ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("extra", [
+@each_row("extra", [
     {"stop": ["END"]}, {"stop": "END"}, {"stop_sequences": ["END"]}, {"generationConfig": {"stopSequences": ["END"]}},
     {"options": {"stop": ["END"]}}, {"inferenceConfig": {"stopSequences": ["END"]}},
     {"config": {"stopSequences": ["END"]}}, {"config": {"stop_sequences": ["END"]}},

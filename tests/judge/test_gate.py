@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
 from loop_core.judge.gate import REMEDY, Admission, admit, admit_all
 from loop_core.values import ArgsForm, CallKind, Stop, Tool, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, GOOD, NOW, WRITE, call, judgement_of
 
 READY, HELD, REJECTED = Admission.READY, Admission.HELD, Admission.REJECTED
@@ -16,7 +15,7 @@ TOOLS = (WRITE, NOW)
 PHANTOM = ToolCall(None, "", "")
 
 
-@pytest.mark.parametrize(("stop", "closed", "arguments", "expected"), [
+@each_row(("stop", "closed", "arguments", "expected"), [
     (stop, closed, arguments,
      HELD if stop is not Stop.TOOL_CALL or not closed or arguments not in (GOOD, '{"path": 5}')
      else READY if arguments == GOOD else REJECTED)
@@ -43,7 +42,7 @@ def test_a_ready_verdict_says_whether_a_schema_was_checked() -> None:
     assert "no usable schema" in admit(call(), AUTHORISED).why
 
 
-@pytest.mark.parametrize("blank", [
+@each_row("blank", [
     call("", "now"), call(" ", "now"), call("", "now", form=ArgsForm.OBJECT), call(None, "now", form=ArgsForm.OBJECT),
 ])
 def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be_required(blank: ToolCall) -> None:
@@ -54,7 +53,7 @@ def test_empty_arguments_mean_the_empty_object_only_where_nothing_is_known_to_be
         assert admit(blank, judgement_of(stop), NOW).admission is HELD
 
 
-@pytest.mark.parametrize(("raw", "kind"), [("[1]", "array"), ('"x"', "string"), ("5", "number"), ("null", "null")])
+@each_row(("raw", "kind"), [("[1]", "array"), ('"x"', "string"), ("5", "number"), ("null", "null")])
 def test_arguments_that_are_no_object_are_named_in_words(raw: str, kind: str) -> None:
     assert admit(call(raw), AUTHORISED, WRITE).why == f"the arguments are a JSON {kind} where an object is expected"
 
@@ -146,7 +145,7 @@ def test_where_no_word_came_the_missing_word_holds_a_call_and_not_its_end() -> N
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", [call(CUT, closed=False), call(CUT), call(GOOD), call("")])
+@each_row("made", [call(CUT, closed=False), call(CUT), call(GOOD), call("")])
 def test_a_call_that_the_budget_cut_says_what_to_do(made: ToolCall) -> None:
     """Zoo Code's analysis, fix 3: raise the output limit, split, or simplify."""
     for reading in (judgement_of(Stop.MAX_TOKENS), judgement_of(Stop.INTERRUPTED, cap_reached=True)):
@@ -161,7 +160,7 @@ def test_a_call_that_the_network_cut_is_not_told_to_raise_a_limit() -> None:
         assert REMEDY not in admit(made, judgement_of(Stop.INTERRUPTED), WRITE).why
 
 
-@pytest.mark.parametrize(("stop", "word"), [
+@each_row(("stop", "word"), [
     (Stop.MAX_TOKENS, "output limit"),
     (Stop.CONTEXT_WINDOW_EXCEEDED, "context window"),
     (Stop.SAFETY_BLOCKED, "filter"),
@@ -190,11 +189,11 @@ def test_where_the_parser_stopped_is_told() -> None:
 # -- the batch -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", [
+@each_row("odd", [
     call(CUT, id="c2"), call(closed=False, id="c2"), call("", id="c2"),
     call(id="c2", other_arguments="{}"),
 ])
-@pytest.mark.parametrize("position", [0, 1])
+@each_row("position", [0, 1])
 def test_one_held_call_holds_its_whole_batch(odd: ToolCall, position: int) -> None:
     batch = [call(), call('{"path": 5}', id="c3")]
     batch.insert(position, odd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loop_core.judge.signs import Fence, Leak, fences, find_leak, only_thinks
+from tests.scenes.rows import each_row
 
 EDIT = frozenset({"edit"})
 BAR, GAP = "\uff5c", "\u2581"
@@ -49,7 +50,7 @@ FORMATS: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize(("opening", "closing"), [
+@each_row(("opening", "closing"), [
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"),
     ("<thought>", "</thought>"), ("<seed:think>", "</seed:think>"), ("[THINK]", "[/THINK]"),
     ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|channel|>analysis<|message|>", "<|start|>assistant"),
@@ -73,7 +74,7 @@ def test_an_answer_may_follow_the_reasoning_of_gpt_oss(end: str) -> None:
     assert only_thinks(f"Yes.{end}") is None, "<|end|> ends any message of gpt-oss and of Phi"
 
 
-@pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
+@each_row("text", FORMATS.values())
 def test_a_call_that_a_parser_left_in_the_text_is_found_closed_or_not(text: str) -> None:
     for said in (text, f"I will edit it.\n{text}", f"{text}\nDone."):
         found = find_leak(said, EDIT)
@@ -82,7 +83,7 @@ def test_a_call_that_a_parser_left_in_the_text_is_found_closed_or_not(text: str)
         assert said[found.start : found.end].endswith(("edit", 'edit"'))
 
 
-@pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
+@each_row("text", FORMATS.values())
 def test_what_names_no_declared_tool_is_text(text: str) -> None:
     assert find_leak(text, frozenset({"delete"})) is None
     assert find_leak(text, frozenset()) is None
@@ -90,7 +91,7 @@ def test_what_names_no_declared_tool_is_text(text: str) -> None:
     assert find_leak(f"Such models write {text} to call a tool.", None) is None, "it may be an explanation"
 
 
-@pytest.mark.parametrize("text", FORMATS.values(), ids=FORMATS)
+@each_row("text", FORMATS.values())
 def test_markup_inside_code_is_an_example(text: str) -> None:
     for wrapped in (f"As follows:\n```\n{text}\n```\nThat is all.", f"~~~xml\n{text}\n~~~", f"````\n{text}\n````",
                     f"```\n{text}"):
@@ -102,7 +103,7 @@ def test_markup_inside_code_is_an_example(text: str) -> None:
     assert after.start > len("```py\nx = 1\n```")
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "", "edit the file", "a < b and c > d", "<p>edit</p>", "Use the <tool_call> tag to call edit.", "<function> edit",
     "[TOOL_CALLS] is a token", "it leads to=functions of edit", "<|endoftext|>edit",
     '{"name": "edit", "arguments": {}}',

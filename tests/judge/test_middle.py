@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from loop_core.judge.signs import stops_in_the_middle, stops_short
+from tests.scenes.rows import each_row
 
 LANGUAGES: dict[str, tuple[str, ...]] = {
     "en": ("It happens when the Moon passes between the Earth and the", "He said that he was on his way to"),
@@ -25,7 +24,7 @@ LANGUAGES: dict[str, tuple[str, ...]] = {
 """Language -> beginnings of sentences that end in a word after which they go on."""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_a_word_that_only_joins_others_is_no_last_word(language: str) -> None:
     for text in LANGUAGES[language]:
         for end in ("", " ", "\n", "**"):
@@ -34,14 +33,14 @@ def test_a_word_that_only_joins_others_is_no_last_word(language: str) -> None:
             assert text.endswith(text[seen.start : seen.end])
 
 
-@pytest.mark.parametrize("comma", [",", "，", "、", "،", "՝"])
+@each_row("comma", [",", "，", "、", "،", "՝"])
 def test_a_text_does_not_end_in_a_comma(comma: str) -> None:
     seen = stops_in_the_middle(f"First this{comma} then that{comma} ")
     assert seen is not None
     assert (seen.start, seen.end) == (len("First this, then that"), len("First this, then that,"))
 
 
-@pytest.mark.parametrize(("text", "at"), [
+@each_row(("text", "at"), [
     ("Call it (as before", "("), ("See [the guide", "["), ("f(a, {b", "{"), ("「これ", "「"),
     ("so (", "("),
     ('{"a": [1, 2], "b"', "{"), ('[{"a": 1}, {"a"', "["), ('{"a": "one (two) ', "{"),
@@ -64,7 +63,7 @@ def test_a_fence_that_only_closes_shows_nothing() -> None:
     assert stops_in_the_middle("> quoted ```\n> ```\n") is None
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "", "  ", "The answer is 42.", "The answer is 42", "Paris", "yes", "no", "a", "the", "Option A", "1. one\n2. two",
     "It is the Who that I like", "We must do it with IT", "That is all (or nearly).", "I like it :(", "sorry ;(",
     '{"a": [1, 2]}', "[1, 2]", '"to be, or not to be"', "in the range [0, 1)", "use `f(` here", "**Done**",
@@ -76,7 +75,7 @@ def test_everything_else_may_be_an_end(text: str) -> None:
     assert stops_in_the_middle(text) is None
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "what is it used for", "what is it made of", "Who is it by", "Please come in", "He is the man I was looking at",
     "The answer is a", "Never seen this since", "Dear Ann,\nI am well.\n\nBest regards,\n", "Sincerely,",
     "Here is the pattern: ^\\(", "all is well :(", "\u4f60\u597d\uff0c\u6211\u662f",
@@ -98,7 +97,7 @@ def test_a_whole_text_may_end_so(text: str) -> None:
     assert stops_short(text) is None
 
 
-@pytest.mark.parametrize(("text", "at"), [
+@each_row(("text", "at"), [
     ("what is the use of the", "the"), ("It began at 09:14, when it was drained,", ","),
     ("one (two", "("), ("the name 'a' (or '('", "("), ("```py\nprint(1)", "```"),
     ("```py\nprint(1)\n```\nThen:\n```js\nf()", "```"),

@@ -14,6 +14,7 @@ from loop_core import read
 from loop_core.judge.arguments import is_usable, schema_problems, takes_no_arguments
 from loop_core.judge.schema_cost import TOO_COSTLY, TOO_COSTLY_PATTERNS, TOO_DEEP
 from loop_core.values import CallKind, Tool
+from tests.scenes.rows import each_row
 from tests.scenes.turns import WRITE
 
 
@@ -37,7 +38,7 @@ def test_deep_places_are_paths() -> None:
     assert schema_problems(tool, {"a": {"b": [1, "x"]}})[0].startswith("a/b/1: ")
 
 
-@pytest.mark.parametrize("schema", [
+@each_row("schema", [
     None,
     {"type": "nonsense"},
     {"$ref": "https://example.com/other.json"},
@@ -62,7 +63,7 @@ def test_no_tool_is_no_schema() -> None:
 EMPTY = {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize("schema", [
+@each_row("schema", [
     EMPTY, {}, {"type": "object"}, {**EMPTY, "additionalProperties": False}, {**EMPTY, "required": []},
     {**EMPTY, "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Now", "description": "the time"},
 ])
@@ -70,7 +71,7 @@ def test_a_schema_without_properties_takes_nothing(schema: dict[str, Any]) -> No
     assert takes_no_arguments(Tool("now", schema))
 
 
-@pytest.mark.parametrize("schema", [
+@each_row("schema", [
     {"type": "object", "properties": {"zone": {"type": "string"}}},
     {**EMPTY, "additionalProperties": True}, {**EMPTY, "additionalProperties": {}},
     {**EMPTY, "additionalProperties": {"type": "string"}}, {**EMPTY, "required": ["zone"]}, {"type": "string"},
@@ -83,7 +84,7 @@ def test_a_schema_behind_which_a_parameter_may_stand_does_not(schema: dict[str, 
     assert not takes_no_arguments(Tool("now", schema))
 
 
-@pytest.mark.parametrize(("declared", "nothing"), [
+@each_row(("declared", "nothing"), [
     ({"type": "function", "function": {"name": "now"}}, True),
     ({"type": "function", "name": "now", "parameters": None}, True),
     ({"name": "now", "description": "the time"}, True),
@@ -111,7 +112,7 @@ def test_a_schema_that_is_another_kind_of_mapping_is_checked_too(wrap: Any) -> N
     assert schema_problems(tool, {"a": "x"})
 
 
-@pytest.mark.parametrize(("schema", "good", "bad"), [
+@each_row(("schema", "good", "bad"), [
     ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}, {"a": "x"}, {"a": 1}),
     ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}, {"a": None}, {"a": 1}),
     ({"type": "OBJECT", "properties": {"a": {"type": "STRING", "enum": ["x"], "nullable": True}}},
@@ -163,7 +164,7 @@ def chain_tool(size: int) -> Tool:
     return Tool("f", {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**parts, f"a{size}": {"type": "string"}}})
 
 
-@pytest.mark.parametrize(("tool", "value"), [
+@each_row(("tool", "value"), [
     (union_tool({"type": "string"}, LIST, LIST, by="oneOf"), nest(40, 1)),
     (union_tool(LIST, {"$ref": "#/$defs/e/anyOf/0"}), nest(40, 1)),
     (union_tool(LIST, {"type": "array", "items": {"$ref": "#e"}}, ref="#e", **{"$anchor": "e"}), nest(40, 1)),
@@ -220,7 +221,7 @@ def pattern_tool(pattern: str) -> Tool:
     return Tool("f", {"properties": {"x": {"type": "string", "pattern": pattern}}})
 
 
-@pytest.mark.parametrize(("pattern", "text"), [
+@each_row(("pattern", "text"), [
     ("^[a-z]+$", "a" * 150_000),
     ("^(?:[a-z]{200})+$", "a" * 40_000),
     ("^(?:[^ ]{100})+$", "a" * 2_000),
@@ -234,21 +235,21 @@ def pattern_tool(pattern: str) -> Tool:
     # jsonschema-rs 0.61.2 counts the characters of a single repetition, and compiles nothing large for it.
     ("^[^ ]{1,300}-[^ ]{1,600}$", "a" * 300 + "-" + "a" * 600),
     ("^-?[^ ]{300,3000}$", "a" * 400),
-], ids=range(12))
+])
 def test_ordinary_patterns_are_checked(pattern: str, text: str) -> None:
     assert schema_problems(pattern_tool(pattern), {"x": text}) == ()
     (found,) = schema_problems(pattern_tool(pattern), {"x": "\n"})
     assert "does not match" in found
 
 
-@pytest.mark.parametrize(("pattern", "text"), [
+@each_row(("pattern", "text"), [
     (r"^(?:(?=(a|a?)+$)a?){20}b", "a" * 4_000),
     ("(?=(?:a{0,100}){0,100}b)x", "a" * 400),
     ("^(?:(?:a{0,100}){0,100})b$", "a" * 4_000),
     ("(?=[ab]*a[ab]{500}c)x", "aab" * 3_000),
     ("^(?:(?=[ab]*a[ab]{500}c|a|b)[ab]?)*$x", "aab" * 400),
     ("[ab]*a[ab]{4000}c", "aab" * 7_000),
-], ids=range(6))
+])
 def test_no_pattern_takes_long(pattern: str, text: str) -> None:
     """Each of them took between one second and a minute."""
     before = time.process_time()
@@ -261,13 +262,13 @@ LONG = "a" * 500
 MANY = "^(?:a{0,200}){0,200}$"
 
 
-@pytest.mark.parametrize(("schema", "value"), [
+@each_row(("schema", "value"), [
     ({"items": {"pattern": MANY}}, [LONG]),
     ({"prefixItems": [{"allOf": [{"pattern": MANY}]}]}, [LONG]),
     ({"items": {"pattern": MANY}}, ["a" * 50] * 10),
     ({"patternProperties": {MANY: {}}}, {LONG: 1}),
     ({"propertyNames": {"pattern": MANY}}, {LONG: 1}),
-], ids=range(5))
+])
 def test_characters_are_counted_wherever_a_pattern_is_matched(schema: dict[str, Any], value: Any) -> None:
     tool = Tool("f", {"properties": {"x": schema}})
     assert schema_problems(tool, {"x": value}) == (TOO_COSTLY_PATTERNS,)

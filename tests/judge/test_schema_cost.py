@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.judge.schema_cost import MOST_CHECKS, is_costly
+from tests.scenes.rows import each_row
 
 LEVELS = 40
 LISTS = ("allOf", "anyOf", "oneOf")
@@ -34,7 +35,7 @@ def nest(levels: int, *, of: type) -> Any:
     return 1 if not levels else {"a": nest(levels - 1, of=of)} if of is dict else [nest(levels - 1, of=of)]
 
 
-@pytest.mark.parametrize("keyword", ON_THE_VALUE)
+@each_row("keyword", ON_THE_VALUE)
 def test_a_value_is_checked_twice_by_each_part(keyword: str) -> None:
     other = "allOf" if keyword != "allOf" else "not"
     assert is_costly(chain(keyword, other), 1)
@@ -46,7 +47,7 @@ def test_every_kind_of_reference_is_followed(reference: str) -> None:
     assert is_costly(chain("allOf", "not", reference=reference), 1)
 
 
-@pytest.mark.parametrize("keyword", ON_MEMBERS)
+@each_row("keyword", ON_MEMBERS)
 def test_a_member_is_checked_twice_by_each_part(keyword: str) -> None:
     other = "additionalProperties" if keyword != "additionalProperties" else "properties"
     value = nest(LEVELS, of=dict)
@@ -55,7 +56,7 @@ def test_a_member_is_checked_twice_by_each_part(keyword: str) -> None:
     assert not is_costly(chain(keyword, other), {"b": 1})
 
 
-@pytest.mark.parametrize("keyword", ON_ELEMENTS)
+@each_row("keyword", ON_ELEMENTS)
 def test_an_element_is_checked_twice_by_each_part(keyword: str) -> None:
     other = "contains" if keyword != "contains" else "items"
     value = nest(LEVELS, of=list)
@@ -63,7 +64,7 @@ def test_an_element_is_checked_twice_by_each_part(keyword: str) -> None:
     assert not is_costly(chain(keyword), value)
 
 
-@pytest.mark.parametrize("schema", [
+@each_row("schema", [
     {"items": [{"type": "integer"}] * 3}, {"type": "object", "properties": {"a": True}}, {"$ref": "#/$defs/absent"},
     {"$ref": "#/allOf/7", "allOf": [{}]}, {"$ref": "#nobody"}, {"$ref": "other.json#/a"}, True, {"$ref": 5},
 ])
@@ -86,8 +87,8 @@ def test_equal_elements_are_elements_of_their_own(element: Any) -> None:
     assert not is_costly(schema, [element] * MOST_CHECKS)
 
 
-@pytest.mark.parametrize("reference", ["b", "/b", "http://x.y/b"])
-@pytest.mark.parametrize("name", ["http://x.y/b", "http://x.y/b#"])
+@each_row("reference", ["b", "/b", "http://x.y/b"])
+@each_row("name", ["http://x.y/b", "http://x.y/b#"])
 def test_a_reference_by_the_address_of_the_schema_is_followed(name: str, reference: str) -> None:
     text = json.dumps(chain("allOf", "not"))
     schema = json.loads(text.replace('"#/$defs', f'"{reference}#/$defs'))
@@ -104,7 +105,7 @@ def test_an_anchor_is_followed_in_its_own_resource(prefix: dict[str, Any]) -> No
     assert is_costly({**doubled, "$defs": {**doubled["$defs"], "other": other}}, 1)
 
 
-@pytest.mark.parametrize("odd", [5, "text", None, True, [5], {"a": 5}])
+@each_row("odd", [5, "text", None, True, [5], {"a": 5}])
 def test_a_keyword_with_a_value_of_another_type_applies_nothing(odd: Any) -> None:
     """A dialect does not check the keywords that it does not know."""
     keywords = (*ON_THE_VALUE, *ON_MEMBERS, *ON_ELEMENTS, "$ref", "$id", "$anchor")
@@ -113,7 +114,7 @@ def test_a_keyword_with_a_value_of_another_type_applies_nothing(odd: Any) -> Non
     assert not is_costly({"$id": "http://[", "allOf": [{"$id": "http://["}, {"$ref": "http://["}]}, 1)
 
 
-@pytest.mark.parametrize("address", ["json-schema:///", "./", "json-schema:///a/../", "/"])
+@each_row("address", ["json-schema:///", "./", "json-schema:///a/../", "/"])
 def test_a_schema_without_an_address_has_the_validators_own(address: str) -> None:
     text = json.dumps(chain("allOf", "not"))
     assert is_costly(json.loads(text.replace('"#/', f'"{address}#/')), 1)

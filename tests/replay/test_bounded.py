@@ -10,6 +10,7 @@ from inspector.replay.case import open_case
 from inspector.sessions.open import open_paths
 from loop_core.turn.state import State
 from tests.scenes.recordings import PARTS, cut_text, lines
+from tests.scenes.rows import each_row
 
 TOTAL = "continuation_max_total_completion_tokens"
 
@@ -21,7 +22,7 @@ def final_turn(total: int | None, *, tokens: int = 10, cap: int | None = None, p
     return replay(case, settings_of(named, Settings())).turns[0].final_turn
 
 
-@pytest.mark.parametrize(("total", "segments", "state"), [
+@each_row(("total", "segments", "state"), [
     (9, 1, State.ABORT_PARTIAL),  # the first answer is given whatever the bound, since it was cut
     (10, 1, State.ABORT_PARTIAL),
     (11, 1, State.UNRECORDED),

@@ -27,6 +27,7 @@ from inspector.whatif.tree import branch, preview
 from loop_core.turn.limits import Limits
 from loop_core.turn.trace import Step
 from tests.scenes.recordings import PARTS, chat, cut_text, lines, pair_of, user
+from tests.scenes.rows import each_row
 from tests.whatif.test_rerun import memory_of
 
 SAMPLES = sorted(str(path) for path in (Path(__file__).parents[2] / "sample_sessions").glob("*.jsonl"))
@@ -47,7 +48,7 @@ def turns(count: int) -> bytes:
     return lines(*(pair_of([user(f"question {number}")], chat(f"answer {number}")) for number in range(count)))
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
+@each_row("path", SAMPLES)
 def test_the_document_and_the_rows_are_the_same(path: str) -> None:
     short, long = both(path)
     one, other = view(short), view(long)
@@ -55,8 +56,8 @@ def test_the_document_and_the_rows_are_the_same(path: str) -> None:
     assert rows_of(one) == rows_of(other)
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
-@pytest.mark.parametrize("long_from", [0, 20_000])
+@each_row("path", SAMPLES)
+@each_row("long_from", [0, 20_000])
 def test_a_view_that_is_made_turn_by_turn_is_that_of_the_whole_replay(path: str, long_from: int) -> None:
     loaded = open_paths([path])
     one, other = view(replay(open_case(loaded))), view_of_case(open_case(loaded, long_from=long_from), Settings())
@@ -99,7 +100,7 @@ def test_a_document_makes_the_steps_of_each_turn_once_and_keeps_none(
     assert len(maker._recent) == 1  # a report never comes back to a turn
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
+@each_row("path", SAMPLES)
 def test_a_what_if_finds_the_same_differences(path: str) -> None:
     short, long = both(path)
     assert preview(short, RAISED, 0) == preview(long, RAISED, 0)

@@ -15,6 +15,7 @@ from inspector.sessions.redact import masked_places
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import ToolCall
 from tests.scenes.recordings import call, chat, lines, pair_of, show, user
+from tests.scenes.rows import each_row
 
 DIGIT = {"type": "string", "pattern": "^.*[0-9]$"}
 PASSWORD = {"type": "object", "properties": {"user": {"type": "string"}, "password": DIGIT}, "required": ["user"]}
@@ -29,7 +30,7 @@ def verdict(schema: dict[str, Any], **arguments: Any) -> Verdict:
     return show(login(schema, **arguments)).responses[0].verdicts[0]
 
 
-@pytest.mark.parametrize("rule", [
+@each_row("rule", [
     {"pattern": "^.*[0-9]$"}, {"format": "date", "pattern": "1$"}, {"enum": ["Secret1"]}, {"const": "Secret1"},
     {"not": {"pattern": "[*]"}}, {"anyOf": [{"const": "Secret1"}, {"type": "null"}]},
 ])
@@ -64,7 +65,7 @@ def test_problems_of_other_values_still_reject_the_call_and_are_the_only_ones_na
     assert found.why == problem
 
 
-@pytest.mark.parametrize("schema", [
+@each_row("schema", [
     {"required": ["user"]}, {"additionalProperties": False, "properties": {"user": {}}}, {"minProperties": 2},
     {"maxProperties": 0}, {"properties": {"password": {"type": "integer"}}}, {"properties": {"password": False}},
 ])
@@ -117,7 +118,7 @@ def test_a_masked_recording_that_is_read_again_gets_the_same_verdict():
     assert show(data=masked).responses[0].verdicts[0].rule == MASKED
 
 
-@pytest.mark.parametrize(("arguments", "places"), [
+@each_row(("arguments", "places"), [
     ('{"password": "****"}', [("password",)]), ('{"a": [{"db_pass": "*"}]}', [("a", 0, "db_pass")]),
     ('{"selector": "#password", "value": "*******"}', [("value",)]),
     ('{"key": "x [masked: GitHub token]*** y", "b": "z"}', [("key",)]), ('{"key": "[masked]"}', [("key",)]),
@@ -128,7 +129,7 @@ def test_the_places_of_masks(arguments, places):
     assert list(masked_places(arguments)) == places
 
 
-@pytest.mark.parametrize(("arguments", "place", "is_own"), [
+@each_row(("arguments", "place", "is_own"), [
     ('{"a": "\U0001f600', 9, True),  # V8 counts two for the letter: the end of the text
     ('{"a": "\U0001f600', 8, False),
     ('{"a": "\ud83d', 8, True),
@@ -140,6 +141,6 @@ def test_the_place_that_v8_names(arguments, place, is_own):
     assert quotes_parser(text, ToolCall("c", "write", arguments)) is is_own
 
 
-@pytest.mark.parametrize("arguments", [None, "", "{}", "[" * 100_000, "x"])  # of the last it could be any text's error
+@each_row("arguments", [None, "", "{}", "[" * 100_000, "x"])  # of the last it could be any text's error
 def test_arguments_that_are_json_absent_or_too_deep_have_no_error_to_quote(arguments):
     assert not quotes_parser("Error: Expecting value: line 1 column 1 (char 0)", ToolCall("c", "write", arguments))

@@ -19,6 +19,7 @@ from inspector.whatif.grid_run import tune
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
 from tests.scenes.recordings import ASKS, assistant, call, chat, lines, message, pair_of, result
+from tests.scenes.rows import each_row
 
 
 def tool_rounds(rounds: int, same: bool = False) -> list[dict[str, Any]]:
@@ -47,7 +48,7 @@ def test_a_recorded_end_is_not_failed_by_rounds_of_tools_that_the_recording_has(
     assert ends[3, 99].complete, "one token less is one more request, and the same end"
 
 
-@pytest.mark.parametrize(("exchanges", "raised"), [
+@each_row(("exchanges", "raised"), [
     (tool_rounds(10), {}), (tool_rounds(11), {"max_tool_steps": 11}),
     (tool_rounds(4, same=True), {"max_identical_calls": 4}),
     (tool_rounds(3, same=True), {}),
@@ -73,7 +74,7 @@ def test_what_an_operator_has_chosen_stays(chosen):
     assert raised_limits(Settings(Limits(max_tool_steps=40), **chosen)) == {}
 
 
-@pytest.mark.parametrize(("settings", "in_file", "most"), [
+@each_row(("settings", "in_file", "most"), [
     (Settings(), {}, 12), (Settings(explicit=frozenset({"max_tool_steps"})), {}, 10),
     (Settings(configured=frozenset({"max_tool_steps"})), {}, 10), (Settings(), {"max_tool_steps": 5}, 5),
     (Settings(Limits(max_tool_steps=7)), {}, 7), (Settings(Limits(max_tool_steps=40)), {}, 40),

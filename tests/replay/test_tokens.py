@@ -11,6 +11,7 @@ from inspector.replay.token_counts import MOST_HIDDEN, MOST_UNREPORTED, impossib
 from inspector.replay.tokens import TokenBasis, TokenMeasure, agrees, capped_tokens, measure
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, Stop, ToolCall, Usage
 from loop_core.wire.reads import Pieces
+from tests.scenes.rows import each_row
 from tests.scenes.turns import call, reply
 
 
@@ -167,7 +168,7 @@ def test_the_tokens_of_several_choices_are_not_those_of_one() -> None:
     assert (told.basis, told.tokens) == (TokenBasis.ESTIMATE, 6)  # 23 characters, 4 a token
 
 
-@pytest.mark.parametrize("hint", [
+@each_row("hint", [
     lambda made: replace(made, stop_reason=reply(Stop.MAX_TOKENS).stop_reason),
     lambda made: replace(made, usage=made.usage._replace(reasoning_tokens=1)),
     lambda made: replace(made, other_choices=1),

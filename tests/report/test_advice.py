@@ -54,6 +54,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 from tests.whatif.test_sweep import stories
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -99,7 +100,7 @@ def open_view(path: Path) -> View:
 # -- every advice is true ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [each.path for each in samples()], ids=lambda path: Path(path).name[:2])
+@each_row("path", [each.path for each in samples()])
 def test_every_advice_of_the_samples_holds(path: str) -> None:
     holds(open_view(Path(path)))
 
@@ -371,7 +372,7 @@ def usage(used: int, reasoning: int | None = None) -> dict:
     return {"prompt_tokens": 9, "completion_tokens": used, "total_tokens": 9 + used, **details}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("used", "cap", "reasoning", "said"),
     [
         (400, 400, None, "raise max_tokens;"),
@@ -421,7 +422,7 @@ def test_nothing_says_what_cut_a_call_under_a_clean_word() -> None:
 OLLAMA_CHAT = "http://localhost:11434/api/chat"
 
 
-@pytest.mark.parametrize(("url", "options", "said"), [
+@each_row(("url", "options", "said"), [
     (OLLAMA_CHAT, {}, "set max_tokens and num_ctx: the request leaves both to the server;"),
     (OLLAMA_CHAT, {"num_predict": -1}, "set max_tokens and num_ctx: the request leaves both to the server;"),
     ("http://192.168.0.7:8080/api/chat", {}, "set max_tokens and num_ctx"),
@@ -436,7 +437,7 @@ def test_a_context_that_no_request_set_may_have_cut_an_answer_of_ollama(url: str
     assert advice_of(show(pair_of(ASKS, body, url=url, stream=False, options=options))).text.startswith(said)
 
 
-@pytest.mark.parametrize(("message", "said"), [
+@each_row(("message", "said"), [
     ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
      "shorten the request or lower max_tokens: together they do not fit in the context window"),
     ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (1000 in the messages, "
@@ -458,7 +459,7 @@ STEERED = {"id": "r", "object": "response", "status": "incomplete", "output": []
 OLLAMA = {"model": "m", "message": {"role": "assistant", "content": "The first"}, "done": True}
 
 
-@pytest.mark.parametrize(("url", "body", "asks", "said", "denied"), [
+@each_row(("url", "body", "asks", "said", "denied"), [
     (MESSAGES, {**message([BLOCK], "stop_sequence"), "stop_sequence": "END"}, {"max_tokens": 1000},
      "leave out the stop string", "cut by the provider"),
     (RESPONSES, {**STEERED, "incomplete_details": {"reason": "max_messages"}},
@@ -486,7 +487,7 @@ def test_reasoning_that_ate_the_budget_is_said() -> None:
     assert advice_of(found).text == f"raise max_tokens or lower the reasoning effort; {NEVER}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stop", "said"),
     [("model_context_window_exceeded", "shorten the history; another continuation cannot succeed"),
      ("refusal", "change the prompt or the filter; a continuation will not help"),
@@ -505,7 +506,7 @@ def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named(
     assert advice_of(found).text == "name the server with --profile, or report the word"
 
 
-@pytest.mark.parametrize(("body", "url", "status", "said"), [
+@each_row(("body", "url", "status", "said"), [
     ({"type": "error", "error": {
         "type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}}, MESSAGES,
      400, "shorten the request: it does not fit in the context window"),
@@ -520,7 +521,7 @@ def test_an_unknown_word_of_an_unknown_server_may_be_known_to_one_that_is_named(
     ({"id": "x", "object": "chat.completion", "model": "m", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "No."}, "finish_reason": "stop"}]},
      CHAT, 200, "change the prompt; a continuation will not help"),
-], ids=["too long", "undeclared", "broken", "other format", "no reason", "refused"])
+])
 def test_what_only_the_bytes_tell_apart_has_an_advice_of_its_own(body, url, status, said) -> None:
     assert advice_of(show(pair_of(ASKS, body, url=url, status=status))).text == said
 
@@ -559,7 +560,7 @@ def test_a_stream_that_broke_and_a_call_sent_twice_are_no_matter_of_a_budget() -
             "ask for the call again, and report both versions to the maintainers of the server")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "said"),
     [
         (401, {"type": "x", "message": "no"}, "check that the key"),
@@ -602,7 +603,7 @@ def test_an_error_says_what_to_do_about_it(status, body, said) -> None:
     assert advice_of(found).text.startswith(said)
 
 
-@pytest.mark.parametrize("said", [
+@each_row("said", [
     "terminated", "ECONNRESET", "socket hang up", "Connection reset by peer", "Request timed out.", "fetch failed",
     "network error", "Connection error."])
 def test_a_lost_connection_is_asked_again(said: str, tmp_path: Path) -> None:
@@ -687,14 +688,14 @@ def test_a_page_in_place_of_an_answer_leads_to_what_answered() -> None:
 SENT = "send the request again with a short message that asks for an answer"
 
 
-@pytest.mark.parametrize(("messages", "more", "begins"), [
+@each_row(("messages", "more", "begins"), [
     (ASKS, {}, SENT),
     (ASKS, {"tools": TOOLS}, SENT),
     (ASKS, {"tools": TOOLS, "tool_choice": "none"}, "the request forbids calls (tool_choice none): allow them"),
     ([*ASKS, assistant(None, call()), result()], {"tools": TOOLS}, SENT),
     ([*ASKS, assistant(None, call()), result()], {}, "the request offers no tools, although its history has calls"),
 ])
-@pytest.mark.parametrize(("body", "word"), [
+@each_row(("body", "word"), [
     (chat(""), "EMPTY ANSWER"),
     ({**chat(""), "choices": [{"index": 0, "finish_reason": "stop", "message": {
         "role": "assistant", "content": "", "reasoning_content": "I should read the file."}}]}, "REASONING ONLY"),

@@ -21,6 +21,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse
 from loop_core.wire import decode
 from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, pair_of, repair_turn, show
+from tests.scenes.rows import each_row
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
 AMPLE = Limits(continuation_max_attempts=50, continuation_max_total_completion_tokens=10**6)
@@ -142,7 +143,7 @@ def test_a_branch_that_asks_for_what_was_never_recorded_says_so():
     assert seen.turns[0].verdict.sentence.endswith("; what it asks for next was never recorded")
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:2])
+@each_row("path", SAMPLES)
 def test_a_simulation_that_changes_nothing_is_judged_as_the_recording(path):
     case = open_case(open_paths([str(path)]))
     plain, again = view(replay(case)), view(replay(case, Settings(simulate=True)))

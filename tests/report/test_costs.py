@@ -23,6 +23,7 @@ from inspector.report.run_answers import answer_at
 from inspector.report.times_and_costs import response_cost, session_cost, turn_cost
 from loop_core.errors import CallerError
 from tests.scenes.recordings import ASKS, HINT, MESSAGES, chat, lines, message, pair_of, show, user
+from tests.scenes.rows import each_row
 
 MINI = {"input": 1.0, "output": 10.0}
 TABLE = price_table({"m-1": {**MINI, "cached_input": 0.1}}, "USD")
@@ -49,7 +50,7 @@ CACHED = {"prompt_tokens": 200_000, "completion_tokens": 30_000, "prompt_tokens_
 THOUGHT = {"prompt_tokens": 0, "completion_tokens": 30_000, "completion_tokens_details": {"reasoning_tokens": 20_000}}
 
 
-@pytest.mark.parametrize(("usage", "prices", "amount", "why"), [
+@each_row(("usage", "prices", "amount", "why"), [
     (CACHED, {**MINI, "cached_input": 0.1}, 0.1 + 0.01 + 0.3, ""),
     (CACHED, MINI, None, "its model has no price for cached input"),
     (THOUGHT, MINI, 0.3, ""),
@@ -159,7 +160,7 @@ def test_prices_change_no_run_and_stay_with_what_is_set() -> None:
     assert settings_of({"max_tokens": "9"}, settings).prices is TABLE
 
 
-@pytest.mark.parametrize(("amount", "words"), [
+@each_row(("amount", "words"), [
     (0, "0.0000 USD"), (0.00002, "0.000020 USD"), (0.01234, "0.0123 USD"), (1234.5, "1,234.5000 USD"),
 ])
 def test_an_amount_is_written_with_its_currency(amount: float, words: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from inspector.report.call_outcomes import CutRun, count_runs, cut_run_lines
 from inspector.report.lines.calls import calls
 from inspector.report.lines.spans import text_of
@@ -29,6 +27,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 Entries = list[dict[str, Any]]
 
@@ -54,7 +53,7 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
             user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "written"}])]
 
 
-@pytest.mark.parametrize(("entries", "says"), [
+@each_row(("entries", "says"), [
     (list(cut_call_ran()), f"{ON_CUT} (1 call checked, 1 cut)"),
     ([pair_of(ASKS, message([OBJECT], "max_tokens"), url=MESSAGES, max_tokens=9),
       pair_of([*ASKS, *ANSWERED], DONE, url=MESSAGES, max_tokens=9)],
@@ -128,8 +127,8 @@ def test_the_line_stands_before_the_calls_at_hand() -> None:
     assert count_runs(view, view.responses) == {CutRun.RAN: 1}
 
 
-@pytest.mark.parametrize("after", [("failed", "worked"), ("worked", "failed")])
-@pytest.mark.parametrize("goes_on", [True, False])
+@each_row("after", [("failed", "worked"), ("worked", "failed")])
+@each_row("goes_on", [True, False])
 def test_of_two_results_one_without_error_shows_that_the_call_ran(after: tuple[str, ...], goes_on: bool, tmp_path):
     results = [agents.pi_result(said, error=said == "failed") for said in after]
     last = [agents.pi_reply(agents.text("Done."))] if goes_on else []

@@ -31,6 +31,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 RESPONSE = {
     "path",
@@ -142,7 +143,7 @@ def test_a_router_is_quoted_and_overruled():
     assert "judge.cut_arguments" in [seen["rule"] for seen in made["evidence"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "details", "raw"),
     [
         ("completed", None, "completed"),
@@ -255,7 +256,7 @@ def test_thinking_stands_apart_from_the_answer():
     assert counts(made) == (9, 50, 45, None, None, 9)
 
 
-@pytest.mark.parametrize(("body", "url", "expected"), [
+@each_row(("body", "url", "expected"), [
     # Anthropic and Converse count cached tokens beside the input, the others among it.
     ({**message([], "end_turn"), "usage": {"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 100,
                                            "cache_creation_input_tokens": 40}}, MESSAGES, (10, 100, 40, 10)),

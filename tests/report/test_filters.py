@@ -37,6 +37,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
@@ -95,7 +96,7 @@ def test_a_share_of_no_bound_is_never_reached(cut):
     assert filters.steps(filters.parse("cont_tokens>=40"), cut) != []
 
 
-@pytest.mark.parametrize(("sample", "text", "turns", "responses"), [
+@each_row(("sample", "text", "turns", "responses"), [
     # 01: a text that is cut again and again, then a call that is cut; the last bytes of the first answer came at 760 ms
     ("01", "conversation:c1", [1, 2], list(range(8))), ("01", "conversation:c2", [], []),
     ("01", "attention", [1, 2], list(range(8))), ("01", "complete", [], []), ("01", "turn=2", [2], [6, 7]),
@@ -229,7 +230,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     assert back == hits[::-1]
 
 
-@pytest.mark.parametrize(("text", "column", "says"), [
+@each_row(("text", "column", "says"), [
     ("", 1, "empty"),
     ("   ", 1, "empty"),
     ("held (", 7, "expression ends"),
@@ -284,7 +285,7 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("(" * 5000, 101, "more than 100"),
     ("held " * 1_001, 5_001, "more than 1,000 terms"),
     ('"word" | ' * 1_001, 9_001, "more than 1,000 terms"),
-], ids=lambda value: value[:40] if isinstance(value, str) else None)
+])
 def test_errors_point_at_the_column(text, column, says):
     with pytest.raises(filters.FilterError) as caught:
         filters.parse(text)
@@ -394,7 +395,7 @@ def test_inferred_finds_an_end_that_other_rows_show(tmp_path):
     assert filters.responses(filters.parse("inferred"), seen) == [0]
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "one", "ONE.2", '"one.2 two"', "o*.2", "*e.2", "wr*.py", '"say \\"it\\""', "größe", "src/a-b.py", "404", "it's",
     "100%", "one.2 404", "one.2|zebra", "!zebra", '(one.2)!"zebra"',
 ])
@@ -405,13 +406,13 @@ def test_a_word_that_is_no_term_is_searched(text):
     assert 1 in filters.responses(filters.parse(text), seen)
 
 
-@pytest.mark.parametrize("text", ["zebra", '"two one"', "one zebra", "!one.2", "one*two"])
+@each_row("text", ["zebra", '"two one"', "one zebra", "!one.2", "one*two"])
 def test_a_word_that_no_text_has_finds_nothing(text):
     seen = show(pair_of([user("Hello")], chat("One.2 two", "stop"), max_tokens=64))
     assert filters.responses(filters.parse(text), seen) == []
 
 
-@pytest.mark.parametrize(("text", "searched"), [
+@each_row(("text", "searched"), [
     ("readme", ("readme",)), ("page image usage", ("page", "image", "usage")),
     ('held "held" rep*', ("held", "rep*")), ("cat ran", ("cat",)),
     ("stop:end_turn ~t word", ()), ("pi", ("pi",)), ("tool_calls", ("tool_calls",)),
@@ -422,7 +423,7 @@ def test_words_that_are_searched_are_known(text, searched):
     assert filters.parse(text).searched == searched
 
 
-@pytest.mark.parametrize("name", ["rejected", "held", "ready", "truncated", "complete"])
+@each_row("name", ["rejected", "held", "ready", "truncated", "complete"])
 def test_the_name_of_a_term_is_no_text_to_be_searched(name: str) -> None:
     assert filters.parse(name).searched == ()
 

@@ -38,6 +38,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 
 def agent(found):
@@ -92,7 +93,7 @@ def test_a_long_result_is_quoted_in_part():
     assert "w" * 58 not in message_
 
 
-@pytest.mark.parametrize(("text", "rule"), [
+@each_row(("text", "rule"), [
     ("<tool_use_error>InputValidationError: write_file failed</tool_use_error>", "refused_held_call"),
     ("The user doesn't want to proceed with this tool use. The tool use was rejected.", "refused_held_call"),
     ("Exit code 1\nno space left on device", "failed_held_call"),
@@ -104,7 +105,7 @@ def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text
     assert not messages_of(found, "agent.ran_held_call")
 
 
-@pytest.mark.parametrize(("scene", "rule", "filtered"), [
+@each_row(("scene", "rule", "filtered"), [
     (cut_call_ran(), "ran_held_call", [0]),
     (ran_unknown_word(), "ran_unsure_call", [0]),
     (answered_cut_call("Exit code 1", is_error=True), "failed_held_call", []),
@@ -134,7 +135,7 @@ def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, 
     assert rows_of(found)[0].ran == len(filtered)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Error: the call was cut off by the output limit and was not executed.",
@@ -152,7 +153,7 @@ def test_where_a_format_has_no_mark_for_an_error_the_words_say_that_the_call_did
     assert found.turns[0].verdict.word == "CALL REPAIRED"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["ok, written", "", "Error: no such directory", "12 files read\n[output truncated]", "the article is incomplete"],
 )

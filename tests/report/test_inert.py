@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.report.lines.spans import inert, one_line
+from tests.scenes.rows import each_row
 
 ESC, BEL, CSI_C1, ST_C1 = "\x1b", "\x07", "\x9b", "\x9c"
 HOSTILE = {
@@ -46,7 +46,7 @@ def dangerous(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_row("text", HOSTILE.values())
 def test_hostile_text_is_shown_as_marks(text):
     assert dangerous(text)
     assert dangerous(inert(text)) == []
@@ -61,7 +61,7 @@ def test_an_escape_is_a_visible_mark_and_what_follows_it_stays_readable():
     assert inert("\ud83d") == "<D83D>"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "plain", "two\nlines\tand a tab", "Grüße, 世界, 🦊, é, ﷺ", "[bold]x[/bold] `code`"]
 )
 def test_what_is_harmless_stays_as_it_is(text):

@@ -6,7 +6,6 @@ import json
 import time
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from inspector.report.lines.wire import wire
 from tests.report.test_inert import HOSTILE, dangerous
 from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.recordings import ASKS, chat, cut_stream, pair_of, show, user
+from tests.scenes.rows import each_row
 
 NAMES = {Tone.KEY: "name", Tone.STRING: "string", Tone.NUMBER: "number", Tone.DIM: "mark"}
 
@@ -30,7 +30,7 @@ def sheet(body: bytes) -> Slices:
     return Slices([], body, body_slices.raw_lines(body), [], (), None, True)
 
 
-@pytest.mark.parametrize(("text", "pieces"), [
+@each_row(("text", "pieces"), [
     ('{"a": "b"}', [("{", "mark"), ('"a"', "name"), (":", "mark"), ('"b"', "string"), ("}", "mark")]),
     ('"a" : 1', [('"a"', "name"), (":", "mark"), ("1", "number")]),
     ("[-1.5e+3, 0,true]", [("[", "mark"), ("-1.5e+3", "number"), (",", "mark"), ("0", "number"), (",", "mark"),
@@ -103,7 +103,7 @@ def test_far_in_a_long_line_there_are_no_roles_and_no_wait() -> None:
     assert len(far._inside) < 10  # nothing is remembered of lines that were not looked through
 
 
-@pytest.mark.parametrize(("body", "mode", "coloured"), [
+@each_row(("body", "mode", "coloured"), [
     (json.dumps(chat("Hi")), "events", True),
     (json.dumps(chat("Hi")), "raw", True),
     (cut_stream("Hi"), "events", True),

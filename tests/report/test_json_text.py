@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from inspector.report.explain_document import document_text, indent_value, members
 from loop_core.values import Stop
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import block, claude, prompt, show, text, use
 
 VALUES: tuple[Any, ...] = (
@@ -19,12 +18,12 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("value", VALUES)
+@each_row("value", VALUES)
 def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
     assert indent_value(value) == json.dumps(value, indent=1)
 
 
-@pytest.mark.parametrize("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])
+@each_row("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])
 def test_the_items_of_an_iterator_are_written_one_after_the_other(items: list[Any]) -> None:
     whole = {"first": 1, "items": items, "last": {"b": items}}
     assert "".join(document_text({**whole, "items": iter(items)})) == json.dumps(whole, indent=1)

@@ -64,6 +64,7 @@ from tests.scenes.app import (
     stream,
     user,
 )
+from tests.scenes.rows import each_row
 
 
 @pytest.fixture
@@ -97,14 +98,14 @@ def test_cells_count_wide_and_combining_characters() -> None:
     assert (cells("abc"), cells("漢字"), cells("e\u0301")) == (3, 4, 1)
 
 
-@pytest.mark.parametrize("width", range(1, 30))
+@each_row("width", range(1, 30))
 def test_clipping_never_exceeds_a_width(width: int) -> None:
     line = (Span("abc", Tone.STRONG), Span("漢字漢字"), Span("defghij"))
     assert width_of(clip(line, width)) <= width
     assert clip(line, 40) == line
 
 
-@pytest.mark.parametrize("width", range(2, 20))
+@each_row("width", range(2, 20))
 def test_a_sign_that_makes_the_one_before_it_wider_is_counted_with_it(width: int) -> None:
     """A flag with U+FE0F takes two cells, while its two characters take one and none."""
     flags = "ab\N{WAVING WHITE FLAG}\ufe0f" * 5
@@ -124,8 +125,8 @@ def test_two_ends_of_a_line_fill_it() -> None:
     assert text_of(spread_ends((Span("abcdefghij"),), (Span("yz"),), 10)) == "abcdef… yz"
 
 
-@pytest.mark.parametrize("width", [3, 7, 10, 24, 80])
-@pytest.mark.parametrize("text", ["one two three four five six", "x" * 50, "漢字 " * 12, "a" + " " * 30 + "b"])
+@each_row("width", [3, 7, 10, 24, 80])
+@each_row("text", ["one two three four five six", "x" * 50, "漢字 " * 12, "a" + " " * 30 + "b"])
 def test_wrapping_loses_nothing_but_spaces_and_keeps_the_width(text: str, width: int) -> None:
     rows = wrap_line((Span(text[:5], Tone.STRONG), Span(text[5:])), width)
     assert "".join(text_of(row) for row in rows).replace(" ", "") == text.replace(" ", "")
@@ -376,7 +377,7 @@ def test_pretty_json_changes_no_byte_and_leaves_none_out() -> None:
                     '  "c": {},', '  "d": null,', '  "e": "\\\\\\""', "}"]
 
 
-@pytest.mark.parametrize("body", [b'{"a": [1, 2', b'{"a": "cut', b"}}]]", b"", b"[,]"])
+@each_row("body", [b'{"a": [1, 2', b'{"a": "cut', b"}}]]", b"", b"[,]"])
 def test_broken_json_is_shown_too(body: bytes) -> None:
     assert b"".join(body[each.start : each.end] for each in body_slices.pretty(body)) == body.replace(b", ", b",")
 
@@ -530,7 +531,7 @@ def test_the_diff_names_state_spend_text_and_history(two_turns: View) -> None:
     assert "Previous response was truncated by token limit." in asked_on
 
 
-@pytest.mark.parametrize(("old", "new", "length"), [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("abc", "x", 0)])
+@each_row(("old", "new", "length"), [("", "", 0), ("abc", "abd", 2), ("abc", "abc", 3), ("abc", "x", 0)])
 def test_the_shared_beginning_of_two_texts(old: str, new: str, length: int) -> None:
     assert diff.shared_length(old, new) == length
 
@@ -547,7 +548,7 @@ def test_a_branch_is_compared_with_its_original(two_turns: View) -> None:
     assert long[:60].endswith("…  Complete · RECORDED"), "what was made up can be told from what was recorded"
 
 
-@pytest.mark.parametrize(("old", "new", "wanted"), [
+@each_row(("old", "new", "wanted"), [
     ("a\nb\nc", "a\nb\nc", ["the same 5 characters"]),
     ("a\nb\nc", "a\nx\nc", ["  a", "− b", "+ x", "  c"]),
     ("the same beginning", "the same beginning goes on", ["  the same beginning", "+  goes on"]),
@@ -629,7 +630,7 @@ def test_the_status_line_fits(two_turns: View, width: int) -> None:
         assert two_turns.steps[index].state.value in text_of(line)
 
 
-@pytest.mark.parametrize("width", [40, 58, 78, 118])
+@each_row("width", [40, 58, 78, 118])
 def test_the_status_line_never_loses_the_stop_reason(tmp_path: Path, width: int) -> None:
     answer = body(assistant("x"), "A_WORD_THAT_NOBODY_KNOWS_AND_IS_LONG", 2)
     outline = Outline(read(tmp_path, [entry([user("a")], answer)]))

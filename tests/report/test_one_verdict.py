@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 import jsonschema_rs
-import pytest
 
 from inspector.export.pages import blocks
 from inspector.export.pages import html as page_of
@@ -24,6 +23,7 @@ from inspector.report.lines.spans import Tone, text_of
 from inspector.report.schemas import explain_schema
 from inspector.report.verdict import OTHER_IDS
 from inspector.sessions import open_paths
+from tests.scenes.rows import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(os.environ.get("LOOP_INSPECTOR_CASES") or ROOT.parent / "shared" / "cases")
@@ -40,7 +40,7 @@ def squeeze(said: str) -> str:
     return re.sub(r"\s+", " ", said).strip()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each_row("path", FILES)
 def test_every_output_says_the_same_verdict(path: Path) -> None:
     seen = open_view(path)
     made = json.loads(json.dumps(document(seen)))

@@ -39,6 +39,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 FIRST = [user("Write the plan.")]
 SECOND = [*FIRST, assistant("Here it is."), user("And the next one?")]
@@ -241,7 +242,7 @@ def test_cached_tokens_are_among_those_of_other_formats() -> None:
     assert input_tokens(show(pair_of(FIRST, body)).responses[0].exchange) is None
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é" * 4, 2)])
+@each_row(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é" * 4, 2)])
 def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
     assert estimated_tokens(text) == tokens
 
@@ -258,7 +259,7 @@ def user_messages(*words: str) -> list[Message]:
     return [Message(Author.USER, (TextPart(word),)) for word in words]
 
 
-@pytest.mark.parametrize(("old", "new", "kept", "behind", "removed", "added"), [
+@each_row(("old", "new", "kept", "behind", "removed", "added"), [
     ("abc", "abcd", 3, 0, "", "d"),
     ("abc", "abc", 3, 0, "", ""),
     ("Sabc", "Tabcd", 0, 3, "S", "Td"),  # another system prompt

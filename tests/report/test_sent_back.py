@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from inspector.export import form_files
 from inspector.report.call_outcomes import SentBackAs, sent_back
 from inspector.report.facts import View
@@ -33,6 +31,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 REPAIRED = CUT + '"}'
 
@@ -120,7 +119,7 @@ def test_a_call_without_an_id_is_found_in_no_request() -> None:
     assert sent_back(seen, seen.responses[0], seen.responses[0].verdicts[0].call._replace(id=None)) == []
 
 
-@pytest.mark.parametrize("form", ["md", "html", "text", "bug"])
+@each_row("form", ["md", "html", "text", "bug"])
 def test_documents_quote_both(form: str) -> None:
     text = "\n".join(form_files(show(*repair_turn()), form).values()).replace("\\", "")
     said = "the call write_file as the agent sent it back, with arguments that the provider did not send"

@@ -5,8 +5,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from inspector.config.settings import Settings
 from inspector.report.turn_index import read_rows
 from inspector.report.turn_rows import TurnRow
@@ -15,6 +13,7 @@ from inspector.report.verdict import TurnVerdict
 from loop_core.values import Severity
 from tests.scenes import shapes
 from tests.scenes import transcripts as scenes
+from tests.scenes.rows import each_row
 
 DONE = TurnVerdict(9, "COMPLETE", "✓", "v", Severity.INFO, "", None)
 
@@ -120,7 +119,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("agent", FAMILIES)
+@each_row("agent", FAMILIES)
 def test_a_session_that_another_began_is_below_it(tmp_path: Path, agent: str):
     for number, (name, content) in enumerate(FAMILIES[agent].items()):
         path = tmp_path / name

@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from inspector.report.explain import place, text
 from inspector.report.explain_document import document
 from inspector.report.lines.merged import merged_sheet
@@ -35,6 +33,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,7 +104,7 @@ def test_the_merged_text_and_its_seams():
     assert f"seam before segment 2 at character {len('The first part is about water, and ')}" in said
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("sample_sessions/*.jsonl")), ids=lambda path: path.name[:2])
+@each_row("path", sorted(ROOT.glob("sample_sessions/*.jsonl")))
 def test_a_report_names_no_key_of_the_app(path):
     said = text(load((str(path),), ReadingOptions()).original.view)
     assert "turn 1" in said
@@ -135,7 +134,7 @@ def test_a_finding_stands_below_its_response():
     assert first < finding < second
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at", "words"),
     [
         (None, "the whole response"),
@@ -176,10 +175,9 @@ def hostile(bad):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [*HOSTILE.values(), "".join(HOSTILE.values()), "[red]x[/red][@click=app.quit]y[/]"],
-    ids=[*HOSTILE, "all at once", "markup"],
 )
 def test_hostile_text_is_inert_in_the_report_and_in_the_document(bad):
     found = show(*hostile(bad))
@@ -215,7 +213,7 @@ SECRETS = (
 )
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@each_row("secret", SECRETS)
 def test_no_credential_reaches_any_output(secret):
     headers = {
         "Authorization": f"Bearer {secret}",
@@ -256,7 +254,7 @@ def test_no_credential_reaches_any_output(secret):
     assert secret not in repr((kept.url, kept.headers, kept.request_headers, kept.request_json))
 
 
-@pytest.mark.parametrize("secret", SECRETS[:-1])
+@each_row("secret", SECRETS[:-1])
 def test_a_well_known_key_is_masked_wherever_it_stands(secret):
     said = f"Your key is {secret}, keep it."
     made = call(json.dumps({"path": said}))

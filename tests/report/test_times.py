@@ -36,6 +36,7 @@ from inspector.sessions.traffic import moment
 from loop_core.values import TransportEnd
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import ASKS, CHAT, PARTS, chat, cut_text, pair_of, show, user
+from tests.scenes.rows import each_row
 from tests.sessions.test_native import HEADER
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -215,7 +216,7 @@ def test_only_an_answer_whose_end_came_is_called_whole(timed_view: View) -> None
         "whole after 1.7 s", "ended after 1.7 s", "ended after 1.7 s"]
 
 
-@pytest.mark.parametrize(("ms", "words"), [
+@each_row(("ms", "words"), [
     (0, "0 ms"), (319.6, "320 ms"), (1_000, "1.0 s"), (59_900, "59.9 s"), (61_000, "1 min 1 s"),
     (3_600_000, "1 h 0 min"), (90_000_000, "25 h 0 min"),
 ])
@@ -223,7 +224,7 @@ def test_durations_have_a_unit_that_fits(ms: float, words: str) -> None:
     assert duration_text(ms) == words
 
 
-@pytest.mark.parametrize(("said", "seconds"), [
+@each_row(("said", "seconds"), [
     ("2026-01-01T00:00:00Z", 1767225600.0), ("2026-01-01T00:00:00", 1767225600.0),
     ("2026-01-01T01:00:00+01:00", 1767225600.0), ("1767225600", 1767225600.0), ("1767225600000", 1767225600.0),
     ("yesterday", None), ("", None), ("-5", None), (None, None),

@@ -52,6 +52,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import block, claude, prompt
 from tests.scenes.transcripts import text as said
 
@@ -84,7 +85,7 @@ def test_a_turn_that_a_limit_ended_has_the_reason_of_the_answer_before_it():
     assert (row.verdict.word, row.raw, row.effective) == ("LIMIT REACHED", "length", "max_tokens")
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: Path(path).name[:2])
+@each_row("path", SAMPLES)
 def test_a_filter_finds_the_turns_of_a_row_that_it_finds_in_the_session(path: str) -> None:
     view = load((path,), ReadingOptions()).original.view
     made = rows_of(view, (path,))
@@ -118,7 +119,7 @@ def test_every_row_of_the_filter_tables_is_kept():
     assert {"held", "cut", "ran", "attention"} <= shared.flags
 
 
-@pytest.mark.parametrize("ask", [
+@each_row("ask", [
     *(f"{name}>=0" for name in (
         "attempt", "turn_tokens", "chars", "cont_tokens", "cont_chars", "repairs", "budget", "step", "turn", "segment",
         "cap", "out", "size", "took", "age", "status")),
@@ -159,7 +160,7 @@ def test_a_word_that_a_row_prints_is_the_term_that_finds_it(typed: str, term: st
     assert any(found)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.word)
+@each_row("row", ROWS)
 def test_a_verdict_is_found_by_its_word_and_by_its_id(row: VerdictRow) -> None:
     """The table prints the word; JSON and CSV print the id."""
     verdict = TurnVerdict(0, row.word, row.glyph, row.ascii, row.severity, "", None)
@@ -214,7 +215,7 @@ def test_a_recorders_word_is_searched_as_the_row_prints_it() -> None:
     assert not matches(filters.parse('"pi:refusal"').matches, row)
 
 
-@pytest.mark.parametrize("typed", ["trun", "trunc", "repair", "max_token", "err", "interrupt", "answer", "call"])
+@each_row("typed", ["trun", "trunc", "repair", "max_token", "err", "interrupt", "answer", "call"])
 def test_the_beginning_of_a_term_is_no_slip_of_it(typed: str) -> None:
     assert filters.parse(typed).searched == (typed,)
 
@@ -237,7 +238,7 @@ def test_an_ordinary_word_that_is_near_to_a_term_is_searched_in_a_list(typed: st
     assert (found.text, filters.search_note(found, ())) == (read, said)
 
 
-@pytest.mark.parametrize("typed", ["held and cut", "heldd:1", "verdict:cutt", "("])
+@each_row("typed", ["held and cut", "heldd:1", "verdict:cutt", "("])
 def test_what_no_text_can_mean_is_an_error_in_a_list_too(typed: str) -> None:
     with pytest.raises(filters.FilterError):
         filters.parse_typed(typed)
@@ -261,7 +262,7 @@ def test_a_word_of_the_recording_is_offered_as_the_term_that_finds_it(typed: str
         assert offers in str(filters.explain_error(why.value, values))
 
 
-@pytest.mark.parametrize(("typed", "said"), [
+@each_row(("typed", "said"), [
     ("model:gpt-5", 'no model is "gpt-5": model:gpt-5* finds "gpt-5-mini"'),
     ("model:GPT-5 held", 'no model is "GPT-5": model:GPT-5* finds "gpt-5-mini"'),
     ("tool:file", 'no tool is "file": tool:*file* finds "write_file"'),
@@ -276,7 +277,7 @@ def test_a_value_that_is_a_part_of_longer_ones_is_offered_with_its_asterisk(type
         assert filters.search_note(found, values) == said
 
 
-@pytest.mark.parametrize(("typed", "finds"), [
+@each_row(("typed", "finds"), [
     ("length", "raw:length"), ("gpt-5", "model:gpt-5-mini"), ("write_file", "tool:write_file"),
     ("retry_limit", "end:retry_limit"),
 ])
@@ -354,12 +355,12 @@ def test_a_file_without_an_answer_says_so_before_it_says_what_was_read_of_it(tmp
                        "was read")
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [
+@each_row(("name", "text", "said"), [
     ("a.har", "{", ["NOT READ"]),
     ("b.txt", "nothing", ["NOT READ"]),
     ("c.jsonl", SKIPS.decode(), ["COMPLETE", "ENTRY SKIPPED"]),
     ("d.har", DAMAGED, ["COMPLETE", "RECORDING CUT", "READ IN PART"]),
-], ids=["broken", "no session", "an entry skipped", "damaged"])
+])
 def test_a_file_that_was_read_but_for_an_entry_is_not_called_unread(
     tmp_path: Path, name: str, text: str, said: list[str]
 ) -> None:
@@ -394,7 +395,7 @@ def test_a_session_is_called_by_its_title_else_its_file_and_a_number_says_its_fo
     assert rows_of(load((SAMPLES[0],), ReadingOptions()).original.view)[0].name.startswith("A gateway that cuts")
 
 
-@pytest.mark.parametrize(("path", "short"), [
+@each_row(("path", "short"), [
     ("/a/monday-3.session.jsonl", "monday-3"),
     ("/p/-work/3f2a8b1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c.jsonl", "3f2a8b1c"),
     ("/x/abc-123/wire.jsonl", "abc-123"),
@@ -415,7 +416,7 @@ def two() -> list[TurnRow]:
     return rows(*cut_call_ran(), pair_of(asks, chat("all well")))
 
 
-@pytest.mark.parametrize("width", [40, 48, 55, 75, 100, 115, 155, 300])
+@each_row("width", [40, 48, 55, 75, 100, 115, 155, 300])
 def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: int) -> None:
     laid = turn_table.layout(turn_table.columns(0), width)
     names = [column.name for column, _ in laid]
@@ -669,7 +670,7 @@ def test_a_row_of_a_repaired_turn_keeps_each_answer() -> None:
     assert not matches(row_filter("held stop:end_turn").matches, row)
 
 
-@pytest.mark.parametrize(("stem", "called"), [
+@each_row(("stem", "called"), [
     ("rollout-2026-01-02T03-04-05-ab12", "say hello"), ("events", "say hello"), ("wire", "say hello"),
     ("session-2026-01-02T03-04-ab12", "say hello"), ("2026-01-02_x", "say hello"), ("plans", "plans"),
 ])
@@ -678,7 +679,7 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
     assert name_of(f"/x/{stem}.jsonl", (), "") != ""
 
 
-@pytest.mark.parametrize(("sample", "keys"), [
+@each_row(("sample", "keys"), [
     ("01-cut-call-and-long-answer.session.jsonl", "F: "),
     ("10-agent-ran-a-cut-call.session.jsonl", "F: "),
     ("18-claude-code-cut-writes.jsonl", "L: "),
@@ -703,8 +704,8 @@ def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     assert any(text_of(line).startswith("change   F: raise max_tokens to 90") for line in turn_table.about(simulated))
 
 
-@pytest.mark.parametrize("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]], ids=lambda path: Path(path).name[:2])
-@pytest.mark.parametrize("name", ["attempt", "cont_tokens", "cont_chars", "repairs", "budget"])
+@each_row("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]])
+@each_row("name", ["attempt", "cont_tokens", "cont_chars", "repairs", "budget"])
 def test_a_share_of_a_row_is_that_of_the_session(path: str, name: str) -> None:
     """These samples use up the attempts, the tokens and the repairs."""
     view = load((path,), ReadingOptions()).original.view
@@ -742,7 +743,7 @@ def test_the_number_in_the_table_of_a_report_chooses_the_text_about_its_turn(ins
         assert "--turn explains one turn as text" in inspector("explain", *files, "--turn", "2", *other).err
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [
+@each_row(("seconds", "shown"), [
     (None, ""), (0, "0.0s"), (0.001, "<0.1s"), (0.1, "0.1s"), (9.94, "9.9s"), (59, "59s"), (240, "4m"), (86_400, "1d"),
 ])
 def test_a_duration_in_two_figures(seconds, shown):

@@ -57,6 +57,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 UNKNOWN = "the rest was not recorded: only a live run can show it"
 KEY = "check that the key is set, valid, and allowed to use this model"
@@ -121,7 +122,7 @@ def test_a_cut_call_that_nobody_went_on_from_is_held():
     assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (CUT, f"cut write_file at character {len(CUT)} of its arguments"),
@@ -136,7 +137,7 @@ def test_how_a_call_was_cut_is_said(arguments, said):
     assert sentence == f'openai_chat {said} ("length", 40 of 40 tokens)'
 
 
-@pytest.mark.parametrize(("word", "cut", "said"), [
+@each_row(("word", "cut", "said"), [
     ("length", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),
     ("tool_calls", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),
     ("tool_calls", "{'path': 1}", "sent write_file (call 1 of 2) with invalid arguments"),
@@ -206,7 +207,7 @@ def test_where_arguments_end_is_said_in_characters_in_every_view():
     assert all(f"character {len(cut)}" in words or f"{len(cut)} characters" in words for words in said), said
 
 
-@pytest.mark.parametrize(("reason", "arguments"), [("length", CUT), ("length", WHOLE), ("stop", CUT),
+@each_row(("reason", "arguments"), [("length", CUT), ("length", WHOLE), ("stop", CUT),
                                                    ("m" * 3000, CUT), ("m" * 3000, WHOLE)])
 def test_a_name_or_a_word_as_long_as_a_page_leaves_the_sentence_readable(reason, arguments):
     _, _, sentence, _ = alone(chat(None, reason, call(arguments, name="n" * 3000), tokens=40), tools=TOOLS)
@@ -470,7 +471,7 @@ def test_a_stream_without_an_end_whose_usage_is_the_cap_was_cut_by_it():
     assert advice == f"raise max_tokens; {UNKNOWN}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "kind", "advice"),
     [(529, "overloaded_error", "try again later"), (401, "authentication_error", KEY), (403, "permission_error", KEY),
      (400, "invalid_request_error", "change the request"),
@@ -525,7 +526,7 @@ def test_a_cancelled_response():
     assert (word, severity, advice) == ("CANCELLED", Severity.WARNING, "nothing to change")
 
 
-@pytest.mark.parametrize(("end", "status", "data", "word"), [
+@each_row(("end", "status", "data", "word"), [
     ("reset", None, "", "NO ANSWER"), ("timeout", None, "", "NO ANSWER"), ("aborted", None, "", "NO ANSWER"),
     ("reset", 200, "", "INTERRUPTED"), ("reset", None, "data: {}\n\n", "INTERRUPTED"), ("eof", 200, "", "INTERRUPTED"),
 ])
@@ -838,7 +839,7 @@ def test_a_finished_answer_in_front_of_a_cut_is_finished():
     assert verdict_of_bytes(whole[: whole.index(b"\n") + 10])[0] == "COMPLETE"
 
 
-@pytest.mark.parametrize(("message", "reason", "word"), [
+@each_row(("message", "reason", "word"), [
     ({"content": "", "role": "assistant"}, "stop", "EMPTY ANSWER"),
     ({"content": "", "reasoning_content": "Let me think.", "role": "assistant"}, "stop", "REASONING ONLY"),
     ({"content": '<tool_call>{"name": "write_file", "arguments": {"path": "a"}}</tool_call>', "role": "assistant"},
@@ -1017,7 +1018,7 @@ def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_
     assert whole.verdict.word == "COMPLETE"
 
 
-@pytest.mark.parametrize(("exchanges", "word"), [
+@each_row(("exchanges", "word"), [
     ([pair_of(ASKS, chat("The plan is written.", tokens=30), max_tokens=30)], "MAYBE CUT"),
     ([pair_of(ASKS, chat("The plan is written.", tokens=29), max_tokens=30)], "COMPLETE"),
     ([pair_of(ASKS, chat("The plan is written.", tokens=30))], "COMPLETE"),
@@ -1060,7 +1061,7 @@ def test_a_text_that_was_cut_and_continued_up_to_a_call_is_completed() -> None:
 ROUTER = "https://openrouter.ai/api/v1/chat/completions"
 
 
-@pytest.mark.parametrize(("word", "native", "named", "said", "advised"), [
+@each_row(("word", "native", "named", "said", "advised"), [
     ("stop", "pause_turn", "INTERRUPTED",
      "openai_chat (openrouter) did not finish the answer: the router says 'stop', the provider behind it 'pause_turn'",
      "send the request again, or to the provider behind the router"),

@@ -7,8 +7,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -19,6 +17,7 @@ from inspector.whatif.tree import branch
 from loop_core.values import Stop
 from tests.samples.make import file_text
 from tests.samples.stories import STORIES
+from tests.scenes.rows import each_row
 
 FOLDER = Path(__file__).parents[2] / "sample_sessions"
 FILES = sorted(FOLDER.glob("*.session.jsonl"))
@@ -44,13 +43,13 @@ def test_there_are_enough() -> None:
     assert len(real) >= 3
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each_row("path", FILES)
 def test_it_ends_as_it_says(path: Path) -> None:
     header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
     assert ends(view_of(path)) == header["end_state"]
 
 
-@pytest.mark.parametrize("path", [*FILES, *AGENTS], ids=lambda path: path.name)
+@each_row("path", [*FILES, *AGENTS])
 def test_reading_it_leaves_no_reference_cycles(path: Path) -> None:
     view(replay(open_case(open_paths([str(path)]))))  # what is loaded or made once stays
     gc.collect()
@@ -62,7 +61,7 @@ def test_reading_it_leaves_no_reference_cycles(path: Path) -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each_row("path", FILES)
 def test_its_line_in_the_readme(path: Path) -> None:
     header = json.loads(path.read_text(encoding="utf-8").split("\n", 1)[0])
     row = next(line for line in README.splitlines() if f"`{path.name}`" in line)
@@ -72,7 +71,7 @@ def test_its_line_in_the_readme(path: Path) -> None:
     assert ("recorded" if "recorded on loopback" in header["provenance"] else "by hand") in row
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.file)
+@each_row("story", STORIES)
 def test_the_hand_written_ones_are_what_the_maker_makes(story) -> None:
     assert (FOLDER / story.file).read_text(encoding="utf-8") == file_text(story)
 
@@ -110,7 +109,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("number", WORDS)
+@each_row("number", WORDS)
 def test_the_first_response_of_a_story(number: str) -> None:
     (path,) = (path for path in FILES if path.name.startswith(number))
     facts = view_of(path).responses[0]

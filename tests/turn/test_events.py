@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from loop_core.turn.limits import Limits
 from loop_core.turn.state import Event
 from loop_core.turn.trace import Metrics, fold_metrics, limit_usage
 from loop_core.values import Stop
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, REQUEST, WRITE, alphabet, answer, call, drive, last, with_cap
 
 ABC = alphabet()
@@ -59,7 +58,7 @@ def test_each_continuation_is_an_attempt_with_what_is_left() -> None:
     assert unbounded[0]["tokens_remaining"] is None
 
 
-@pytest.mark.parametrize(("events", "limits", "terminal", "attempts"), [
+@each_row(("events", "limits", "terminal", "attempts"), [
     ([TEXT, END], {}, "completed", 1),
     ([TEXT, MORE, END], {"continuation_max_attempts": 1}, "retry_limit", 1),
     ([TEXT], {"continuation_max_attempts": 0}, "retry_limit", 0),
@@ -80,7 +79,7 @@ def test_the_end_of_a_cut_turn_is_told(
     }
 
 
-@pytest.mark.parametrize("events", [
+@each_row("events", [
     [END], [CALL, END], [PAUSED, END], [ABC["safety"]], [ABC["error"]], [ABC["operator"]],
 ])
 def test_a_turn_that_was_never_cut_ends_without_that_event(events: list[Event]) -> None:
@@ -121,7 +120,7 @@ def test_a_repair_that_pauses_is_not_decided_yet() -> None:
                                                                                                    1)]
 
 
-@pytest.mark.parametrize(("event", "issue"), [
+@each_row(("event", "issue"), [
     (answer(Stop.MALFORMED_TOOL_CALL), "no_call"),
     (answer(Stop.TOOL_CALL, call("nonsense")), "invalid"),
     (answer(Stop.TOOL_CALL, call("")), "empty"),
@@ -167,7 +166,7 @@ def test_two_counters_and_two_histograms() -> None:
     assert metrics.latency_missing == 2, "where times are absent, latency is not recorded"
 
 
-@pytest.mark.parametrize(("events", "limits", "exits"), [
+@each_row(("events", "limits", "exits"), [
     ([TEXT], {"continuation_max_attempts": 0}, 1),
     ([TEXT], {"continuation_max_total_completion_tokens": 1}, 1),
     ([answer(Stop.MAX_TOKENS)], {"max_thinking_only": 0}, 1),

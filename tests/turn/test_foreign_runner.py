@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from loop_core.judge.gate import Admission
 from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
+from tests.scenes.rows import each_row
 from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatches, drive, last
 
 WORDS = [word for word in Stop if word in RAW or word is Stop.INTERRUPTED]
@@ -49,8 +48,8 @@ def run_foreign(policy: str, word: Stop, *calls: ToolCall) -> Foreign:
     return source
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
-@pytest.mark.parametrize("hazard", sorted(HELD))
+@each_row("policy", sorted(POLICIES))
+@each_row("hazard", sorted(HELD))
 def test_no_held_call_runs(policy: str, hazard: str) -> None:
     for word in WORDS:
         for calls in ((HELD[hazard],), (call(), HELD[hazard]), (HELD[hazard], call())):
@@ -60,7 +59,7 @@ def test_no_held_call_runs(policy: str, hazard: str) -> None:
                 assert not found, (word, calls)  # a batch of which one is held is one unfinished batch
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@each_row("policy", sorted(POLICIES))
 def test_no_whole_call_runs_under_a_word_that_does_not_authorise_it(policy: str) -> None:
     for word in WORDS:
         found = run_foreign(policy, word, call()).calls
@@ -68,7 +67,7 @@ def test_no_whole_call_runs_under_a_word_that_does_not_authorise_it(policy: str)
     assert run_foreign(policy, Stop.TOOL_CALL, call()).calls == [call()]
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@each_row("policy", sorted(POLICIES))
 def test_a_refused_call_does_not_run_and_is_answered_with_its_error(policy: str) -> None:
     for calls in ((call(), REFUSED), (REFUSED, call())):
         source = run_foreign(policy, Stop.TOOL_CALL, *calls)

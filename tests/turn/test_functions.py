@@ -27,6 +27,7 @@ from loop_core.judge.arguments import schema_problems, takes_no_arguments
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.tools import Toolbox, ToolError, declare, declare_function
 from loop_core.values import ToolCall
+from tests.scenes.rows import each_row
 
 
 @dataclass
@@ -174,7 +175,7 @@ def untyped(place: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
     return ""
 
 
-@pytest.mark.parametrize(("function", "why"), [
+@each_row(("function", "why"), [
     (lambda: "", "a tool is a function with a name of letters, digits, - and _"),
     (partial(weather, unit="F"), "a tool is a function with a name of letters, digits, - and _: write one with def "),
     (7, "7: a tool is a function"),
@@ -245,7 +246,7 @@ def tool_answer(kind: Any, value: Any) -> tuple[str, bool, tuple[str, ...]]:
     return part.text, part.is_error, schema_problems(tool, {"given": value})
 
 
-@pytest.mark.parametrize(("kind", "value", "place"), [
+@each_row(("kind", "value", "place"), [
     (Limit, {"most": 1, "least": 2}, "given: "),
     (list[Limit], [{"most": 1}, {"least": 2}], "given/1: "),
     (dict[str, Limit], {"a": {"least": 2}}, "given/a: "),
@@ -270,7 +271,7 @@ def test_what_does_not_fit_the_annotation_is_refused_with_its_place(kind: Any, v
     assert problems, "the gate refuses it too"
 
 
-@pytest.mark.parametrize(("kind", "value", "made"), [
+@each_row(("kind", "value", "made"), [
     (date, "2026-01-02", date(2026, 1, 2)), (datetime, "2026-01-02 03:04", datetime(2026, 1, 2, 3, 4)),
     (dict[date, int], {"2026-01-02": 1}, {date(2026, 1, 2): 1}),
     (int, 3.0, 3), (Decimal, "1.50", Decimal("1.50")), (Colour, "red", Colour.RED),
@@ -282,7 +283,7 @@ def test_the_same_value_in_the_spelling_of_json_is_taken(kind: Any, value: Any, 
     assert tool_answer(kind, value) == (f"ran: {made!r}", False, ())
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "2026-01-02T03:04:05.25+02:00", "2026-01-02t03:04z", "2026-01-02_03:04", "2026-01-02",
 ])
 def test_servers_with_a_grammar_can_write_a_whole_date(text: str) -> None:

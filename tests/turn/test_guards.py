@@ -23,6 +23,7 @@ from loop_core.turn.state import Event, Send
 from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Trace
 from loop_core.values import ChatResponse, Message, OpaquePart, Role, Stop, Tool, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call
 
 HELD = '{"path": "held"}'
@@ -89,7 +90,7 @@ def without_the_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "echo_message", lambda *given: (keep_all(*given), ""))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_with_both_guards_nothing_runs_and_nothing_is_kept(case: str) -> None:
     assert play(case) == ([], [])
 

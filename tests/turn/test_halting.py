@@ -19,6 +19,7 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
 from loop_core.turn.trace import Step, StepIdentity, Trace, step_key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.turns import (
     CUT,
     REQUEST,
@@ -141,8 +142,8 @@ def test_every_short_sequence_halts_under_the_default_limits(scope: str) -> None
         check_safety(trace)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scope", ["turn", "response"])
+@each_row("name", NAMES)
+@each_row("scope", ["turn", "response"])
 def test_the_same_response_for_ever_halts(name: str, scope: str) -> None:
     more_than_allowed = [ABC[name]] * (bound(Limits()) + 1)
     for policy in POLICIES.values():

@@ -21,6 +21,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.turns import BAD, CUT, GOOD, NOW, WRITE, call, check_history, judgement_of, reply
 
 API = "openai_chat"
@@ -42,7 +43,7 @@ def test_an_untruncated_response_passes_through_unchanged() -> None:
     assert message_of(reply(Stop.END_TURN, *plain), Stop.END_TURN) == Message(Role.ASSISTANT, plain, API)
 
 
-@pytest.mark.parametrize("stop", sorted(set(Stop) - {Stop.TOOL_CALL}))
+@each_row("stop", sorted(set(Stop) - {Stop.TOOL_CALL}))
 def test_under_any_other_word_every_call_goes(stop: Stop) -> None:
     response = reply(stop, "text", call(), call(CUT, id="c2"))
     assert message_of(response, stop) == Message(Role.ASSISTANT, (TextPart("text"),))
@@ -76,7 +77,7 @@ def test_a_phantom_goes_and_nothing_with_it() -> None:
     assert message_of(response, Stop.TOOL_CALL) == Message(Role.ASSISTANT, (SEALED, call()), API)
 
 
-@pytest.mark.parametrize("parts", [(), ("",), ("  \n",), (THOUGHT,), (THOUGHT, call(CUT)), ("\n\n", call(CUT))])
+@each_row("parts", [(), ("",), ("  \n",), (THOUGHT,), (THOUGHT, call(CUT)), ("\n\n", call(CUT))])
 def test_nothing_is_left_rather_than_an_empty_message(parts: tuple[object, ...]) -> None:
     assert message_of(reply(Stop.MAX_TOKENS, *parts), Stop.MAX_TOKENS) is None  # type: ignore[arg-type]
 
@@ -232,7 +233,7 @@ def test_results_without_ids_are_told_apart_by_name_and_order() -> None:
 # -- the method ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("methods", "text", "ability", "expected"), [
+@each_row(("methods", "text", "ability", "expected"), [
     ((Method.PREFILL, Method.ANCHOR), "text", Ability(prefill=True), Method.PREFILL),
     ((Method.PREFILL, Method.ANCHOR), "text", Ability(), Method.ANCHOR),
     ((Method.PREFILL, Method.ANCHOR), " ", Ability(prefill=True), Method.HINT),
@@ -246,7 +247,7 @@ def test_the_first_method_that_the_server_allows_is_used(
     assert history.method_for(methods, text, ability) is expected
 
 
-@pytest.mark.parametrize("anchor", ["the last words", "a </last> inside", " with blanks \n", ""])
+@each_row("anchor", ["the last words", "a </last> inside", " with blanks \n", ""])
 def test_the_anchor_of_a_hint_is_read_back(anchor: str) -> None:
     assert [history.anchor_of_hint(history.hint_message(anchor, system)) for system in (True, False)] == [anchor] * 2
 

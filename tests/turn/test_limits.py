@@ -11,6 +11,7 @@ from loop_core.errors import CallerError
 from loop_core.turn.limits import RANGES, SHORT_NAMES, Limits, whole_number
 from loop_core.turn.state import Event, State
 from loop_core.values import ReasoningPart, Stop
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call, drive, last, path, sends, with_cap
 
 
@@ -33,7 +34,7 @@ def test_every_number_has_a_range() -> None:
     assert numbers == set(RANGES), "a limit without a range is checked nowhere, and a configuration file cannot set it"
 
 
-@pytest.mark.parametrize(("typed", "number"), [
+@each_row(("typed", "number"), [
     ("1,000", 1_000), ("-1_000", -1_000), (" 07 ", 7), ("9" * 20, 10 ** 20 - 1),
     ("x", None), ("1.5", None), ("", None), ("\u0663", None),
 ])
@@ -47,12 +48,12 @@ def test_a_token_cap_that_is_set_outranks_the_derived_one() -> None:
     assert Limits(continuation_max_total_completion_tokens=7).token_cap(None) == 7
 
 
-@pytest.mark.parametrize(("given", "value"), [("5", 5), (" 1_000 ", 1000), ("1,000", 1000), (12, 12)])
+@each_row(("given", "value"), [("5", 5), (" 1_000 ", 1000), ("1,000", 1000), (12, 12)])
 def test_text_is_read_as_an_operator_types_it(given: Any, value: int) -> None:
     assert Limits().with_values({"continuation_max_attempts": given}).continuation_max_attempts == value
 
 
-@pytest.mark.parametrize("given", ["none", "None", "default", "", None])
+@each_row("given", ["none", "None", "default", "", None])
 def test_the_token_cap_may_be_derived_again(given: str | None) -> None:
     limits = Limits(continuation_max_total_completion_tokens=5)
     assert limits.with_values({"continuation_max_total_completion_tokens": given}).token_cap(10) == 40
@@ -62,7 +63,7 @@ def test_the_scope_is_a_word() -> None:
     assert Limits().with_values({"attempts_scope": " response "}).attempts_scope == "response"
 
 
-@pytest.mark.parametrize(("name", "given"), [
+@each_row(("name", "given"), [
     ("continuation_max_attempts", "five"),
     ("continuation_max_attempts", "3.5"),
     ("continuation_max_attempts", ""),
@@ -135,7 +136,7 @@ STOPS: list[tuple[str, dict[str, Any], list[Event], list[Event], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("guard", "limits", "passes", "stops", "terminal"), STOPS, ids=[row[0] for row in STOPS])
+@each_row(("guard", "limits", "passes", "stops", "terminal"), STOPS)
 def test_a_guard_stops_what_exceeds_it_and_nothing_below(
     guard: str, limits: dict[str, Any], passes: list[Event], stops: list[Event], terminal: str
 ) -> None:
@@ -254,12 +255,12 @@ def test_a_request_that_its_format_would_refuse_is_not_sent() -> None:
     assert last(drive(script, bound, request=thinking)).terminal == "budget_exhausted"
 
 
-@pytest.mark.parametrize("spends", [
+@each_row("spends", [
     [answer(Stop.MAX_TOKENS, call(CUT, closed=False), tokens=100), CALL, END],
     [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.END_TURN, tokens=40), END],
     [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.TOOL_CALL, call(), tokens=40), END],
     [answer(Stop.MAX_TOKENS, "one ", tokens=60), answer(Stop.PAUSED, "two ", tokens=40), END],
-], ids=["repair", "an empty answer", "tools", "pause"])
+])
 def test_where_nothing_is_left_no_other_request_follows(spends: list[Event]) -> None:
     stopped = drive(spends, Limits(continuation_max_total_completion_tokens=100))
     assert (last(stopped).terminal, last(stopped).spend.continuation_tokens) == ("budget_exhausted", 100)

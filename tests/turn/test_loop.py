@@ -9,6 +9,7 @@ from loop_core.turn.loop import Plan, ScriptedSource, arun, next_turn_request, r
 from loop_core.turn.state import Event, RunTools, Send, State, Turn
 from loop_core.turn.trace import step_key
 from loop_core.values import Message, Role, Stop, TextPart
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, REQUEST, alphabet, answer, call, check_requests, drive, last
 
 ABC = alphabet()
@@ -60,7 +61,7 @@ def test_follow_ups_are_bounded_and_what_cannot_be_taken_up_is_not_asked_for() -
     assert len(turns([END] * 10, [[user("more")]] * 10, Limits(max_follow_ups=0))) == 1
 
 
-@pytest.mark.parametrize("name", ["safety", "context", "interrupted", "unknown", "error", "operator"])
+@each_row("name", ["safety", "context", "interrupted", "unknown", "error", "operator"])
 def test_only_a_peaceful_end_is_followed_up(name: str) -> None:
     assert len(turns([ABC[name], END], [[user("more")]])) == 1
 

@@ -45,6 +45,7 @@ from loop_core.values import (
     ToolCall,
     ToolResultPart,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.turns import (
     ASKED,
     BAD,
@@ -172,8 +173,7 @@ ROWS: list[tuple[State, str, State, str | None, list[Event], dict[str, Any]]] = 
 ]
 
 
-@pytest.mark.parametrize(("before", "signal", "after", "terminal", "events", "limits"), ROWS,
-                         ids=[f"{row[0]}-{row[1]}" for row in ROWS])
+@each_row(("before", "signal", "after", "terminal", "events", "limits"), ROWS)
 def test_a_move(
     before: State, signal: str, after: State, terminal: str | None, events: list[Event], limits: dict[str, Any]
 ) -> None:
@@ -204,8 +204,8 @@ ALLOWED: dict[State, set[str]] = {
 }
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("event", list(EVENTS))
+@each_row("state", list(State))
+@each_row("event", list(EVENTS))
 def test_an_event_that_cannot_happen_is_refused(state: State, event: str) -> None:
     turn = walk(WAYS[state])[-1]
     assert turn.state is state
@@ -283,7 +283,7 @@ ENDS: list[tuple[str, State, State, list[Event], dict[str, Any], str | None]] = 
 ]
 
 
-@pytest.mark.parametrize(("terminal", "outcome", "final", "events", "limits", "word"), ENDS)
+@each_row(("terminal", "outcome", "final", "events", "limits", "word"), ENDS)
 def test_an_end(
     terminal: str, outcome: State, final: State, events: list[Event], limits: dict[str, Any], word: str | None
 ) -> None:
@@ -341,8 +341,8 @@ def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: s
     assert turn.notice.startswith("Nothing shows which of two values is meant: the provider sent a key twice")
 
 
-@pytest.mark.parametrize("rule", ["frame.invalid", "frame.shape", "body.shape"])
-@pytest.mark.parametrize("text", ["", " \n"])
+@each_row("rule", ["frame.invalid", "frame.shape", "body.shape"])
+@each_row("text", ["", " \n"])
 def test_an_answer_of_which_nothing_was_read_completes_no_turn(rule: str, text: str) -> None:
     lost = Finding(rule, Severity.WARNING, "a frame is not valid JSON")
     steps = drive([answer(Stop.END_TURN, text, findings=(lost,))])
@@ -363,7 +363,7 @@ def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:
     assert lost.notice.startswith("The tool call write [2Jfile was not completed")
 
 
-@pytest.mark.parametrize(("changes", "notice"), [
+@each_row(("changes", "notice"), [
     ({"http_status": 503, "error": ProviderError("busy")}, "No answer came: the provider reported: HTTP 503, busy."),
     ({"http_status": 502, "error": ProviderError("")}, "No answer came: the provider reported: HTTP 502."),
     ({"error": ProviderError("the body is a page", UNREADABLE)}, "No answer came: the body is a page."),
@@ -510,7 +510,7 @@ def test_a_repair_of_several_tools_or_of_none_that_is_known_forces_any() -> None
     assert send_of([ABC["malformed"], END], number=1).tool_choice == "any"
 
 
-@pytest.mark.parametrize(("detail", "method"), [
+@each_row(("detail", "method"), [
     ("echo", Method.ECHO), (None, Method.ECHO), ("token", Method.TOKEN), ("poll", Method.POLL), ("server", Method.POLL),
 ])
 def test_a_pause_is_resumed_as_its_detail_says(detail: str | None, method: Method) -> None:
@@ -801,9 +801,9 @@ def test_a_refusal_of_anything_else_is_an_error() -> None:
     assert last(drive([rejection("max_tokens is too large")])).terminal == "error"
 
 
-@pytest.mark.parametrize("events", [
+@each_row("events", [
     [], [CALL, TICK, RAN], [TEXT, TICK, TICK], [CUT_CALL, TICK, TICK], [PAUSED, TICK], [NOTHING, TICK, TICK],
-], ids=["request", "after tools", "continuation", "repair", "resume", "nudge"])
+])
 def test_a_request_that_no_recording_answers_was_never_sent_and_counts_for_nothing(events: list[Event]) -> None:
     turns = walk([*events, GONE])
     asking, ended = turns[-2].spend, turns[-1].spend

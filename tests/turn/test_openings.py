@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from loop_core.turn.continuation import OpeningKind, find_opening
+from tests.scenes.rows import each_row
 
 SAID: list[tuple[OpeningKind, str, tuple[str, ...]]] = [
     (OpeningKind.CHATTER, "English", (
@@ -52,7 +51,7 @@ SAID: list[tuple[OpeningKind, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "language", "said"), [
+@each_row(("kind", "language", "said"), [
     (kind, language, said) for kind, language, every in SAID for said in every
 ])
 def test_what_models_begin_with_is_told(kind: OpeningKind, language: str, said: str) -> None:
@@ -61,7 +60,7 @@ def test_what_models_begin_with_is_told(kind: OpeningKind, language: str, said: 
     assert (row.kind, row.language) == (kind, language)
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "", "   ", " sleep under the tree.", "000 people live there.", "keeper", "return width * height\n", "| 3 | 4 |\n",
     "# Chapter two\n\nThe house was old.", "{\"a\": 1}", "- Surely nobody knew.", "The sorry state of it all",
     "He said: I'm sorry.", "Okayama is a city in Japan.", "Rightly so.", "Continental drift", "Here the road ends.",

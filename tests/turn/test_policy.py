@@ -17,6 +17,7 @@ from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import State
 from loop_core.values import CallKind, Stop
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, answer, call, dispatches, drive, last, path, sends
 
 WITHOUT: dict[Stop, State] = {
@@ -42,7 +43,7 @@ WITH: dict[Stop, State] = {
 WITHOUT_INPUT = call(None, "shell", kind=CallKind.CUSTOM)
 
 
-@pytest.mark.parametrize("stop", list(Stop))
+@each_row("stop", list(Stop))
 def test_strict_reads_every_word(stop: Stop) -> None:
     assert path(drive([answer(stop, "text")]))[2] is WITHOUT[stop]
     made = WITHOUT_INPUT if stop is Stop.END_TURN else call()
@@ -67,7 +68,7 @@ def test_strict_takes_a_stream_without_a_reason_at_its_cap_for_a_budget_cut() ->
 # -- how a policy continues ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("changes", "why"), [
+@each_row(("changes", "why"), [
     ({"reads": "effective"}, "reads: expected ReasonSource, not str"),  # as text it would be read as `mapped`
     ({"dispatch": "ready"}, "dispatch: expected Dispatch, not str"),
     ({"batch": "whole"}, "batch: expected BatchRule, not str"),
@@ -96,7 +97,7 @@ def test_a_method_that_the_server_refuses_is_not_used() -> None:
     assert [send.method for send in sends(empty)] == [Method.FIRST, Method.BOOST]
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@each_row("name", POLICIES)
 def test_a_turn_is_stored_and_goes_on_under_its_policy(name: str) -> None:
     """Also in another process; the tables stay locked, so that nobody changes what a preset decides."""
     trace = drive([answer(Stop.MAX_TOKENS, "Half of "), answer(Stop.END_TURN, "it.")], policy=POLICIES[name])

@@ -19,6 +19,7 @@ from loop_core.turn.presets import BOTNEXUS, PI_PRESENCE, POLICIES, ZEROCLAW_MER
 from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart
+from tests.scenes.rows import each_row
 from tests.scenes.turns import CUT, GOOD, REQUEST, answer, as_event, call, dispatches, drive, last, path, reply, sends
 
 C, X, CP, RP, A, AP = (
@@ -53,8 +54,8 @@ LEADS: dict[str, Leads] = {
 }
 
 
-@pytest.mark.parametrize("stop", list(Stop))
-@pytest.mark.parametrize("name", LEADS)
+@each_row("stop", list(Stop))
+@each_row("name", LEADS)
 def test_where_each_word_leads(name: str, stop: Stop) -> None:
     for parts, expected in zip((("text",), ("text", CUT_CALL), ("text", WHOLE_CALL)), LEADS[name][stop], strict=True):
         assert path(drive([answer(stop, *parts, raw=None)], policy=preset(name)))[2] is expected, parts
@@ -105,7 +106,7 @@ SEED_003 = {
 NATIVE = {"zeroclaw-rfi": SEED_000, "zeroclaw-merged": AS_MERGED, "pi-presence": SEED_002, "botnexus": SEED_003}
 
 
-@pytest.mark.parametrize(("name", "api", "raw", "taken_for"), [
+@each_row(("name", "api", "raw", "taken_for"), [
     (name, api, raw, stop) for name, rows in NATIVE.items() for (api, raw), stop in rows.items()
 ])
 def test_native_words_are_read_as_the_document_reads_them(name: str, api: str, raw: str, taken_for: Stop) -> None:
@@ -129,8 +130,8 @@ def test_an_error_stays_an_error_for_a_table_of_stop_words() -> None:
         assert last(drive([as_event(broken)], policy=preset(name))).terminal == "error"
 
 
-@pytest.mark.parametrize("stop", [Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED])
-@pytest.mark.parametrize("name", [name for name in POLICIES if name != "strict"])
+@each_row("stop", [Stop.CONTEXT_WINDOW_EXCEEDED, Stop.SAFETY_BLOCKED])
+@each_row("name", [name for name in POLICIES if name != "strict"])
 def test_a_failed_request_is_an_error_whatever_its_message_speaks_of(name: str, stop: Stop) -> None:
     failed = reply(stop, raw=None, error=ProviderError("prompt is too long"))
     assert last(drive([as_event(failed)], policy=preset(name))).terminal == "error"
@@ -138,7 +139,7 @@ def test_a_failed_request_is_an_error_whatever_its_message_speaks_of(name: str, 
     assert last(drive([as_event(worded)], policy=ZOO_AFTER)).terminal == "completed", "it has a word, which is read"
 
 
-@pytest.mark.parametrize(("stop", "taken_for"), [
+@each_row(("stop", "taken_for"), [
     (Stop.SAFETY_BLOCKED, Stop.ERROR),  # refusal and sensitive -> "error"
     (Stop.PAUSED, Stop.END_TURN),  # pause_turn -> "stop"
     (Stop.CONTEXT_WINDOW_EXCEEDED, Stop.ERROR),  # no row: the switch throws
@@ -151,7 +152,7 @@ def test_pi_reads_other_formats_alike(stop: Stop, taken_for: Stop) -> None:
     assert turn.evaluation.word is taken_for
 
 
-@pytest.mark.parametrize(("stop", "raw", "said"), [
+@each_row(("stop", "raw", "said"), [
     (Stop.UNKNOWN, None, "the policy treats a missing stop reason as an error"),
     (Stop.UNKNOWN, "zz_new", "the policy treats the stop reason 'zz_new' as an error"),
     (Stop.SAFETY_BLOCKED, "content_filter", "the policy treats the stop reason 'content_filter' as an error"),
@@ -162,8 +163,8 @@ def test_an_error_of_the_policy_is_not_said_to_be_one_of_the_provider(stop: Stop
     assert turn.notice == f"The answer may be incomplete: {said}."
 
 
-@pytest.mark.parametrize("stop", list(Stop))
-@pytest.mark.parametrize("policy", [PI_PRESENCE, ZEROCLAW_MERGED, ZOO_AFTER], ids=lambda policy: policy.name)
+@each_row("stop", list(Stop))
+@each_row("policy", [PI_PRESENCE, ZEROCLAW_MERGED, ZOO_AFTER])
 def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop: Stop) -> None:
     """Without a reading of the reasons of its own every other word would run a call."""
     if policy is ZEROCLAW_MERGED and stop is Stop.MAX_TOKENS:
@@ -178,14 +179,14 @@ def test_presence_itself_knows_no_word_but_error_and_abort(policy: Policy, stop:
 # -- promotions ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", ["gemini_generate", "openai_responses", "ollama_chat"])
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@each_row("api", ["gemini_generate", "openai_responses", "ollama_chat"])
+@each_row("name", sorted(POLICIES))
 def test_a_whole_call_runs_under_every_policy_where_the_format_has_no_word_for_calls(name: str, api: str) -> None:
     raw = {"gemini_generate": "STOP", "openai_responses": "completed", "ollama_chat": "stop"}[api]
     assert dispatches(drive([response_of(api, raw, Stop.END_TURN, WHOLE_CALL)], policy=preset(name)))
 
 
-@pytest.mark.parametrize(("name", "whole", "cut"), [
+@each_row(("name", "whole", "cut"), [
     ("strict", True, False), ("zeroclaw-rfi", True, False), ("zeroclaw-merged", True, False),
     ("zoo-before", False, False), ("zoo-after", True, True), ("pi-presence", True, True), ("botnexus", False, False),
 ])
@@ -360,7 +361,7 @@ UNTRUNCATED = (
 )
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@each_row("name", sorted(POLICIES))
 def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
     for first in UNTRUNCATED:
         for second in UNTRUNCATED:
@@ -372,7 +373,7 @@ def test_what_is_not_cut_ends_alike_under_every_policy(name: str) -> None:
                 [v.call for v in e.batch] for e in dispatches(theirs)]
 
 
-@pytest.mark.parametrize("name", ["zeroclaw-rfi", "zoo-before", "zoo-after", "pi-presence", "botnexus"])
+@each_row("name", ["zeroclaw-rfi", "zoo-before", "zoo-after", "pi-presence", "botnexus"])
 def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) -> None:
     """ZeroClaw RFI 2309 looks at what was spent before a continuation, the others at nothing: the first cap stays."""
     limits = Limits(continuation_max_total_completion_tokens=40)
@@ -381,8 +382,8 @@ def test_no_seed_lets_the_bound_on_tokens_lower_the_cap_of_a_request(name: str) 
     assert (sent.max_tokens, strict.max_tokens) == (100, 40)
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
-@pytest.mark.parametrize("stop", list(Stop))
+@each_row("name", sorted(POLICIES))
+@each_row("stop", list(Stop))
 def test_every_policy_has_a_way_on_for_every_word_beside_an_error(name: str, stop: Stop) -> None:
     """A caller's own source may say both."""
     trace = drive([answer(stop, "Half.", error=ProviderError("broken"))], policy=preset(name))

@@ -12,6 +12,7 @@ from loop_core.turn import history
 from loop_core.turn.continuation import HINT_POINTS, Method, Seam, SeamDecision, Segment, mark_for
 from loop_core.turn.seam import ANCHOR_CHARS, join
 from loop_core.values import Message, Role, TextPart
+from tests.scenes.rows import each_row
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."
@@ -52,7 +53,7 @@ WRAPPERS: dict[str, Callable[[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@each_row("wrapper", WRAPPERS)
 def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
     text, seam = merge_quote(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST))
     assert text == FOX + REST
@@ -61,7 +62,7 @@ def test_whatever_wraps_the_words_is_cut_with_them(wrapper: str) -> None:
     assert len(left_out) == len(WRAPPERS[wrapper](FOX[-ANCHOR_CHARS:], REST)) - len(REST), "what was cut is shown"
 
 
-@pytest.mark.parametrize(("said", "why"), [
+@each_row(("said", "why"), [
     (FOX[-60:] + REST, "more was quoted than was asked for"),
     (FOX + REST, "all of it was"),
     (FOX[-30:] + REST, "less was"),
@@ -85,7 +86,7 @@ def test_quotation_marks_are_folded_and_the_answer_keeps_its_own(own: str, sent:
     assert (text, seam.decision) == (own + "'t so.", SeamDecision.ANCHOR)
 
 
-@pytest.mark.parametrize(("opener", "closer"), [
+@each_row(("opener", "closer"), [
     ('"', '"'), ("'", "'"), ("`", "`"), ("*", "*"), ("_", "_"), ("\u201c", "\u201d"), ("\u201e", "\u201c"),
     ("\u2018", "\u2019"), ("«", "»"), ("\u2039", "\u203a"), ("「", "」"), ("『", "』"), ("[", "]"), ("(", ")"),
     ("…", ""), ("...", ""), ("**", "**"), ("***", "***"), ('"""', '"""'), ("__", "__"),
@@ -95,7 +96,7 @@ def test_few_words_are_found_inside_anything_that_quotes(opener: str, closer: st
     assert (text, seam.cut) == ("He went on to sleep.", f"{opener}He went on to{closer}")
 
 
-@pytest.mark.parametrize(("own", "sent"), [
+@each_row(("own", "sent"), [
     *((mark, "'") for mark in "\u2018\u2019\u201a\u02bc\u2032"),
     *((mark, '"') for mark in "\u201c\u201d\u201e\u00ab\u00bb\u2033"),
 ])
@@ -176,7 +177,7 @@ LINE = "INFO the worker has finished its job and waits for another one"
 ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 
 
-@pytest.mark.parametrize(("place", "chatter"), [
+@each_row(("place", "chatter"), [
     (50, ""), (60, ""), (70, ""), (60, "Sure, continuing:\n"), (70, "Sure, continuing:\n"), (50, "Sure, continuing:\n"),
 ])
 def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter: str) -> None:
@@ -190,7 +191,7 @@ def test_a_row_that_goes_on_is_no_quotation_of_the_first_row(place: int, chatter
     assert (text, seam.sure) == (ROWS, True), "all of the text was quoted"
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "-" * 60,  # of one sign
     "ab" * 30,  # of equal parts
     "-",
@@ -526,7 +527,7 @@ def test_more_of_the_text_that_begins_with_the_same_words_leaves_a_doubt() -> No
     assert merge_quote(text[-ANCHOR_CHARS:] + ": 3,", text)[1].sure
 
 
-@pytest.mark.parametrize(("text", "rest"), [
+@each_row(("text", "rest"), [
     ('[\n    {\n      "id": 0, "kind": "a",\n      ', '"name": "n0"\n    }\n]'),
     ('def add(a, b):\n    """Adds two numbers."""\n    ', '"""It is fast."""'),
     ('He said: "I am not sure that we can do this to', 'day." And he left.'),

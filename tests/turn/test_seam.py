@@ -22,6 +22,7 @@ from loop_core.turn.seam import (
     join,
     should_ask_again,
 )
+from tests.scenes.rows import each_row
 
 LINES = (
     "def read(path):\n    with open(path) as file:\n        return file.read()\n\n\n"
@@ -39,10 +40,10 @@ def merge(*segments: Segment) -> tuple[str, list[SeamDecision]]:
     return made.text, [seam.decision for seam in made.seams]
 
 
-@pytest.mark.parametrize("method", [
+@each_row("method", [
     Method.HINT, Method.ANCHOR, Method.BOOST, Method.ECHO, Method.TOKEN, Method.PREFILL,
 ])
-@pytest.mark.parametrize(("first", "second"), [
+@each_row(("first", "second"), [
     ("The population is 10", "000 people."),
     ("The only English word is book", "keeper."),
     ("[1, 2", ", 2, 3]"),
@@ -150,7 +151,7 @@ def test_a_repeated_full_line_is_an_overlap() -> None:
     assert (text, decisions) == (first + "next()\n", [SeamDecision.OVERLAP])
 
 
-@pytest.mark.parametrize("piece", ["-" * 40, "0, " * 15, "a b " * 10, "=" * 30 + "\n"])
+@each_row("piece", ["-" * 40, "0, " * 15, "a b " * 10, "=" * 30 + "\n"])
 def test_a_long_overlap_of_few_characters_is_kept(piece: str) -> None:
     """A rule under a heading, a row of zeros: too regular to prove a repetition."""
     first = "head " + piece
@@ -176,8 +177,8 @@ STORY = (
 )
 
 
-@pytest.mark.parametrize("method", [Method.HINT, Method.ANCHOR, Method.PREFILL, Method.AGAIN])
-@pytest.mark.parametrize("echoes", [None, False, True])
+@each_row("method", [Method.HINT, Method.ANCHOR, Method.PREFILL, Method.AGAIN])
+@each_row("echoes", [None, False, True])
 def test_a_long_common_beginning_is_a_restart_whatever_the_profile_says(method: Method, echoes: bool | None) -> None:
     whole, first = STORY + " That is all.", STORY
     anchor = first[-ANCHOR_CHARS:] if method in (Method.ANCHOR, Method.AGAIN) else ""
@@ -217,7 +218,7 @@ def test_what_was_asked_for_once_more_stands_in_the_place_of_what_came_before() 
         (SeamDecision.LEFT_OUT, SORRY.text), (SeamDecision.ANCHOR, ANCHOR)]
 
 
-@pytest.mark.parametrize(("first", "second", "stands"), [
+@each_row(("first", "second", "stands"), [
     ("Sure! The end comes soon.", "I'm sorry, I can't.", 0),  # both begin so: the longer
     ("I'm sorry, I can't.", "Sure! The end comes soon.", 1),
     ("I'm sorry, but I can't continue this.", " The end.", 1),  # one does not
@@ -251,7 +252,7 @@ def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
 HIGH, LOW, FACE = "\ud83d", "\ude00", "\U0001f600"
 
 
-@pytest.mark.parametrize("method", [Method.HINT, Method.PREFILL, Method.TOKEN, Method.ECHO])
+@each_row("method", [Method.HINT, Method.PREFILL, Method.TOKEN, Method.ECHO])
 def test_two_halves_of_a_character_are_one_again(method: Method) -> None:
     made = join((Segment("a" + HIGH), Segment(LOW + "b", method)))
     assert (made.text, made.seams[0].cut, made.seams[0].at) == (f"a{FACE}b", LOW, 2)
@@ -294,7 +295,7 @@ def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
     assert {seam.decision for seam in made.seams} == {SeamDecision.AS_SENT}
 
 
-@pytest.mark.parametrize(("first", "second", "text"), [
+@each_row(("first", "second", "text"), [
     ("The population is 10", "000 people.", "The population is 1000 people."),
     ("The only English word is book", "keeper.", "The only English word is bookeeper."),
     ('{"a": {"b": 1}}', "}", '{"a": {"b": 1}}'),
@@ -569,7 +570,7 @@ def test_rows_that_may_be_the_next_ones_or_a_new_beginning_leave_a_doubt() -> No
     assert short.seams[0].sure, "a short row may be chance"
 
 
-@pytest.mark.parametrize(("stripped", "following", "text", "sure"), [
+@each_row(("stripped", "following", "text", "sure"), [
     ("\n    ", "y = 2\n", "x = 1\n    y = 2\n", True),
     ("\n    ", "\n    y = 2\n", "x = 1\n    y = 2\n", True),
     ("\n    ", "    y = 2\n", "x = 1\n        y = 2\n", False),  # its own indentation, or that of the next line

@@ -20,6 +20,7 @@ from loop_core.turn.machine import begin
 from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolError, until
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
+from tests.scenes.rows import each_row
 from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatches, drive, judgement_of, last, sends
 
 SAID = Message(Role.USER, (TextPart("wait"),))
@@ -153,7 +154,7 @@ class Row(BaseModel):
     key: str = Field(exclude=True)
 
 
-@pytest.mark.parametrize(("made", "text"), [
+@each_row(("made", "text"), [
     ({"städte": ["Oslo"], "n": 1}, '{"städte": ["Oslo"], "n": 1}'),
     ([1, None, True], "[1, null, true]"),
     (None, "null"),
