@@ -21,13 +21,14 @@ from inspector.sessions.native import FIELDS, session_bytes, write_session
 from inspector.sessions.native_models import json_schema
 from inspector.sessions.transcripts.member_values import is_mask
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES, Shape, places, put
 
 ALNUM = string.ascii_letters + string.digits
 KEY = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "Authorization",
@@ -71,7 +72,7 @@ def test_headers_that_carry_credentials(name):
     assert redact.headers([(name, "abc")]) == ((name, REDACTED),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "anthropic-ratelimit-tokens-remaining",
@@ -96,7 +97,7 @@ def test_headers_that_are_needed_or_harmless_stay(name):
     assert redact.headers([(name, "abc")]) == ((name, "abc"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         ("https://h/p?key=abc&alt=sse", "https://h/p?key=REDACTED&alt=sse"),
@@ -149,22 +150,23 @@ AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\
           ("\x1b[32m", " \x1b[0m"), ("\\u001b[1;31m", "\\u001b[0m"), ("\x1b[m", "")]
 
 
-@pytest.mark.parametrize("form", credentials.FORMS, ids=lambda form: form.name)
+@each_row("form", credentials.FORMS)
 def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
     rng = random.Random(form.name)
-    for before, after in AROUND:
-        secret = example(form.template, rng)
-        given = f"{before}{secret}{after}".encode()
+    made = [f"{before}{example(form.template, rng)}{after}".encode() for before, after in AROUND]
+    for lines in (made, [made[0]]):  # beside each other, and one alone
         counts = {}
-        masked = redact.body(given, counts)
-        assert len(masked) == len(given)
-        assert masked.startswith(before.encode())
-        assert masked.endswith(after.encode())
-        hidden = masked[len(before.encode()) : len(given) - len(after.encode())].decode()
-        assert re.fullmatch(r"(\[masked(: [^\]]+)?\])?\**", hidden), hidden
-        assert sum(counts.values()) == 1
-        assert detection.suspicious(given)
+        masked = redact.body(b"\n".join(lines), counts)
+        assert sum(counts.values()) == len(lines)
         assert redact.body(masked) == masked
+        for (before, after), given, shown in zip(AROUND, lines, masked.split(b"\n"), strict=False):
+            assert len(shown) == len(given)
+            assert shown.startswith(before.encode())
+            assert shown.endswith(after.encode())
+            hidden = shown[len(before.encode()) : len(given) - len(after.encode())].decode()
+            assert re.fullmatch(r"(\[masked(: [^\]]+)?\])?\**", hidden), hidden
+            assert detection.suspicious(given)
+        assert masked.count(b"\n") == len(lines) - 1
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -179,10 +181,10 @@ def test_all_forms_in_one_text_are_masked_whatever_their_order(backwards):
     assert not [secret for secret in secrets if secret.encode() in masked]
 
 
-@pytest.mark.parametrize("secret", [
+@each_row("secret", [
     f"bAIza{'Kq7' * 15}xyJQQJ9{'Kq7' * 9}", f"ud83bAIza{'Kq7' * 14}xJQQJ9{'Kq7' * 9}",
     f"bAKIAABCDEFGHIJKLMNOP{'Kq7' * 18}xAZDOKq7x", f"nBSAKq_{'Kq7' * 9}xy_mmk", f"b4b1d{'0a1b2c3' * 4}0a1FFFFNRAL",
-], ids=["Azure AI", "Azure AI behind a number", "Azure DevOps", "MaxMind", "New Relic"])
+])
 def test_a_credential_whose_beginning_may_be_an_escape_is_masked(secret):
     """`\\b` before `AKIA…` would be an escape before a key that is too long; `bAKIA…` is one of another form."""
     for said in (f"\\{secret}", f"say \\{secret} now"):
@@ -196,7 +198,7 @@ def test_the_table_is_large_and_names_its_sources():
     assert all(form.source and form.kind for form in credentials.FORMS)
 
 
-@pytest.mark.parametrize("name", [
+@each_row("name", [
     "apiKey", "apikey", "api_key", "api-key", "APIKEY", "apiToken", "apiSecret", "appKey", "appSecret",
     "accessKey", "accessToken", "accountKey", "applicationKey", "authKey", "authToken",
     "authenticationToken", "authorization",
@@ -220,18 +222,18 @@ def test_the_name_of_a_member_says_that_its_value_is_a_credential(name):
     assert len(masked) == len(given)
 
 
-@pytest.mark.parametrize("name", ["dbPass", "mysqlPass", "rootPass", "smtpPass", "userPass", "adminPass",
+@each_row("name", ["dbPass", "mysqlPass", "rootPass", "smtpPass", "userPass", "adminPass",
                                   "sshPass", "becomePass", "sudoPass"])
 def test_the_name_of_a_short_password_says_so(name):
     assert "q1w2" not in redact.body(f'{{"{name}": "q1w2"}}'.encode()).decode()
 
 
-@pytest.mark.parametrize("name", ["OPS_TOKEN", "DEPLOY_OPS_KEY", "SIGNED_SECRET", "MY_PAT"])
+@each_row("name", ["OPS_TOKEN", "DEPLOY_OPS_KEY", "SIGNED_SECRET", "MY_PAT"])
 def test_the_name_of_a_variable_says_so(name):
     assert "q1w2e3r4t5y6u7" not in redact.body(f"{name}=q1w2e3r4t5y6u7".encode()).decode()
 
 
-@pytest.mark.parametrize("name", [
+@each_row("name", [
     "MY_CACHE_KEY", "MY_PRIMARY_KEY", "A_FOREIGN_KEY", "THE_SORT_KEY", "A_PARTITION_KEY", "MY_PUBLIC_KEY",
     "A_NEXT_TOKEN", "A_PAGE_TOKEN",
 ])
@@ -240,7 +242,7 @@ def test_variables_that_hold_no_credential_stay(name):
     assert redact.body(given) == given
 
 
-@pytest.mark.parametrize(("given", "hidden"), [
+@each_row(("given", "hidden"), [
     ("Bearer abc123def456ghi789jkl", "abc123def456ghi789jkl"),
     ("authorization: bearer abc123def456ghi789", "abc123def456ghi789"),
     ("Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
@@ -373,7 +375,7 @@ def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidde
         json.loads(masked)
 
 
-@pytest.mark.parametrize("secret", [
+@each_row("secret", [
     f"apk_user_{'q1w2e3' * 6}", f"apk_{'q1w2e3' * 6}", f"cog_{'q1w2e3' * 6}", f"fk-{'q1w2e3' * 4}-{'q1-2e3' * 6}",
     f"sgamp_user_{'Q1W2E3' * 4}_{'0a1b2c3d' * 8}", f"dtn_{'0a1b2c3d' * 8}", f"xai-token-{'q1w2e3' * 11}",
     "ctx7sk-0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f", f"bt-st-{'q1w2e3' * 7}", f"wk-1.{'0a1b2c3d' * 8}",
@@ -390,7 +392,7 @@ def test_a_key_is_masked_even_if_it_does_not_look_random(key):
     assert key[8:] not in redact.body(f"the key {key} is here".encode()).decode()
 
 
-@pytest.mark.parametrize("pem", [
+@each_row("pem", [
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq1w2e3/r4t5y6==\n-----END RSA PRIVATE KEY-----\n",
     "-----BEGIN PRIVATE KEY-----\r\nMIIEowIBAAKCAQEA\r\nq1w2e3/r4t5y6",
     "---- BEGIN SSH2 PRIVATE KEY ----\nComment: \"mine\"\nMIIEowIBAAKCAQEA\nq1w2e3/r4t5y6==\n",
@@ -428,7 +430,7 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         detection._environment.cache_clear()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "task-based-learning-with-long-words",
@@ -556,7 +558,7 @@ LEAST = {"id": "r1", "request": "r1", "text": "x", "end": "reset", "name": "stri
 """A value of every member that some record cannot do without (`inspector.sessions.native.FIELDS`)."""
 
 
-@pytest.mark.parametrize("kind", [None, *FIELDS])
+@each_row("kind", [None, *FIELDS])
 def test_no_member_of_a_written_record_keeps_a_credential(kind):
     model = next(each for each in json_schema()["$defs"].values() if (
         each["properties"].get("type", {}).get("const") == kind and ("type" in each["properties"]) == bool(kind)))
@@ -578,12 +580,18 @@ def test_no_member_of_a_written_record_keeps_a_credential(kind):
     assert tried or kind == "cancel"
 
 
+def kind(value, place):
+    """What two places share whose paths differ only by their numbers, in objects of the same type and role."""
+    above = [reduce(getitem, place[:depth], value) for depth in range(len(place))]
+    return tuple((each.get("type"), each.get("role"), key) if isinstance(each, dict) else None
+                 for each, key in zip(above, place, strict=True))
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_key_in_any_text_of_a_file_is_masked_before_anything_is_shown(shape: Shape, tmp_path):
     path = tmp_path / shape.name
-    for place in places(shape.value):
-        if not isinstance(reduce(getitem, place, shape.value), str):
-            continue
+    texts = [place for place in places(shape.value) if isinstance(reduce(getitem, place, shape.value), str)]
+    for place in {kind(shape.value, place): place for place in texts}.values():
         path.write_bytes(shape.file_bytes(put(shape.value, place, KEY)))
         assert KEY.encode() not in pickle.dumps(open_paths([str(path)])), place
 
@@ -598,7 +606,7 @@ def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
             if found.rule == "transport.aborted"] == [True]
 
 
-LONG = 200_000
+LONG = 100_000
 BEGIN = "-----BEGIN PRIVATE KEY-----"
 
 
@@ -618,9 +626,9 @@ BEGIN = "-----BEGIN PRIVATE KEY-----"
         "cache mark", "escapes", "ends of keys", "commands", "cookies", "other commands", "variables"])
 def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(search, text, found):
     """A search from each of these characters to the end would take minutes."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     result = search(text)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     assert result == (text if found is None else found)
 
 
@@ -638,7 +646,7 @@ def test_a_cache_mark_is_no_part_of_what_is_compared():
         assert _CACHE_MARK.sub("", plain[:-1] + mark + "}") == plain
 
 
-@pytest.mark.parametrize(("text", "is_one"), [
+@each_row(("text", "is_one"), [
     ("", True), ("[REDACTED]", True), ("***", True), ("<masked>", True), ("redacted-1", False),
     ("masked removed", False),
 ])
@@ -661,8 +669,8 @@ ENDS = ("password=", "password: ", "DB_PASSWORD='", "api_key=", "<password>", "I
 """What a string may end in, as a piece of a stream does, before the credential that is to come."""
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+@each_row("end", ENDS)
+@each_row("separators", [(", ", ": "), (",", ":")])
 def test_json_stays_json_where_a_string_ends_before_its_credential(end, separators):
     for value in (
         {"a": end, "b": "it's <b> x@y here", "c": 1}, {"a": [end, None, 5, True, "x' y"]}, [end],
@@ -678,7 +686,7 @@ def test_json_stays_json_where_a_string_ends_before_its_credential(end, separato
         assert masked.replace("9" * 5, "12345") == given  # a number under such a name, and nothing else
 
 
-@pytest.mark.parametrize("number", [12345, 0.5, -3, 12345678901234])
+@each_row("number", [12345, 0.5, -3, 12345678901234])
 def test_a_number_as_a_password_is_masked_and_stays_a_number(number):
     given = json.dumps({"password": number, "arguments": json.dumps({"db_password": number})}).encode()
     masked = redact.body(given)
@@ -696,14 +704,14 @@ def test_addresses_in_addresses(given, expected):
     assert expected in redact.text(given)
 
 
-@pytest.mark.parametrize("name", ["functions_key", "jsessionid", "phpsessid", "preshared_key", "rapidapi_key"])
+@each_row("name", ["functions_key", "jsessionid", "phpsessid", "preshared_key", "rapidapi_key"])
 def test_a_random_value_under_the_name_of_a_credential_is_masked(name):
     for text in (f"{name.upper()}=q1w2e3r4t5y6u7i8", json.dumps({name: "q1w2e3r4t5y6u7i8"})):
         assert "q1w2e3r4t5y6u7i8" not in redact.text(text)
     assert redact.text(f"{name} = load_the_value()") == f"{name} = load_the_value()"
 
 
-@pytest.mark.parametrize("name", ["redis", "mail", "email", "ftp", "postgres", "pg", "mongo"])
+@each_row("name", ["redis", "mail", "email", "ftp", "postgres", "pg", "mongo"])
 def test_a_short_password_of_a_service_is_masked(name):
     for text in (f"{name.upper()}_PASS=hunter2", json.dumps({f"{name}_pass": "hunter2"})):
         assert "hunter2" not in redact.text(text)
@@ -715,12 +723,12 @@ def private_key(kind: str = "RSA PRIVATE KEY") -> list[str]:
     return [f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"]
 
 
-@pytest.mark.parametrize("shape", [
+@each_row("shape", [
     "{n:6}→{line}", "{n:6}\t{line}", "{n:05}| {line}", "{n} | {line}", "{n}: {line}", "deploy/server.pem-{n}-{line}",
     "deploy/server.pem:{n}:{line}", "-{line}", "> {line}", "│ {line} │", "# {line}", '"{line}",', '"{line}\\n" +',
     "2026-01-02T03:04:05.678Z server_1 | {line}", "\x1b[32m{line}\x1b[0m", "{n}#KZ:{line}",
 ])
-@pytest.mark.parametrize("part", [slice(None), slice(0, -1), slice(3, None)], ids=["whole", "head", "tail"])
+@each_row("part", [slice(None), slice(0, -1), slice(3, None)])
 def test_a_private_key_is_masked_where_each_line_has_other_text_around_it(shape, part):
     lines = private_key()[part]
     text = "\n".join(shape.format(n=number, line=line) for number, line in enumerate(lines, 9))
@@ -749,7 +757,7 @@ def test_headers_of_a_private_key_do_not_end_its_mask(kind):
     assert not [line for line in lines[:-1] if line[:12] in redact.text(text)]
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "the header is `-----BEGIN RSA PRIVATE KEY-----`, and commit 3f2a9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b broke it",
     'if "-----BEGIN PRIVATE KEY-----" in text:\n    return load_private_key_from_text(text, backend=default_backend())',
     '{"a": "-----BEGIN PRIVATE KEY-----\\n", "id": "toolu_01Ab2Cd3Ef4Gh5Ij6Kl7Mn8Op9Qr0St1Uv2Wx3Yz4Ab5"}',
@@ -762,8 +770,8 @@ def test_what_stands_behind_a_mention_of_a_private_key_is_not_masked(text):
             r"-----BEGIN (?:RSA )?PRIVATE KEY-----(?:\s|\\n)*", "", text)
 
 
-@pytest.mark.parametrize("before", [0, 50, 110])
-@pytest.mark.parametrize(("format_name", "place"), [
+@each_row("before", [0, 50, 110])
+@each_row(("format_name", "place"), [
     ("atif", ("continued_trajectory_ref",)), ("mini-swe-agent", ("info", "exit_status")), ("session", (7, "type")),
 ])
 def test_no_notice_quotes_a_credential(tmp_path, format_name, place, before):
