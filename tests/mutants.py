@@ -214,8 +214,9 @@ def rows(root: Path = ROOT, packages: Sequence[str] = PACKAGES, by_name: bool = 
     `by_name`: also those that are tried only by name.
     """
     left_out = [pattern for pattern, why in LEFT_OUT.items() if not (by_name and why == BY_NAME)]
-    named = [(table, value) for table, value in assignments(root, packages) if is_table(value)]
-    records = [(table, value) for table, value in assignments(root, packages) if is_record(value)]
+    constants = [*assignments(root, packages)]
+    named = [(table, value) for table, value in constants if is_table(value)]
+    records = [(table, value) for table, value in constants if is_record(value)]
     held = [each for table, value in named for each in inside(table, value)]
     within = [each for table, value in (*records, *held) for each in parts(table, value)]
     found: dict[int, tuple[Table, Any]] = {}
@@ -673,8 +674,8 @@ def of_name(table: Table) -> tuple[str, ...]:
 def files_of_module() -> dict[str, list[str]]:
     """The name of a module -> the test files that have its name, each in the folder of a room."""
     found: dict[str, list[str]] = {}
-    for file in test_files(ROOT):
-        found.setdefault(Path(file.name).stem.removeprefix("test_"), []).append(file.name)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        found.setdefault(path.stem.removeprefix("test_"), []).append(path.relative_to(ROOT).as_posix())
     return found
 
 
@@ -860,7 +861,7 @@ class SharedModules:
     """
 
     def __init__(self, chosen: Iterable[Row], root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> None:
-        self.packages = packages
+        self.root, self.packages = root, tuple(packages)
         self.left = Counter(row.table.module for row in chosen)
         self.waits_for: dict[str, str] = {module: "" for module, _ in modules(root, packages)}
         """The modules that are not shared yet, each with the module that it waits for."""
@@ -876,7 +877,8 @@ class SharedModules:
         refusing = Refusing(self.left)
         sys.meta_path.insert(0, refusing)
         # What a module imports comes before it: whatever a refused one imports is here already, and stays one object.
-        for module, other in sorted(self.waits_for.items(), key=lambda each: -len(dependents(each[0]))):
+        above = {module: len(dependents(module, self.root, self.packages)) for module in self.waits_for}
+        for module, other in sorted(self.waits_for.items(), key=lambda each: -above[each[0]]):
             if self.left[other] or self.left[module]:
                 continue
             before = set(sys.modules)

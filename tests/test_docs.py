@@ -14,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.scenes.rows import each_row
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md")), ROOT / "sample_sessions" / "README.md"]
@@ -93,7 +95,7 @@ def anchors_of(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
+@each_row("page", PAGES)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     for link in links_of(page):
         if re.match(r"[a-z]+:", link):
@@ -121,7 +123,7 @@ def imports_in(page: Path) -> list[tuple[str, str]]:
 EXTRAS = frozenset({"dask", "distributed", "fsspec"})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
+@each_row("page", PAGES)
 def test_examples_parse_and_import_what_exists(page: Path) -> None:
     for module, name in imports_in(page):
         if importlib.util.find_spec(module.split(".")[0]) is None and module.split(".")[0] in EXTRAS:

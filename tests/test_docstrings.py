@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.scenes.rows import each_row
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [path for package in ("loop_core", "inspector") for path in sorted((ROOT / package).rglob("*.py"))]
@@ -26,7 +26,7 @@ def public(node: ast.AST, above: str) -> Iterator[tuple[str, Described]]:
             yield from public(child, above)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@each_row("path", FILES)
 def test_every_public_name_says_what_it_is(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     silent = [name for name, node in [(path.stem, tree), *public(tree, path.stem)]

@@ -21,6 +21,7 @@ import loop_core
 from inspector import provider
 from loop_core.client.address import Server
 from loop_core.client.exchange import Connection, Retries
+from tests.scenes.rows import each_row
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS_TO_COME = {"values", "errors", "wire", "judge", "turn", "client"}
@@ -195,7 +196,7 @@ def test_no_name_is_that_of_a_module() -> None:
     assert set(loop_core.__all__) & FOLDERS_TO_COME == set()
 
 
-@pytest.mark.parametrize("name", loop_core.__all__)
+@each_row("name", loop_core.__all__)
 def test_every_name_is_documented_and_has_a_signature(name: str) -> None:
     value = getattr(loop_core, name)
     assert inspect.getdoc(value)
@@ -245,7 +246,7 @@ def test_a_name_that_is_not_there_is_refused_as_python_does() -> None:
         loop_core.decod  # noqa: B018
 
 
-@pytest.mark.parametrize("name", provider.__all__)
+@each_row("name", provider.__all__)
 def test_a_public_name_of_the_scripted_provider_is_found_when_it_is_used(name: str) -> None:
     assert callable(getattr(provider, name))
 
@@ -255,7 +256,7 @@ def test_another_name_of_the_scripted_provider_is_none() -> None:
         provider.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize(("name", "module"), [
+@each_row(("name", "module"), [
     ("Turn", "turn.state"), ("Event", "turn.state"), ("TransportEnd", "values"), ("Stream", "client.conversation"),
     ("AsyncStream", "client.conversation"), ("LiveRequest", "client.outgoing"), ("LiveResponse", "client.exchange"),
     ("Role", "values"), ("TextPart", "values"), ("ToolResultPart", "values"), ("Dispatch", "turn.policy"),
@@ -281,7 +282,7 @@ def test_what_a_toolbox_or_a_source_cannot_use_is_refused_before_anything_is_sen
             list(ask(NOBODY, "hello", observer=print, **AT_ONCE))
 
 
-@pytest.mark.parametrize(("use", "why"), [
+@each_row(("use", "why"), [
     (lambda: loop_core.begin("t1", {"model": "m"}), "request: expected Request, not dict"),
     (lambda: loop_core.begin("t1", request(), policy="strict"), "policy: expected Policy, not str"),
     (lambda: loop_core.begin("t1", request(), {"max_tool_steps": 1}), "limits: expected Limits, not dict"),

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests import mutants
+from tests.scenes.rows import each_row
 
 WORDS = '''
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ def test_a_word_of_any_alphabet_tells_which_file_is_likely() -> None:
     assert mutants.WORD.findall("[流已中断] [flux_interrompu] [a]") == ["流已中断", "flux_interrompu"]
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b"])
+@each_row("text", ["0/3", "4/3", "3", "a/b"])
 def test_a_part_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         mutants.part(text)

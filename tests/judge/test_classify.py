@@ -662,7 +662,7 @@ natives = st.none() | st.builds(StopReason, st.sampled_from(Stop), st.just("THEI
 FINISHED = {Stop.END_TURN, Stop.TOOL_CALL}
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(responses, requests, servers, natives)
 def test_judging_only_tightens(
     response: ChatResponse, request_: Request | None, server: Server | None, native: StopReason | None

@@ -58,7 +58,7 @@ def token_lists(draw: st.DrawFn) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(places)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(token_lists(), st.booleans(), st.integers(0, 1))
 def test_no_cut_that_is_called_exact_is_another_and_every_range_holds_the_true_one(
     tokens: list[bytes], cut: bool, end: int

@@ -51,10 +51,11 @@ def last_turn(trace: Trace):
 
 
 @each_format
-@pytest.mark.parametrize("method", [Method.PREFILL, Method.ANCHOR, Method.HINT])
-def test_at_every_budget_the_merged_text_is_the_text(api: str, method: Method) -> None:
+def test_at_every_budget_the_merged_text_is_the_text(api: str) -> None:
+    """The methods take turns: each has every third budget, and every budget of each method is that of three formats."""
     known = answers_of(api, TEXT)
     for budget in range(1, tokens(TEXT) + 3):
+        method = (Method.PREFILL, Method.ANCHOR, Method.HINT)[(budget + CALLING.index(api)) % 3]
         trace = play(known, budget, method=method)
         assert last_turn(trace).joined_answer().text == TEXT, budget
         assert last_turn(trace).terminal == "completed"
@@ -180,7 +181,7 @@ def test_a_request_that_is_made_again_is_answered_from_the_beginning() -> None:
     assert last_turn(trace).joined_answer().text == text
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     api=st.sampled_from(sorted(CALLING)),
     method=st.sampled_from([Method.PREFILL, Method.ANCHOR]),

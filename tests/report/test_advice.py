@@ -118,7 +118,7 @@ def test_every_advice_of_the_recorded_traffic_holds() -> None:
 
 
 @given(story=stories)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_advice_of_any_session_holds(story: list[dict]) -> None:
     for policy in (Settings(), Settings(policy=POLICIES["zeroclaw-rfi"]), Settings(max_tokens=3, simulate=True),
                    Settings(Limits(continuation_max_attempts=0, max_tool_steps=1))):

@@ -12,6 +12,7 @@ from inspector.report.lines.response import response as response_lines
 from inspector.report.lines.spans import text_of
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, view_file, words
 
 WHOLE = '{"path": "a.md"}'
@@ -88,7 +89,7 @@ def test_members_in_snake_case_are_read_as_those_in_camel_case(tmp_path):
 # -- whose word it is --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("STOP", "end_turn"), ("MAX_TOKENS", "max_tokens"), ("SAFETY", "safety_blocked"),
     ("MALFORMED_FUNCTION_CALL", "malformed_tool_call"),
 ])
@@ -104,7 +105,7 @@ def test_stop_over_calls_of_gemini_asks_for_tools(tmp_path):
     assert words(seen) == ["COMPLETE"]
 
 
-@pytest.mark.parametrize("more", [
+@each_row("more", [
     {"modelVersion": "gpt-5"}, {"modelVersion": None}, {"interactionId": "i"},
     {"usageMetadata": {"candidatesTokenCount": 2, "cachedContentTokenCount": 0}},
 ])
@@ -233,7 +234,7 @@ def test_the_parts_of_an_answer(tmp_path):
     assert response(seen).parts[3].type == "executableCode"
 
 
-@pytest.mark.parametrize(("result", "text", "error"), [
+@each_row(("result", "text", "error"), [
     ({"result": "ok"}, "ok", False), ({"result": {"a": 1}}, '{"a": 1}', False), ({"error": "no"}, "no", True),
     ({"a": 1, "error": None}, '{"a": 1, "error": null}', False), ({"status": "x"}, '{"status": "x"}', False),
     ({"content": [{"type": "text", "text": "boom"}], "isError": True}, "boom", True),
@@ -244,7 +245,7 @@ def test_the_result_of_a_call(tmp_path, result, text, error):
     assert (answer.result.text, answer.result.is_error) == (text, error)
 
 
-@pytest.mark.parametrize(("counts", "usage"), [
+@each_row(("counts", "usage"), [
     ({"promptTokenCount": 3, "candidatesTokenCount": 5, "thoughtsTokenCount": 7, "totalTokenCount": 15},
      Usage(3, 12, 7)),
     ({"promptTokenCount": 3, "candidatesTokenCount": 20, "thoughtsTokenCount": 7, "totalTokenCount": 23},

@@ -11,6 +11,7 @@ import pytest
 from inspector.sessions.importers.recognition import choose
 from loop_core.judge.gate import Admission
 from loop_core.values import Stop
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import stops, view_file, words
 
 TABLES = """
@@ -56,7 +57,7 @@ def response(seen, index=0):
     return seen.responses[index].exchange.response
 
 
-@pytest.mark.parametrize("column", ["wrapper_id", "source_name", "class", "chat_completions"])
+@each_row("column", ["wrapper_id", "source_name", "class", "chat_completions"])
 def test_the_tables_are_recognised_by_their_columns(tmp_path, column):
     path = base(tmp_path)
     assert choose(path.read_bytes(), str(path)) == "ag2"
@@ -65,8 +66,8 @@ def test_the_tables_are_recognised_by_their_columns(tmp_path, column):
     assert choose(path.read_bytes(), str(path)) != "ag2"
 
 
-@pytest.mark.parametrize("client", ["OpenAI", "AzureOpenAI"])
-@pytest.mark.parametrize(("word", "verdict"), [
+@each_row("client", ["OpenAI", "AzureOpenAI"])
+@each_row(("word", "verdict"), [
     ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED"), (None, "END NOT RECORDED")])
 def test_the_word_is_the_providers_where_openais_client_asked(tmp_path, client, word, verdict):
     seen = read(tmp_path, exchange(word, client=(client,)))

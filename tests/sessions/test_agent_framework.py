@@ -10,6 +10,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
 CUT, WHOLE = '{"path": "report.md", "content": "Satur', '{"path": "report.md", "content": "done"}'
@@ -59,7 +60,7 @@ def test_a_session_and_a_history_are_recognised():
     assert choose(f"{json.dumps(GO)}\n{json.dumps(DONE)}\n".encode(), "s.jsonl") == "agent-framework"
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     *({name: value for name, value in session(GO).items() if name != left_out}
       for left_out in ("session_id", "service_session_id", "state")),
     *({name: value for name, value in GO.items() if name != left_out} for left_out in ("type", "role", "contents")),

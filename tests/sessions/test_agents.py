@@ -7,6 +7,7 @@ import pytest
 
 from inspector.sessions import folders
 from inspector.sessions.folders import transcripts
+from tests.scenes.rows import each_row
 
 
 def write(path: Path, at: float) -> str:
@@ -62,7 +63,7 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
     assert [(each.modified, each.size) for each in found] == [(300, 5), (200, 5), (100, 5)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "below", "agent"),
     [
         ("CLAUDE_CONFIG_DIR", "projects/p/s.jsonl", "Claude Code"),

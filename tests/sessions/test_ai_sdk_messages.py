@@ -9,6 +9,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import CallKind
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 Row = dict[str, Any]
@@ -45,14 +46,14 @@ def test_a_list_an_object_and_lines_are_read(tmp_path):
         assert (words(seen), [facts.exchange.response.text for facts in seen.responses]) == (["END INFERRED"], ["Hi."])
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     {"role": "user", "parts": [said("go")]}, {"id": "m", "parts": [said("go")]}, message(role="user"),
     message({"type": "text", "content": "go"}), message({"text": "go"}), message(said("go"), {"type": "tool_call"})])
 def test_other_messages_are_not_taken_for_those_of_the_sdk(other):
     assert choose(json.dumps([other]).encode(), "x.json") != "ai-sdk-messages"
 
 
-@pytest.mark.parametrize("part", [
+@each_row("part", [
     STEP, said("go"), {"type": "reasoning", "text": "hm"}, {"type": "tool-invocation", "toolInvocation": {}},
     {"type": "dynamic-tool", "toolName": "ls"}, RAN, {"type": "file", "url": "u"}, {"type": "source-url"},
     {"type": "data-weather"}])
@@ -107,7 +108,7 @@ def test_a_call_that_the_user_denied_did_not_run(tmp_path):
     assert "did not run" in facts.exchange.refusals["c"]
 
 
-@pytest.mark.parametrize("part", [
+@each_row("part", [
     said("Lo", "streaming"), {"type": "reasoning", "text": "h", "state": "streaming"},
     call("input-streaming", input={"path": "/sr"}, rawInput=CUT), call("input-streaming", input={"path": "/sr"}),
     {"type": "tool-invocation", "toolInvocation": {"state": "partial-call", "toolCallId": "c", "toolName": "ls",

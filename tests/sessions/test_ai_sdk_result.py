@@ -8,6 +8,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, CallKind, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "weather", "input": {"city": "Rome"}}
@@ -49,7 +50,7 @@ def test_steps_are_answers_and_results_answer_their_calls(tmp_path):
         ["tool_call", "end_turn"], [["request", "tool_result"]], ["COMPLETE"])
 
 
-@pytest.mark.parametrize(("word", "raw", "stop", "native"), [
+@each_row(("word", "raw", "stop", "native"), [
     ("length", None, "max_tokens", None), ("length", "max_tokens", "max_tokens", "max_tokens"),
     ("stop", "end_turn", "end_turn", "end_turn"), ("other", "end_turn", "unknown", None),
     ("stop", "MAX_TOKENS", "max_tokens", "MAX_TOKENS"), ("length", "stop", "max_tokens", None),

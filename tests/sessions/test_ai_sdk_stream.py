@@ -11,6 +11,7 @@ from inspector.sessions.importers.recognition import choose
 from inspector.sessions.recording import Options
 from loop_core.values import ArgsForm, CallKind, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 START, STEP, END = {"type": "start", "messageId": "m"}, {"type": "start-step"}, {"type": "finish-step"}
@@ -60,13 +61,13 @@ def test_both_streams_are_recognised_and_others_are_not():
     assert choose(other, "x") != "ai-sdk-stream"
 
 
-@pytest.mark.parametrize("event", [
+@each_row("event", [
     STEP, END, text("a")[1], call_start()[0], whole(), {"type": "error", "errorText": "no"}])
 def test_each_event_by_which_a_stream_is_recognised(event):
     assert choose(sse(START, event).encode(), "x") == "ai-sdk-stream"
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", "end_turn"), ("length", "max_tokens"), ("content-filter", "safety_blocked"), ("other", "unknown"),
     (None, "unknown")])
 def test_the_word_at_the_end(tmp_path, word, stop):
@@ -191,7 +192,7 @@ def test_a_member_of_another_type_is_reported(tmp_path):
     assert any("errorText is a number" in str(each) for each in seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize(("code", "value"), [
+@each_row(("code", "value"), [
     ("9", CALL), ("e", {"finishReason": "stop"}), ("f", {"messageId": "m"}), ("i", {"data": "d"}),
     ("j", {"signature": "s"}), ("h", {"sourceType": "url", "url": "u"})])
 def test_objects_of_the_data_stream_have_members_of_their_own(code, value):

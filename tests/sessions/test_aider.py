@@ -7,6 +7,7 @@ import pytest
 from inspector.report.facts import View
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, words
 
 BEGIN = ("\n# aider chat started at 2026-11-29 07:13:02\n\n> aider --model openai/m  \n"
@@ -92,14 +93,14 @@ def test_the_user_interrupts_the_answer_that_follows_the_note(tmp_path):
     assert any("stop a request of the user before any answer" in notice for notice in map(str, seen.inputs[0].notices))
 
 
-@pytest.mark.parametrize("command", ["/ask", "/code", "/architect", "/context", "/help"])
+@each_row("command", ["/ask", "/code", "/architect", "/context", "/help"])
 def test_commands_are_no_messages_of_the_user(tmp_path, command):
     seen = chat(tmp_path, prompt("/add a.py"), "> Added a.py to the chat  \n", prompt(f"{command} why?"), reply("So."),
                 COUNTS)
     assert prompts(seen) == [[f"{command} why?"]]
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "One.\n\n> quoted  \n> twice  \n\nTwo.", "> quoted  \n\nTwo.", "One.\n\n> quoted  ", "One.\n> plain\nTwo.",
     "#### A heading\n\nTwo.", "# aider chat started at noon\n\nTwo.",
 ])
@@ -108,7 +109,7 @@ def test_a_text_may_look_like_lines_of_others(tmp_path, text):
     assert texts(seen) == [text, "End."]
 
 
-@pytest.mark.parametrize("line", [
+@each_row("line", [
     COUNTS, FAILED, LIMIT, RETRY, "> Empty response received from LLM.  \n", "> Traceback (most recent call last):  \n",
     "> ^C KeyboardInterrupt  \n", "> Applied edit to a.py  \n", "> Fix lint errors? (Y)es/(N)o [Yes]: y  \n",
 ])
@@ -190,7 +191,7 @@ def test_the_history_says_that_the_user_interrupted_an_answer(tmp_path):
     assert words(seen) == ["CANCELLED", "END NOT RECORDED"]
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "# aider chat started\n", "TO LLM\nUSER hi\n", "TO LLM 2026-11-29T07:14:05\nhello\n", "# A page\n\n> quoted  \n",
 ])
 def test_another_text_is_no_chat(text):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import ATIF
 from tests.scenes.transcripts import places, rules, show, stops, words
 
@@ -81,7 +82,7 @@ def test_a_stop_string_in_the_writers_words_holds_a_call_and_allows_silence(tmp_
     assert words(show(atif(user(), agent(**hit)), tmp_path)) == ["COMPLETE"]
 
 
-@pytest.mark.parametrize(("extra", "stop"), [
+@each_row(("extra", "stop"), [
     ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "max_tokens"}, "max_tokens"),
     ({"finish_reason": "MAX_TOKENS"}, "max_tokens"), ({"finish_reason": "tool-calls"}, "tool_call"),
     ({"finish_reasons": ["stop"]}, "end_turn"), ({"stop_reason": "hologram"}, "unknown"),

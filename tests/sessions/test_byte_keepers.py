@@ -16,6 +16,7 @@ from inspector.sessions.importers.mitmproxy import _value
 from inspector.sessions.importers.vcr import parse_documents
 from inspector.sessions.intake import most, set_maximum
 from loop_core.values import Message, Role, Stop, TextPart
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import FLOW, tnetstring
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -273,7 +274,7 @@ GEMINI = "https://generativelanguage.googleapis.com/v1beta/"
 MODEL = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
 
 
-@pytest.mark.parametrize(("method", "url", "body", "why"), [
+@each_row(("method", "url", "body", "why"), [
     ("DELETE", "https://api.openai.com/v1/responses/resp_1", '{"id": "resp_1", "object": "response", "deleted": true}',
      "no LLM traffic: DELETE /v1/responses/resp_1"),
     ("POST", GEMINI + "cachedContents", '{"name": "cachedContents/a", "usageMetadata": {"totalTokenCount": 9}}',
@@ -426,11 +427,11 @@ def test_a_list_of_mappings_of_wiremock_is_read(load):
     assert (words(seen), len(seen.inputs[0].skipped)) == (["length"], 1)
 
 
-@pytest.mark.parametrize(("pattern", "limit"), [
+@each_row(("pattern", "limit"), [
     ('{"equalToJson": %s}', 9), ('{"equalToJson": %s, "ignoreExtraElements": false}', 9),
     ('{"equalToJson": %s, "ignoreExtraElements": true}', None), ('{"matchesJsonPath": %s}', None), ("7", None)])
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("name", ["a.json", "a.yaml"])
+@each_row("text", [False, True])
+@each_row("name", ["a.json", "a.yaml"])
 def test_a_pattern_that_a_whole_request_must_equal_is_the_request(load, pattern, limit, text, name):
     patterns = f'[{{"matchesJsonPath": "$.model"}}, {pattern.replace("%s", json.dumps(ASKED) if text else ASKED)}]'
     if name == "a.json":

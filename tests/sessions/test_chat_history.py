@@ -9,6 +9,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 Row = dict[str, Any]
@@ -44,13 +45,13 @@ def test_both_are_recognised_and_other_messages_are_not():
         assert choose(json.dumps(other).encode(), "x.json") != "chat-history"
 
 
-@pytest.mark.parametrize("missing", ["role", "meta", "name", "content"])
+@each_row("missing", ["role", "meta", "name", "content"])
 def test_a_message_of_haystack_has_all_of_its_members(missing):
     bare = {name: held for name, held in GO.items() if name != missing} | {"beside": {"meta": {}}}
     assert choose(json.dumps([bare]).encode(), "x.json") != "chat-history"
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "safety_blocked"), (None, "unknown")])
 def test_the_word_of_the_framework(tmp_path, word, stop):
     for rows in ((GO, haystack("assistant", {"text": "Hi."}, model="m", finish_reason=word, usage=COUNTS)),

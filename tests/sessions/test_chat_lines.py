@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.importers import recognition
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, words
 
 Row = dict[str, Any]
@@ -78,7 +79,7 @@ def test_a_system_message_and_reasoning(tmp_path):
     assert any("records that hold no exchange: system (1)" in notice for notice in seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize(("block", "thought"), [
+@each_row(("block", "thought"), [
     ({"type": "think", "think": "hm"}, "hm"), ({"type": "thinking", "thinking": "hm", "signature": "s"}, "hm"),
     ({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, "hm"),
     ({"type": "reasoning", "text": "hm"}, "hm"), ({"type": "redacted_thinking", "data": "e"}, None),
@@ -175,7 +176,7 @@ def test_a_tool_that_failed_in_vibe(tmp_path):
     assert [part.is_error for part in results] == [True]
 
 
-@pytest.mark.parametrize("rows", [
+@each_row("rows", [
     ({"messages": [prompt("go"), reply("Yes.", ("c1", *WHOLE))]}, {"messages": [prompt("go"), reply("Yes.")]}),
     tuple({"id": number, **row} for number, row in enumerate(CHAT)),
     tuple({**row, "weight": 1} for row in CHAT),

@@ -9,6 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import CallKind
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 
@@ -69,7 +70,7 @@ def test_an_answer_with_its_word_and_its_place(tmp_path):
     assert seen.inputs[0].about.title == "A chat"
 
 
-@pytest.mark.parametrize(("details", "status", "stop"), [
+@each_row(("details", "status", "stop"), [
     ({"type": "max_tokens"}, "finished_successfully", "max_tokens"),
     ({"type": "interrupted"}, "finished_successfully", "interrupted"),
     ({"type": "interrupted"}, "in_progress", "interrupted"),

@@ -18,6 +18,7 @@ from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
 from loop_core.judge.endings import Ending
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import rules, show, stops, view_file, words
 
@@ -78,7 +79,7 @@ def function(arguments: Any = '{"a": 1}', key: str = "c1") -> Row:
     return {"id": key, "type": "function", "function": {"name": "write", "arguments": arguments}}
 
 
-@pytest.mark.parametrize(("word", "stop", "rule"), [
+@each_row(("word", "stop", "rule"), [
     ("stop", "end_turn", "hermes.finish_reasons"), ("length", "max_tokens", "hermes.finish_reasons"),
     ("tool_calls", "tool_call", "hermes.finish_reasons"), ("content_filter", "safety_blocked", "hermes.finish_reasons"),
     ("verification_required", "end_turn", "hermes.finish_reasons"),
@@ -186,7 +187,7 @@ def test_lines_of_an_older_session_of_hermes(tmp_path, rows, model):
     assert words(seen) == ["COMPLETE"]
 
 
-@pytest.mark.parametrize("own", [
+@each_row("own", [
     {"finish_reason": "stop"}, {"reasoning": None}, {"reasoning_details": []},
     {"tool_calls": [{**function(), "response_item_id": "fc_1"}]},
 ])
@@ -368,7 +369,7 @@ def test_rows_of_goose_without_a_time_are_not_joined_behind_results(tmp_path):
     assert len(show("".join(f"{json.dumps(line)}\n" for line in lines), tmp_path, name="g.jsonl").responses) == 2
 
 
-@pytest.mark.parametrize(("error", "stop", "arguments"), [
+@each_row(("error", "stop", "arguments"), [
     ("-32602: Could not interpret tool use parameters for id c1: EOF while parsing a string", "max_tokens", None),
     ({"code": -32602, "message": "Could not interpret tool use parameters: EOF while parsing. Raw JSON: {\"a\": \"b"},
      "max_tokens", '{"a": "b'),
@@ -389,8 +390,8 @@ def test_a_call_that_goose_could_not_read(tmp_path, error, stop, arguments):
     assert [noted.finding.rule for noted in seen.findings].count("transcript.unread_call") == 1
 
 
-@pytest.mark.parametrize("kind", ["toolRequest", "frontendToolRequest"])
-@pytest.mark.parametrize(("arguments", "stop"), [('{"a": 1}', "unknown"), ('{"a": "b', "max_tokens")])
+@each_row("kind", ["toolRequest", "frontendToolRequest"])
+@each_row(("arguments", "stop"), [('{"a": 1}', "unknown"), ('{"a": "b', "max_tokens")])
 def test_arguments_of_goose_that_are_a_text_are_the_models(tmp_path, kind, arguments, stop):
     made = {**request(status="success", value={"name": "write", "arguments": arguments}), "type": kind}
     seen = look("goose", tmp_path, goose(("user", [part("go")]), ("assistant", [made])))
@@ -441,7 +442,7 @@ def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
     assert (seen.inputs[0].about is not None and seen.inputs[0].about.title == "D") is (header is not None)
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "text", "toolRequest", "toolResponse", "thinking", "image", "toolConfirmationRequest", "frontendToolRequest",
     "redactedThinking", "contextLengthExceeded", "summarizationRequested", "systemNotification",
 ])
@@ -449,7 +450,7 @@ def test_a_message_of_goose_is_known_by_its_blocks(kind):
     assert choose(json.dumps({"role": "user", "created": 1, "content": [{"type": kind}]}).encode(), "x") == "goose"
 
 
-@pytest.mark.parametrize("tag", ["Text", "ToolRequest", "ToolResponse", "Thinking", "Image"])
+@each_row("tag", ["Text", "ToolRequest", "ToolResponse", "Thinking", "Image"])
 def test_a_message_of_the_first_releases_of_goose_is_known_by_its_tags(tag, tmp_path):
     row = {"role": "assistant", "created": 1, "content": [{tag: {"thinking": "hm"}}]}
     seen = show(json.dumps(row), tmp_path, name="g.jsonl")
@@ -457,7 +458,7 @@ def test_a_message_of_the_first_releases_of_goose_is_known_by_its_tags(tag, tmp_
     assert seen.responses[0].exchange.response.reasoning_content == ("hm" if tag == "Thinking" else None)
 
 
-@pytest.mark.parametrize("row", [
+@each_row("row", [
     {"role": "user", "created": 1, "content": []}, {"role": "user", "created": 1, "content": "go"},
     {"role": "user", "created": "x", "content": [{"type": "text", "text": "go"}]},
     {"role": "user", "content": [{"type": "text", "text": "go"}]},
@@ -517,7 +518,7 @@ GO = crush(text_pair("go"), role="user")
 RAN = crush(("tool_result", {"tool_call_id": "c1", "name": "write", "content": "ok", "is_error": False}), role="tool")
 
 
-@pytest.mark.parametrize(("word", "stop", "rule"), [
+@each_row(("word", "stop", "rule"), [
     ("end_turn", "end_turn", "crush.finish_reasons"), ("max_tokens", "max_tokens", "crush.finish_reasons"),
     ("tool_use", "tool_call", "crush.finish_reasons"), ("canceled", "cancelled", "crush.finish_reasons"),
     ("content_filter", "safety_blocked", "crush.finish_reasons"), ("unknown", "unknown", "unknown_word"),
@@ -569,7 +570,7 @@ def test_a_call_that_the_user_of_crush_refused_ends_the_turn(tmp_path):
     assert words(seen) == ["CANCELLED", "COMPLETE"]
 
 
-@pytest.mark.parametrize(("details", "status", "retryable"), [
+@each_row(("details", "status", "retryable"), [
     ('POST "https://h/v1/messages": 529 Overloaded {"type":"error","error":{"type":"overloaded_error"}}', 529, True),
     ('POST "https://h/v1/messages": 400 Bad Request {"message":"messages.1: 500 is no string"}', 400, False),
     ("Error 429, Message: You exceeded your current quota, Status: RESOURCE_EXHAUSTED", 429, True),
@@ -581,7 +582,7 @@ def test_an_error_of_crush_has_its_status(tmp_path, details, status, retryable):
     assert (response.http_status, response.error.retryable) == (status, retryable)
 
 
-@pytest.mark.parametrize(("provider", "api"), [
+@each_row(("provider", "api"), [
     ("anthropic", "anthropic_messages"), ("openai", "openai_responses"), ("gemini", "gemini_generate"),
     ("bedrock", "anthropic_messages"), ("hyper", "openai_chat"),
 ])
@@ -649,7 +650,7 @@ def amp_user(*content: Row) -> Row:
     return {"role": "user", "content": list(content), "meta": {"sentAt": 1785585602000}}
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("end_turn", "end_turn"), ("tool_use", "tool_call"), ("max_tokens", "max_tokens"), ("stop_sequence", "end_turn"),
     ("refusal", "safety_blocked"), ("model_context_window_exceeded", "context_window_exceeded"), ("odd", "unknown"),
 ])
@@ -684,7 +685,7 @@ def test_the_state_of_a_message_of_amp_says_how_it_ended(tmp_path, state, stop):
     assert stops(seen) == [stop]
 
 
-@pytest.mark.parametrize(("model", "api", "given"), [
+@each_row(("model", "api", "given"), [
     ("claude-opus-4-5", "anthropic_messages", 9), ("gpt-5.6-sol", "openai_responses", 19),
     ("gemini-3", "gemini_generate", 19), ("grok-4", "openai_chat", 19),
 ])
@@ -741,11 +742,11 @@ def test_a_hidden_text_of_amp_is_its_own(tmp_path):
 # -- all ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("agent", "column"), [
+@each_row(("agent", "column"), [
     ("hermes", "tool_calls"), ("hermes", "content"), ("goose", "content_json"), ("goose", "metadata_json"),
     ("crush", "parts"),
 ])
-@pytest.mark.parametrize("odd", [*(each for each in EVERY if isinstance(each, (list, dict, str))), b"\xff", "{cut", 5])
+@each_row("odd", [*(each for each in EVERY if isinstance(each, (list, dict, str))), b"\xff", "{cut", 5])
 def test_an_odd_column_hides_no_other_row(tmp_path, agent, column, odd):
     whole = {"hermes": [ASKED, {"role": "assistant", "content": "hi", "finish_reason": "stop"}],
              "goose": goose(("user", [part("go")]), ("assistant", [part("hi")])),
@@ -811,7 +812,7 @@ def amp_call(**more: Any) -> Row:
     return {"type": "tool_use", "id": "c1", "name": "write", **more}
 
 
-@pytest.mark.parametrize(("more", "arguments", "closed"), [
+@each_row(("more", "arguments", "closed"), [
     ({"input": '{"a": 1}'}, '{"a": 1}', True), ({"input": '{"a": "b'}, '{"a": "b', True),
     ({"input": {}, "complete": False, "inputPartialJSON": {"json": '{"a": "b'}}, '{"a": "b', False),
     ({"complete": False, "inputPartialJSON": {"json": '{"a": "b'}, "inputIncomplete": {"a": "b"}}, '{"a": "b', False),

@@ -16,6 +16,7 @@ from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths
 from loop_core.turn.limits import Limits
 from loop_core.values import ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import (
     CAP,
     MISSING,
@@ -140,7 +141,7 @@ def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
     assert places(again) == [["request", "tool_result"]]
 
 
-@pytest.mark.parametrize(("more", "verdict", "output"), [
+@each_row(("more", "verdict", "output"), [
     ({"num_turns": 1, "usage": {"output_tokens": 5}}, "END INFERRED", 5),
     ({"num_turns": 1, "stop_reason": "end_turn", "usage": {"output_tokens": 5}}, "COMPLETE", 5),
     ({"num_turns": 3, "usage": {"output_tokens": 5}}, "END INFERRED", None),
@@ -199,7 +200,7 @@ def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
     assert facts.exchange.response.tool_calls[0].arguments == odd
 
 
-@pytest.mark.parametrize("before", [
+@each_row("before", [
     '{"type": "text", "text": "no \\"input\\": {}"}',
     '{"type": "text", "text": "a", "input": {"b": 1}}',
     '{"type": "text", "text": "a", "x\\"input": {"b": 1}}',
@@ -207,7 +208,7 @@ def test_the_arguments_are_the_bytes_of_the_row(tmp_path):
     '{"type": "tool_use", "id": "u0", "name": "Read", "i\\u006eput": {"file_path": "b"}}',
     '{"type": "tool_use", "id": "u0", "name": "Read", "input": {"input": "b"}}',
 ])
-@pytest.mark.parametrize("name", ['"input":', '"input" :', '"\\u0069nput":'])
+@each_row("name", ['"input":', '"input" :', '"\\u0069nput":'])
 def test_arguments_are_those_of_their_own_block_however_the_names_are_written(tmp_path, before, name):
     row = json.dumps(block({"type": "BLOCK"}, uuid="a1", parent="u1"))
     called = f'{{"type": "tool_use", "id": "u1", "name": "Write", {name} {{"content":  1.50}}}}'
@@ -522,7 +523,7 @@ def test_a_cut_call_held_to_the_end_says_that_it_had_no_arguments(tmp_path):
         "anthropic_messages cut Write before its arguments (no stop reason recorded, max_tokens inferred, cap 32,000)")
 
 
-@pytest.mark.parametrize("cap", [4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000])
+@each_row("cap", [4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000])
 def test_tokens_at_a_default_cap_are_a_cut(tmp_path, cap):
     seen = show(claude(prompt("write"), block(use(**WHOLE), tokens=cap), result("File created")), tmp_path)
     assert (stops(seen), rules(seen)) == (["max_tokens"], inference("tokens_at_cap"))
@@ -608,7 +609,7 @@ def test_what_the_agent_itself_tells_the_model_of_the_output_limit_shows_a_cut(t
     assert places(seen) == [["request", "continuation"]]
 
 
-@pytest.mark.parametrize("said_", [
+@each_row("said_", [
     RESUME, CUT_OFF, "your last message was too long, the incomplete parts are fine", "the function looks incomplete",
     "Your answer was truncated. Send the call again.", "continue where you stopped", "continue",
     "do not repeat what is already in the readme", "please issue a json report",
@@ -620,7 +621,7 @@ def test_no_sentence_of_the_user_is_evidence_of_a_cut(tmp_path, said_):
     assert [turn.run.record.user_text for turn in seen.turns][-1] == said_
 
 
-@pytest.mark.parametrize("said_", [
+@each_row("said_", [
     "your last message was too long, the incomplete parts are fine", "go on from where you are to the next file",
     "do not repeat what is already in the readme", "Please split the file into smaller parts and write them",
     "also send the flags and arguments", "the function looks incomplete",
@@ -632,10 +633,10 @@ def test_an_ordinary_sentence_after_a_text_is_the_next_message(tmp_path, said_):
     assert words(seen) == ["END INFERRED", "COMPLETE"]
 
 
-@pytest.mark.parametrize("row", [
+@each_row("row", [
     block(text("The end."), tokens=32_000), block(text("The end,"), tokens=64_000), block(text("The end."), tokens=9),
 ])
-@pytest.mark.parametrize("follows", [
+@each_row("follows", [
     (), (prompt(RESUME, isMeta=True),), (prompt(CUT_OFF),), (failure(),),
     (prompt([text("[Request interrupted by user]")]),),
 ])
@@ -650,7 +651,7 @@ CUT_WORDS = st.sampled_from([
 ])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(words_=st.lists(CUT_WORDS | st.text(max_size=12), max_size=6), ends=st.booleans())
 def test_whatever_the_user_says_no_answer_before_it_was_cut(tmp_path, words_, ends):
     said_ = " ".join(words_)
@@ -679,7 +680,7 @@ def test_an_unknown_word_of_the_provider_stays_unknown(tmp_path):
 OVERLOADED = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "stop", "detail", "status"),
     [
         (failure(OVERLOADED), "error", "retryable", 529),
@@ -902,7 +903,7 @@ def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
     assert second.request.messages[0].results[0].call_id is first.response.tool_calls[0].id
 
 
-@pytest.mark.parametrize(("row", "count"), [
+@each_row(("row", "count"), [
     (failure("API Error: Overloaded", requestId="req_msg_01", error="unknown"), 1),
     (failure("API Error: Connection closed mid-response. The response above may be incomplete."), 1),
     (failure("API Error: Overloaded", requestId="req_other", error="unknown"), 2),
@@ -1086,7 +1087,7 @@ def unparsed(raw, length=None):
     return use(__unparsedToolInput={"raw": raw, "len": len(raw) if length is None else length})
 
 
-@pytest.mark.parametrize(("raw", "word", "stop"), [
+@each_row(("raw", "word", "stop"), [
     ('{"file_path": "/home/a', None, "max_tokens"), ('{"file_path": "/home/a', "tool_use", "max_tokens"),
     ('{"file_path": "/home/\U0001f600', "max_tokens", "max_tokens"),
     ("{file_path: a}", "tool_use", "malformed_tool_call"),

@@ -11,6 +11,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.claude_tap import RECORD, _restore
 from inspector.sessions.intake import Room, most, set_maximum
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import ANSWERS, TAP
 
 MESSAGE = {"role": "user", "content": "go on " * 20}
@@ -70,7 +71,7 @@ def test_only_what_the_record_names_is_put_back(load):
     assert MESSAGE["content"] not in str(prompts(load(bundle(held), "a.json")))
 
 
-@pytest.mark.parametrize(("side", "body"), [
+@each_row(("side", "body"), [
     ("request", {"messages": [REFERENCE]}), ("request", {"input": [REFERENCE]}), ("request", {"tools": REFERENCE}),
     ("request", {"instructions": REFERENCE}), ("response", {"instructions": REFERENCE}),
 ])

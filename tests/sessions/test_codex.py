@@ -13,6 +13,7 @@ from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.codex_items import item_of
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import Stop, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 CUT = '{"command":["bash","-lc","cat > plan.md <<EOF'
@@ -120,8 +121,8 @@ def test_a_call_that_codex_did_not_run(tmp_path, text, why):
     assert facts.exchange.refusals == {"call_1": why}
 
 
-@pytest.mark.parametrize("place", ["error", "stream_error", "task_complete"])
-@pytest.mark.parametrize(("text", "info", "stop"), [
+@each_row("place", ["error", "stream_error", "task_complete"])
+@each_row(("text", "info", "stop"), [
     ("Incomplete response returned, reason: max_output_tokens", "other", Stop.MAX_TOKENS),
     ("the input is too long", "context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED),
     ("stream disconnected before completion", {"response_stream_disconnected": {"http_status_code": 502}}, None),
@@ -172,7 +173,7 @@ def test_a_turn_that_ended_without_an_answer_is_shown_as_one_of_which_nothing_ca
     assert noted.message == "line 7: Codex ended the turn, and no answer of the model stands in it"
 
 
-@pytest.mark.parametrize(("phases", "word"), [
+@each_row(("phases", "word"), [
     (["commentary"], "COMMENTARY ONLY"), (["commentary", "final_answer"], "END INFERRED"),
     (["commentary", None], "END INFERRED"), ([None], "END INFERRED"),
 ])
@@ -211,7 +212,7 @@ def test_a_message_without_its_type_is_a_message_all_the_same(tmp_path, row):
     assert facts.exchange.response.text == "Hi."
 
 
-@pytest.mark.parametrize("reason", ["interrupted", "replaced", "budget_limited", "review_ended"])
+@each_row("reason", ["interrupted", "replaced", "budget_limited", "review_ended"])
 def test_an_aborted_turn(tmp_path, reason):
     seen = show(rollout(user("go"), reply("Half"), event("turn_aborted", turn_id="t1", reason=reason), user("again"),
                         reply("Whole."), event("task_complete", last_agent_message="Whole.")), tmp_path)
@@ -323,7 +324,7 @@ def test_what_codex_tells_the_model_itself_is_no_message_of_the_user(tmp_path):
     assert seen.turns[0].run.record.user_text == "go"
 
 
-@pytest.mark.parametrize("begins", [
+@each_row("begins", [
     "<goal_context>", '<codex_internal_context source="goal">', "<recommended_plugins>", "<extension_context>",
     "<agent_message_board_notification>", '<hook_prompt hook_run_id="1">', "<skill>", "<user_shell_command>",
     "<subagent_notification>", "# AGENTS.md instructions for /work",
@@ -370,7 +371,7 @@ def test_turns_that_are_taken_back_are_another_branch(tmp_path):
     assert len({turn.conversation for turn in seen.turns}) == 1
 
 
-@pytest.mark.parametrize(("kind", "compacted"), [
+@each_row(("kind", "compacted"), [
     ("additional_tools", False), ("ghost_snapshot", False), ("other", False), ("compaction_trigger", False),
     ("compaction", True), ("context_compaction", True),
 ])
@@ -439,7 +440,7 @@ def test_a_subagent_that_was_given_the_history_of_its_agent_does_not_show_it_aga
     assert (seen.inputs[0].about.parent, seen.inputs[0].about.title) == (PARENT, "subagent 5ecba7ac3cb6")
 
 
-@pytest.mark.parametrize(("thread", "turn"), [
+@each_row(("thread", "turn"), [
     (FORK, "t1"), ("thread-1", OLD), (FORK, FORK), (FORK, None), (FORK, "0b6cbf4e-6a58-4a26-8a0c-0d7a4b1a3d11")])
 def test_a_turn_of_a_fork_that_cannot_be_dated_is_shown(tmp_path, thread, turn):
     head = line("session_meta", id=thread, forked_from_id=PARENT)

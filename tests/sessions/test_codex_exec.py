@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, words
 
 START = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
@@ -46,7 +47,7 @@ def test_an_answer_and_its_counts(tmp_path):
     assert "of unknown type" not in "\n".join(seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize(("kind", "given", "arguments", "result"), [
+@each_row(("kind", "given", "arguments", "result"), [
     ("command_execution", {"command": "ls", "aggregated_output": "a", "exit_code": 0}, "ls", ("a", False)),
     ("command_execution", {"command": "ls", "aggregated_output": "b", "exit_code": 1}, "ls", ("b", True)),
     ("command_execution", {"command": "ls", "status": "declined"}, "ls", ("", True)),
@@ -99,13 +100,13 @@ def test_a_turn_that_failed(tmp_path, message, stop):
     assert "good" not in " ".join(words(seen)).lower()
 
 
-@pytest.mark.parametrize("odd", [{"item": 1}, {"type": 1}, {"usage": 1}, {"error": 1}])
+@each_row("odd", [{"item": 1}, {"type": 1}, {"usage": 1}, {"error": 1}])
 def test_members_of_other_types_are_named(tmp_path, odd):
     seen = read(tmp_path, item("agent_message", text="Hi"), {"type": "x", **odd})
     assert any("was expected; it was skipped" in notice for notice in seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize("kind", ["thread.started", "turn.started", "item.started", "item.updated", "item.completed",
+@each_row("kind", ["thread.started", "turn.started", "item.started", "item.updated", "item.completed",
                                   "turn.completed", "turn.failed"])
 def test_recognition(kind):
     assert choose(json.dumps({"type": kind}).encode() + b"\n{}\n", "x") == "codex-exec"

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 
@@ -83,7 +84,7 @@ def test_an_end_without_a_word_stays_unknown(tmp_path):
     assert stops(read(tmp_path, item("user", "go"), item("assistant", "Done."))) == ["unknown"]
 
 
-@pytest.mark.parametrize("odd", [{"message": 1}, {"message": {"role": 1}}, {"toolCallStates": 1},
+@each_row("odd", [{"message": 1}, {"message": {"role": 1}}, {"toolCallStates": 1},
                                  {"promptLogs": 1}, {"reasoning": 1}, {"message": {"content": 1}},
                                  {"message": {"toolCalls": 1}}, {"message": {"usage": 1}}])
 def test_members_of_other_types_are_named(tmp_path, odd):

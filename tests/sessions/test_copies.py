@@ -22,6 +22,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.following import FollowedSession
 from inspector.sessions.open import open_each
 from tests.scenes.app import assistant, body, entry, story, user
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import Row, block, claude, prompt, result, show, text, use
 
 PLAN = (prompt("a plan"), block(text("First, look"), stop="max_tokens"),
@@ -305,7 +306,7 @@ def langfuse(*observations: Row) -> Row:
     return {"trace": {"id": "t", "projectId": "p", "name": "n"}, "observations": list(observations)}
 
 
-@pytest.mark.parametrize(("once", "twice", "other"), [
+@each_row(("once", "twice", "other"), [
     (otlp(SPAN), otlp(SPAN, SPAN), otlp(SPAN, {**SPAN, "spanId": "s2"})),
     (otlp(SPAN), otlp(SPAN, SPAN), otlp(SPAN, {**SPAN, "traceId": "t2"})),
     (langfuse(MADE), langfuse(MADE, MADE), langfuse(MADE, {**MADE, "id": "b"})),

@@ -8,6 +8,7 @@ import pytest
 
 from inspector.report.turn_rows import rows_of
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 START = {"type": "session.start", "data": {"sessionId": "s", "selectedModel": "gpt-5-mini"}}
@@ -129,8 +130,8 @@ def test_a_stored_record_of_a_request_has_the_word_the_counts_and_the_cap(tmp_pa
     assert exchange.response.stop_reason.evidence[0].at.pointer == "/data/usage/finishReason"
 
 
-@pytest.mark.parametrize("api", ["/v1/messages", "/responses", "ws:/responses"])
-@pytest.mark.parametrize(("word", "shown_as"), [("stop", "END INFERRED"), ("length", "TRUNCATED")])
+@each_row("api", ["/v1/messages", "/responses", "ws:/responses"])
+@each_row(("word", "shown_as"), [("stop", "END INFERRED"), ("length", "TRUNCATED")])
 def test_stop_shows_nothing_of_an_api_for_which_copilot_writes_it_over_other_ends(tmp_path, api, word, shown_as):
     """Copilot CLI 1.0.102 writes it for `pause_turn`, for a word that it does not know and for none."""
     rows = [record(word, api=api), reply("The queue was satur", apiCallId="r1"), turn_end()]
@@ -163,12 +164,12 @@ def test_answers_that_were_cut_in_a_row_and_whose_texts_were_not_stored_have_a_r
     assert words(seen) == ["TRUNCATED"], "all that they brought was reasoning"
 
 
-@pytest.mark.parametrize("error", [
+@each_row("error", [
     "Unterminated string in JSON at position 40 (line 1 column 41)",
     "Expected property name or '}' in JSON at position 1 (line 1 column 2)",
     "Tool call arguments truncated by the model output token limit"])
-@pytest.mark.parametrize("noted", ["wasSyntaxError", "wasTruncatedByOutputLimit"])
-@pytest.mark.parametrize(("word", "stop"), [("length", "max_tokens"), ("tool_calls", "malformed_tool_call")])
+@each_row("noted", ["wasSyntaxError", "wasTruncatedByOutputLimit"])
+@each_row(("word", "stop"), [("length", "max_tokens"), ("tool_calls", "malformed_tool_call")])
 def test_a_call_that_copilot_could_not_read_is_held_and_did_not_run(tmp_path, error, word, stop, noted):
     """Copilot stores `{}` in place of what the model wrote."""
     failed = event("tool.execution_complete", toolCallId="c1", success=False, error={"message": error},
@@ -183,8 +184,8 @@ def test_a_call_that_copilot_could_not_read_is_held_and_did_not_run(tmp_path, er
     assert words(seen) == ["CALL HELD"]
 
 
-@pytest.mark.parametrize("error", ["No such file", "Unterminated string in JSON at position 40 (line 1 column 41)"])
-@pytest.mark.parametrize("noted", [{}, {"toolTelemetry": {"properties": {"wasSyntaxError": "false"}}},
+@each_row("error", ["No such file", "Unterminated string in JSON at position 40 (line 1 column 41)"])
+@each_row("noted", [{}, {"toolTelemetry": {"properties": {"wasSyntaxError": "false"}}},
                                    {"toolTelemetry": {"properties": "true"}}, {"toolTelemetry": 1}])
 def test_a_call_without_arguments_that_failed_was_read(tmp_path, error, noted):
     """A tool may itself read JSON that is broken; Copilot notes which calls it could not read."""
@@ -242,8 +243,8 @@ def test_each_subagent_is_a_session_below_the_files(tmp_path):
     assert names == ["s", "s › Explore", "s › Explore (c2)", "s › Task"]
 
 
-@pytest.mark.parametrize("both", [{}, {"parentToolCallId": "c1"}])
-@pytest.mark.parametrize("named", [{"agentId": "a-1"}, {}])
+@each_row("both", [{}, {"parentToolCallId": "c1"}])
+@each_row("named", [{"agentId": "a-1"}, {}])
 def test_the_events_of_a_subagent_are_known_by_its_id(tmp_path, both, named):
     def inner(row):
         return {**row, "agentId": "a-1"}
@@ -272,7 +273,7 @@ def test_an_abort_and_a_failure(tmp_path):
     assert seen.responses[1].exchange.response.http_status == 400
 
 
-@pytest.mark.parametrize(("more", "own"), [
+@each_row(("more", "own"), [
     ({"isAutopilotContinuation": True}, True), ({"source": "skill-pdf"}, True), ({"source": "agent-7"}, True),
     ({"source": "user"}, False), ({"isAutopilotContinuation": False}, False),
 ])

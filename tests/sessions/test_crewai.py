@@ -11,6 +11,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import rules, stops, view_file, words
 
@@ -85,7 +86,7 @@ def test_a_cut_call_with_a_result_of_its_tool_ran(tmp_path):
     assert words(read(tmp_path, GO, call(CUT), result("61 bytes written"), DONE)) == ["CUT CALL RUN"]
 
 
-@pytest.mark.parametrize("said", [
+@each_row("said", [
     "Error executing tool: [Errno 28] No space left", "Error: the Action Input is not a valid key, value dictionary.",
     "I encountered an error while trying to use the tool. This was the error: x.",
     "You tried to use the tool write_fil, but it doesn't exist.",
@@ -118,7 +119,7 @@ def test_a_text_about_actions_is_a_text(tmp_path):
     assert (seen.responses[0].exchange.response.tool_calls, len(seen.responses)) == ((), 1)
 
 
-@pytest.mark.parametrize(("messages", "raw", "said"), [
+@each_row(("messages", "raw", "said"), [
     ([GO], "The queue was", ["The queue was"]),
     ([], "The queue was", ["The queue was"]),
     ([GO, DONE], "Done.", ["Done."]),

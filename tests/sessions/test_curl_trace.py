@@ -11,6 +11,7 @@ import pytest
 
 from inspector.sessions.importers.curl_trace import DOTS, sniff
 from loop_core.values import TransportEnd
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwx123456"
@@ -122,8 +123,8 @@ def test_line_ends_between_values_and_before_events(tmp_path, form):
     assert facts.exchange.body == (stream + dotted).encode()
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("before", ["14:07:33.123456 ", "[0-0] ", "14:07:33.123456 [0-0] "])
+@each_row("form", FORMS)
+@each_row("before", ["14:07:33.123456 ", "[0-0] ", "14:07:33.123456 [0-0] "])
 def test_times_and_numbers_of_transfers_before_the_lines(tmp_path, form, before):
     (facts,) = show(trace(form, SAID, before=before), tmp_path).responses
     assert facts.exchange.body == SAID.encode()
@@ -150,8 +151,8 @@ def test_only_the_answer_counts_of_several_heads(tmp_path, form):
     assert facts.exchange.body == SAID.encode()
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("note", "end"), [
+@each_row("form", FORMS)
+@each_row(("note", "end"), [
     ("transfer closed with outstanding read data remaining", TransportEnd.RESET),
     ("transfer closed with 17 bytes remaining to read", TransportEnd.RESET),
     ("end of response with 17 bytes missing", TransportEnd.RESET),

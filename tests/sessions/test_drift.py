@@ -14,6 +14,7 @@ from inspector.sessions import open_paths
 from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import IMPORTERS, body
 from inspector.sessions.importers.recognition import recognise
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
@@ -46,7 +47,7 @@ def test_every_importer_is_here():
     assert set(IMPORTERS) == MEMBER.keys() | UNTYPED
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.format}-{shape.name}")
+@each_row("shape", SHAPES)
 def test_a_file_is_read_as_what_it_is(shape: Shape, tmp_path):
     path = tmp_path / shape.name
     path.write_bytes(shape.file_bytes())
@@ -122,7 +123,7 @@ def of_new_type(name: str) -> dict[str, Any]:
     return {**ids, member: "hologram", "content": "x"}
 
 
-@pytest.mark.parametrize("name", MEMBER)
+@each_row("name", MEMBER)
 def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
     shape = next(shape for shape in SHAPES if shape.format == name)
     value = deepcopy(shape.value)
@@ -178,7 +179,7 @@ KNOWN = {
 """Types of records that the agents write, and that hold nothing of an exchange."""
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each_row("name", KNOWN)
 def test_a_record_of_a_known_type_without_an_exchange_is_counted_as_that(name: str, tmp_path):
     shape = [shape for shape in SHAPES if shape.format == name and isinstance(shape.value, list | dict)][name == "kimi"]
     value = deepcopy(shape.value)

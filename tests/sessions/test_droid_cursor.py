@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import CURSOR, DROID
 from tests.scenes.transcripts import places, rules, show, stops, words
 
@@ -122,7 +123,7 @@ def test_reasoning_that_stands_beside_the_blocks_is_read_once(blocks, thought, t
     assert (facts.exchange.response.reasoning_content, facts.exchange.response.text) == (thought, "Look.")
 
 
-@pytest.mark.parametrize("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
+@each_row("kind", ["session_start", "session_end", "todo_state", "compaction_state", "system"])
 def test_records_without_an_exchange_are_counted(kind, tmp_path):
     seen = show(lines({**START, "type": "session_start"}, {"type": kind}, {"type": "hologram"}), tmp_path)
     count = 2 if kind == "session_start" else 1
@@ -168,7 +169,7 @@ def row(role: str, *content: Row) -> Row:
 ASKED = row("user", text("<open_files>x</open_files>\n<user_query>\ngo\n</user_query>"))
 
 
-@pytest.mark.parametrize(("status", "stop", "word"), [
+@each_row(("status", "stop", "word"), [
     ("success", "end_turn", "END INFERRED"), ("completed", "end_turn", "END INFERRED"),
     ("aborted", "cancelled", "CANCELLED"), ("cancelled", "cancelled", "CANCELLED"),
     ("canceled", "cancelled", "CANCELLED"), ("interrupted", "cancelled", "CANCELLED"),
@@ -235,7 +236,7 @@ def test_subagents_beside_are_read_with_it(tmp_path):
     assert [exchange.response.text for exchange in loaded.exchanges] == ["Parent.", "Child."]
 
 
-@pytest.mark.parametrize(("rows", "odd", "told"), [
+@each_row(("rows", "odd", "told"), [
     (DROID, {"parentId": 1}, "line 2: parentId is a number, but text was expected"),
     (DROID, {"message": {"role": 1}}, "line 2: message.role is a number, but text was expected"),
     (CURSOR, {"model": 1}, "line 2: model is a number, but text was expected"),

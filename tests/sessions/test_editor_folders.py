@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inspector.sessions.folders import transcripts
+from tests.scenes.rows import each_row
 
 EDITORS = (
     ".config/Code/User", ".config/Code - Insiders/User", ".config/VSCodium/User", ".config/Cursor/User",
@@ -26,7 +27,7 @@ FILES = {
 """File of an editor -> the agent that wrote it."""
 
 
-@pytest.mark.parametrize("editor", EDITORS)
+@each_row("editor", EDITORS)
 def test_the_sessions_in_an_editor_are_found(editor, tmp_path):
     for name in FILES:
         path = tmp_path / editor / name

@@ -34,6 +34,7 @@ from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from tests.scenes import transcripts as rows
 from tests.scenes.recordings import assistant, call, chat, lines, pair_of, result, user
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES
 from tests.sessions import test_opencode as opencode
 
@@ -187,7 +188,7 @@ def test_any_appends_to_any_format_give_what_the_whole_file_gives(chosen, draw, 
         check(data, cuts)
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.rows], ids=lambda shape: shape.format)
+@each_row("shape", [shape for shape in SHAPES if shape.rows])
 def test_every_format_of_lines_can_be_followed(shape) -> None:
     data = shape.file_bytes()
     check(data, [len(data) // 3, len(data) // 2, len(data) - 9], shape.name)

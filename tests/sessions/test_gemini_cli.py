@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import GEMINI
 from tests.scenes.transcripts import places, rules, show, stops, words
 
@@ -59,7 +60,7 @@ def test_calls_results_counts_and_thoughts(tmp_path):
     assert "2 of 2 answers have no stop reason, as Gemini CLI keeps none for them" in notices(seen)
 
 
-@pytest.mark.parametrize(("told", "stop"), [
+@each_row(("told", "stop"), [
     ("Response truncated due to token limits.", "max_tokens"),
     ("Response stopped due to safety reasons.", "safety_blocked"),
     ("Response stopped due to recitation policy.", "safety_blocked"),
@@ -101,7 +102,7 @@ def test_a_call_that_failed_or_was_cancelled(status, rejected, error, tmp_path):
     assert bool(seen.responses[0].exchange.refusals) is rejected
 
 
-@pytest.mark.parametrize("status", ["validating", "scheduled", "awaiting_approval", "executing"])
+@each_row("status", ["validating", "scheduled", "awaiting_approval", "executing"])
 def test_a_call_that_is_open_has_no_result(status, tmp_path):
     seen = show(chat(GO, reply("g1", "", call(status, result=[{"functionResponse": {}}]))), tmp_path)
     assert seen.inputs[0].answers == ()
@@ -209,7 +210,7 @@ def test_a_record_that_shortens_results_is_counted_by_its_name(tmp_path):
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "ok"
 
 
-@pytest.mark.parametrize(("said_", "rule"), [
+@each_row(("said_", "rule"), [
     ("<session_context>\nToday is Sunday.\n</session_context>", "transcript.absent"),
     ("<hook_context>x</hook_context>", "transcript.absent"),
     ("\n<state_snapshot>x</state_snapshot>", "transcript.absent"),

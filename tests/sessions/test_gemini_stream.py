@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 
 INIT = {"type": "init", "session_id": "s1", "model": "gemini-x"}
@@ -79,7 +80,7 @@ def test_notes_on_the_screen_are_skipped(tmp_path):
     assert len(seen.responses) == 1
 
 
-@pytest.mark.parametrize("row", [INIT, call(), result(), outcome()])
+@each_row("row", [INIT, call(), result(), outcome()])
 def test_each_event_that_tells_the_stream(row):
     assert choose(json.dumps(row).encode() + b"\n{}\n", "x") == "gemini-stream"
 

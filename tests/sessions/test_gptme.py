@@ -9,6 +9,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, words
 
 HEAD = {"role": "system", "content": "You are gptme.", "timestamp": "2026-11-29T18:30:38", "pinned": True, "hide": True}
@@ -69,7 +70,7 @@ def test_calls_beside_each_other_and_text_between_them(tmp_path):
     assert (texts(seen), stops(seen)) == (["One.Two."], ["tool_call"])
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     f"For example:\n```\n@save(c1): {WHOLE}\n```\nThat is it.", f"Write @save(c1): {WHOLE}", "@save(c1): none",
     "```save report.md\nSaturated from",
 ])

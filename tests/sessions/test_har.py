@@ -29,6 +29,7 @@ from tests.scenes.bodies import (
     result,
     user,
 )
+from tests.scenes.rows import each_row
 
 HELLO = [user("hello")]
 
@@ -66,7 +67,7 @@ def test_entries_count_over_all_of_the_file_and_each_skip_has_its_reason(load):
     assert all("no LLM traffic" in skip.why for skip in loaded.inputs[0].skipped)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "name"),
     [
         ("https://api.openai.com/v1/embeddings", "embeddings"),
@@ -101,7 +102,7 @@ def test_llm_traffic_that_is_not_read_is_named(load, url, name):
     assert "not read yet" in skip.why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "api"),
     [
         (CHAT, "openai_chat"),
@@ -228,7 +229,7 @@ def test_a_page_in_place_of_an_answer_is_a_failed_turn_with_its_bytes(load):
     assert events_of(exchange)[1] == "not an answer of this format"
 
 
-@pytest.mark.parametrize(("url", "body"), [
+@each_row(("url", "body"), [
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-haiku/converse-stream",
      {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}),
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-haiku/invoke",
@@ -283,7 +284,7 @@ def test_an_error_without_a_body_is_an_error_and_not_an_unrecorded_body(load):
     assert exchange.response.stop_reason.normalized is Stop.ERROR
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_row("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_an_error_that_names_its_address_and_no_unrecorded_body(load, status):
     moved = {"Location": "https://api.example.com/v2/chat/completions?api_key=secret123"}
     source = entry(HELLO, None, status=status, response_headers=moved)
@@ -378,7 +379,7 @@ def test_a_har_that_is_cut_between_its_entries_says_so_of_the_last(load):
     assert not any(each.cut_after for each in load(whole, "whole.har").exchanges)
 
 
-@pytest.mark.parametrize(("content", "body_size", "length", "cut"), [
+@each_row(("content", "body_size", "length", "cut"), [
     ({"size": 5000}, -1, None, True),  # the recorder counts more than it kept
     ({"comment": "Body truncated: too large"}, -1, None, True),
     ({}, 5000, "5000", True),  # all bytes came, by its own count and the server's
@@ -472,7 +473,7 @@ def test_an_unknown_api_is_the_callers_error(tmp_path):
         open_paths([], api="openai")
 
 
-@pytest.mark.parametrize("odd", [10**400, -1, True, "12", None, 1e999])
+@each_row("odd", [10**400, -1, True, "12", None, 1e999])
 def test_a_time_that_is_no_time_is_none(load, odd):
     source = {**entry(HELLO, chat_body("hi")), "time": odd}
     (exchange,) = load(har(source), "odd.har").exchanges

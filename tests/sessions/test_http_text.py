@@ -10,6 +10,7 @@ import pytest
 
 from inspector.sessions.importers.http_text import sniff
 from loop_core.values import TransportEnd
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -47,8 +48,8 @@ def words(seen: Any) -> list[str | None]:
     return [each.response.stop_reason.raw for each in seen.exchanges]
 
 
-@pytest.mark.parametrize("body", [SAID, STREAM])
-@pytest.mark.parametrize("text", [
+@each_row("body", [SAID, STREAM])
+@each_row("text", [
     head() + "{}", head("200 ", version="2") + "{}", head().replace("\r\n", "\n") + "{}", "\ufeff" + head() + "{}",
     head("100 Continue") + head() + "{}", "HTTP/1.1 200 Connection established\r\n\r\n" + head() + "{}",
     f"$ curl -i {URL} -d @request.json\n" + head() + "{}",
@@ -62,9 +63,9 @@ def test_an_answer_with_its_head_is_the_providers_own(load, text, body):
     assert one.response.transport_end is TransportEnd.EOF
 
 
-@pytest.mark.parametrize("body", [SAID, SAID + "\n", STREAM])
-@pytest.mark.parametrize("meter", [False, True])
-@pytest.mark.parametrize("body_last", [False, True])
+@each_row("body", [SAID, SAID + "\n", STREAM])
+@each_row("meter", [False, True])
+@each_row("body_last", [False, True])
 def test_the_body_stands_anywhere_among_the_notes_of_curl(load, body, meter, body_last):
     seen = load(verbose(body, meter=meter, body_last=body_last).encode(), "out.txt")
     (one,) = seen.exchanges
@@ -95,14 +96,14 @@ def test_a_text_that_quotes_a_status_line_is_one_answer(load):
     assert seen.exchanges[0].response.transport_end is TransportEnd.EOF
 
 
-@pytest.mark.parametrize(("line", "end"), [
+@each_row(("line", "end"), [
     ("curl: (18) transfer closed with outstanding read data remaining", TransportEnd.RESET),
     ("curl: (28) Operation timed out after 2001 milliseconds with 680 bytes received", TransportEnd.TIMEOUT),
     ("curl: (56) Recv failure: Connection reset by peer", TransportEnd.RESET),
     ("curl: (92) HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)", TransportEnd.RESET),
     ("curl: (23) Failed writing body", TransportEnd.ABORTED),
 ])
-@pytest.mark.parametrize("form", ["{head}{body}{line}\n", "{head}{body}\n{line}\n", "{line}\n{head}{body}"])
+@each_row("form", ["{head}{body}{line}\n", "{head}{body}\n{line}\n", "{line}\n{head}{body}"])
 def test_how_the_connection_ended_is_what_curl_says(load, line, end, form):
     cut = STREAM[: STREAM.index('"finish_reason"')]
     seen = load(form.format(head=head(), body=cut, line=line).encode(), "out.txt")
@@ -188,7 +189,7 @@ def test_a_head_alone_has_no_recorded_body(load):
         assert [each.recorded for each in exchanges] == [recorded], status
 
 
-@pytest.mark.parametrize("text", [
+@each_row("text", [
     "* a list\n* in Markdown\n", "> a quote\n", "HTTP/1.1 is a protocol\n",
     "see https://a.example for HTTP/1.1 200 OK\n",
     '127.0.0.1 - "POST /v1/chat/completions HTTP/1.1" 200\n', "", "curl: (7)",

@@ -12,6 +12,7 @@ import zstandard
 
 from inspector.sessions.importers import records
 from inspector.sessions.intake import most, set_maximum
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import INSPECT
 from tests.scenes.transcripts import show, words
 
@@ -49,7 +50,7 @@ def stops(seen: Any) -> list[tuple[str | None, str]]:
     return [(each.response.stop_reason.raw, each.response.stop_reason.normalized.value) for each in seen.exchanges]
 
 
-@pytest.mark.parametrize(("word", "meant"), [
+@each_row(("word", "meant"), [
     ("stop", "end_turn"), ("max_tokens", "max_tokens"), ("model_length", "context_window_exceeded"),
     ("tool_calls", "tool_call"), ("content_filter", "safety_blocked"), ("unknown", "unknown"),
 ])
@@ -69,7 +70,7 @@ def test_what_an_event_of_a_model_says_beside_its_output(load):
     assert stops(load(log(model("stop", pending=True)), "a.json")) != stops(load(log(model("stop")), "a.json"))
 
 
-@pytest.mark.parametrize(("response", "word", "meant"), [
+@each_row(("response", "word", "meant"), [
     ({"choices": [{"finish_reason": "length"}]}, "length", "max_tokens"),
     ({"candidates": [{"finish_reason": "FinishReason.MAX_TOKENS"}]}, "MAX_TOKENS", "max_tokens"),
     ({"candidates": [{"finishReason": "STOP"}]}, "STOP", "tool_call"),
@@ -264,7 +265,7 @@ def test_a_call_that_inspect_could_not_parse_is_not_whole(load, response):
     assert [asked.closed for asked in one.response.tool_calls] == [False]
 
 
-@pytest.mark.parametrize(("error", "meant"), [
+@each_row(("error", "meant"), [
     ("Cancelled by operator", "cancelled"), ("Cancelled by limit", "interrupted"),
     ("Cancelled by system", "interrupted"), ("Cancelled by nobody", "error"),
 ])

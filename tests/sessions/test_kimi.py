@@ -10,6 +10,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 
 HEAD = {"type": "metadata", "protocol_version": "1.4", "created_at": 1}
@@ -131,7 +132,7 @@ def test_a_message_of_the_user_stands_once(tmp_path):
     assert [message.text for message in seen.responses[0].exchange.request.messages] == ["go", "and more"]
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "agent.message.appended", "agent.turn.started", "agent.turn.ended", "prompt.accepted", "task.started",
     "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
     "context.update_token_count", "micro_compaction.apply", "swarm_mode.enter", "swarm_mode.exit", "tower_mode.enter",
@@ -163,7 +164,7 @@ def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
     assert rules(seen)[-1] == "transcript.inferred.user_went_on"  # it ended, without a word
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("completed", "end_turn"), ("truncated", "max_tokens"), ("filtered", "safety_blocked"), ("paused", "paused"),
     ("tool_calls", "tool_call"), ("end_turn", "end_turn"), ("tool_use", "tool_call"), ("max_tokens", "max_tokens"),
     ("interrupted", "cancelled"), ("error", "error"), ("other", "unknown"),
@@ -177,7 +178,7 @@ def test_its_own_words_are_the_recorders(tmp_path, word, stop):
         assert "1 of 1 steps have no word of the provider's" in seen.inputs[0].notices[0]
 
 
-@pytest.mark.parametrize(("provider", "api"), [
+@each_row(("provider", "api"), [
     ("kimi", "openai_chat"), ("openai", "openai_chat"), ("openai_legacy", "openai_chat"),
     ("openai_responses", "openai_responses"), ("anthropic", "anthropic_messages"), ("google-genai", "gemini_generate"),
     ("google_genai", "gemini_generate"), ("gemini", "gemini_generate"), ("vertexai", "gemini_generate"),
@@ -303,7 +304,7 @@ def piece(said):
 WHOLE = event("StatusUpdate", token_usage={"output": 4}, message_id="m1")
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "HookTriggered", "HookResolved", "HookRequest", "MCPLoadingBegin", "MCPLoadingEnd", "Notification", "PlanDisplay",
     "QuestionRequest", "ToolCallRequest"])
 def test_newer_events_of_the_python_client_are_known(tmp_path, kind):
@@ -427,7 +428,7 @@ def test_a_subagent_with_a_file_of_its_own_is_shown_there_alone(tmp_path):
     assert seen.inputs[0].about[-2:] == (str(tmp_path), "")
 
 
-@pytest.mark.parametrize("agent", ["../a", ".", "a\0b", "a" * 300])
+@each_row("agent", ["../a", ".", "a\0b", "a" * 300])
 def test_the_name_of_a_subagent_leads_out_of_no_folder(tmp_path, agent):
     for place in (tmp_path / "wire.jsonl", tmp_path / "subagents" / "wire.jsonl", tmp_path / "a" / "wire.jsonl"):
         place.parent.mkdir(exist_ok=True)
@@ -438,7 +439,7 @@ def test_the_name_of_a_subagent_leads_out_of_no_folder(tmp_path, agent):
     assert [facts.exchange.response.text for facts in seen.responses] == ["Seen."]
 
 
-@pytest.mark.parametrize("meta", ["{", "[]", '{"description": 7}', None])
+@each_row("meta", ["{", "[]", '{"description": 7}', None])
 def test_a_subagent_without_a_description_is_called_by_its_first_message(tmp_path, meta):
     folder = tmp_path / "subagents" / "a1"
     folder.mkdir(parents=True)
@@ -495,7 +496,7 @@ def test_events_of_the_python_client_as_they_came(tmp_path):
     assert second.request.messages[-1].text == "shorter"
 
 
-@pytest.mark.parametrize("first", [
+@each_row("first", [
     HEAD, request(), begin(), {"type": "turn.prompt"}, {"message": {"type": "StepBegin", "payload": {}}},
 ])
 def test_each_first_line_is_known(first):
@@ -511,7 +512,7 @@ def test_a_session_has_the_title_of_its_state(tmp_path, agent, title):
     assert seen.inputs[0].about.title == title
 
 
-@pytest.mark.parametrize("state", ["{", "[]", '{"title": 7}', "{}"])
+@each_row("state", ["{", "[]", '{"title": 7}', "{}"])
 def test_a_state_without_a_title_leaves_the_name_of_the_file(tmp_path, state):
     (tmp_path / "state.json").write_text(state)
     folder = tmp_path / "agents" / "main"
@@ -582,7 +583,7 @@ def test_what_the_client_puts_into_the_history_is_not_the_users(tmp_path, text, 
     assert stops(seen) == [stop]
 
 
-@pytest.mark.parametrize(("row", "told", "detail"), [
+@each_row(("row", "told", "detail"), [
     ({"type": "turn.ended", "reason": "failed", "error": {"code": "provider.auth", "message": "the key is wrong"}},
      "the key is wrong", "fatal"),
     ({"type": "turn.step.retrying", "stepId": "s1", "errorName": "APIStatusError", "errorMessage": "slow down",
@@ -613,7 +614,7 @@ def follows(seen, at):
     return seen.responses[at].exchange.request.previous_id
 
 
-@pytest.mark.parametrize(("count", "before"), [(1, "s1"), (2, None), (3, "s2"), (0, "s2"), (None, "s2")])
+@each_row(("count", "before"), [(1, "s1"), (2, None), (3, "s2"), (0, "s2"), (None, "s2")])
 def test_turns_that_the_user_took_back_are_a_branch(tmp_path, count, before):
     seen = show(session(*turn("s1", "one", "A"), *turn("s2", "two", "B"), {"type": "context.undo", "count": count},
                          *turn("s3", "three", "C")), tmp_path)

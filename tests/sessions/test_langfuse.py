@@ -8,6 +8,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 
 CALL = {"id": "c1", "type": "function",
@@ -52,7 +53,7 @@ def test_generations_are_answers_in_the_order_in_which_they_began(tmp_path):
     assert seen.inputs[0].about.title == "Tides"
 
 
-@pytest.mark.parametrize(("made", "api", "stop"), [
+@each_row(("made", "api", "stop"), [
     (chat("x", "length"), "openai_chat", "max_tokens"),
     ({"content": [{"type": "text", "text": "x"}], "stop_reason": "max_tokens"}, "anthropic_messages", "max_tokens"),
     ({"candidates": [{"finish_reason": "MAX_TOKENS", "content": {"parts": [{"text": "x"}]}}]}, "gemini_generate",
@@ -67,7 +68,7 @@ def test_a_dump_of_the_providers_own_object_has_its_word(tmp_path, made, api, st
         assert facts.exchange.response.raw_stop_reason is not None
 
 
-@pytest.mark.parametrize("more", [
+@each_row("more", [
     {"output": {"role": "assistant", "content": "x", "finish_reason": "length"}},
     {"metadata": json.dumps({"attributes": {"gen_ai.response.finish_reasons": ["length"]}})},
     {"metadata": {"attributes": {"gen_ai.response.finish_reasons": '["length"]'}}},
@@ -277,7 +278,7 @@ def test_a_tool_that_ran_after_the_last_answer_answers_its_call(tmp_path):
     assert stops(seen) == ["tool_call"]
 
 
-@pytest.mark.parametrize("name", ["messages", "contents", "prompt", "input"])
+@each_row("name", ["messages", "contents", "prompt", "input"])
 def test_each_member_with_the_messages_of_an_input(tmp_path, name):
     seen = show(trace(generation("a", 1, {name: [user("write it")], "temperature": 0}, "Done.")), tmp_path)
     assert seen.turns[0].run.record.user_text == "write it"
@@ -310,11 +311,11 @@ def test_an_error_beside_a_word_is_told(tmp_path):
     assert any("marked as an error: it broke" in found.finding.message for found in seen.findings)
 
 
-@pytest.mark.parametrize("cached", ["input_cached_tokens", "cache_read_input_tokens", "input_cache_read",
+@each_row("cached", ["input_cached_tokens", "cache_read_input_tokens", "input_cache_read",
                                     "input_cached"])
-@pytest.mark.parametrize("thought", ["completion_details.reasoning", "output_reasoning_tokens", "output_reasoning"])
-@pytest.mark.parametrize("written", ["cache_creation_input_tokens", "input_cache_creation"])
-@pytest.mark.parametrize(("total", "counts"), [(15, (9, 6, 2, 1)), (9, (5, 4, 2, 1)), (None, (5, 4, 2, 1))])
+@each_row("thought", ["completion_details.reasoning", "output_reasoning_tokens", "output_reasoning"])
+@each_row("written", ["cache_creation_input_tokens", "input_cache_creation"])
+@each_row(("total", "counts"), [(15, (9, 6, 2, 1)), (9, (5, 4, 2, 1)), (None, (5, 4, 2, 1))])
 def test_a_total_says_which_counts_are_parts_of_others(tmp_path, cached, thought, written, total, counts):
     used = {"input": 5, "output": 4, cached: 1, written: 3, thought: 2, "total": total}
     seen = show(trace(generation("a", 1, "hi", chat("x", "stop"), usageDetails=used)), tmp_path)
@@ -363,7 +364,7 @@ def test_the_rows_of_a_blob_storage_are_parted_by_their_traces(tmp_path):
     assert [facts.exchange.session for facts in seen.responses] == ["trace a", "trace b"]
 
 
-@pytest.mark.parametrize("kind", ["RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"])
+@each_row("kind", ["RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"])
 def test_a_list_may_begin_with_any_kind_of_observation(kind, tmp_path):
     first = {"id": "r", "traceId": "t", "type": kind, "startTime": "2026-01-01T00:00:00Z"}
     listed = [first, first | {"id": "q"}, generation("a", 1, [user("go")], chat("Hi.", "length"))]

@@ -12,6 +12,7 @@ import pytest
 from inspector.sessions.importers.langgraph import Extension, unpack
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import Usage
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, view_file, words
 
 TABLES = """CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, parent_checkpoint_id TEXT,
@@ -91,7 +92,7 @@ def test_tables_of_other_columns_are_not_langgraphs(tmp_path):
     assert choose(path.read_bytes(), str(path)) is None
 
 
-@pytest.mark.parametrize(("provider", "metadata", "api", "raw", "stop"), [
+@each_row(("provider", "metadata", "api", "raw", "stop"), [
     ("openai", {"finish_reason": "length"}, "openai_chat", "length", "max_tokens"),
     ("openai", {"object": "response", "status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
      "openai_responses", "incomplete:content_filter", "safety_blocked"),
@@ -223,7 +224,7 @@ def test_a_member_of_an_unexpected_type_is_told(tmp_path):
 # -- MessagePack -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("data", "value"), [
+@each_row(("data", "value"), [
     (b"\x07", 7), (b"\xff", -1), (b"\xc0", None), (b"\xc2", False), (b"\xc3", True),
     (b"\xca" + struct.pack(">f", 1.5), 1.5), (b"\xcb" + struct.pack(">d", 1.5), 1.5),
     (b"\xcc\xff", 255), (b"\xcd\xff\xff", 65535), (b"\xce\xff\xff\xff\xff", 2**32 - 1),
@@ -241,7 +242,7 @@ def test_every_form_of_messagepack_is_read(data, value):
     assert unpack(data) == value
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\xa2h", b"\xcd\x00", b"\x92\x01", b"\x81\xa1a", b"\x01\x02",
+@each_row("data", [b"", b"\xc1", b"\xa2h", b"\xcd\x00", b"\x92\x01", b"\x81\xa1a", b"\x01\x02",
                                   b"\xdd\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xff\x05", b"\x91" * 5000])
 def test_what_is_cut_or_no_messagepack_is_refused(data):
     with pytest.raises(ValueError, match="MessagePack"):
@@ -272,8 +273,8 @@ def as_dict(made):
 FORMS = [(dump, "kwargs"), (as_dict, "data")]
 
 
-@pytest.mark.parametrize(("write", "member"), FORMS)
-@pytest.mark.parametrize(("word", "verdict"), [
+@each_row(("write", "member"), FORMS)
+@each_row(("word", "verdict"), [
     ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED")])
 def test_a_list_of_messages_has_the_providers_words(tmp_path, write, member, word, verdict):
     messages = [GO, ai("", calls=[CALL], finish_reason="tool_calls"), RAN, ai("done", finish_reason=word)]
@@ -293,8 +294,8 @@ def test_a_call_that_langchain_could_not_parse_is_held_in_a_list_too(tmp_path, w
     assert seen.responses[0].exchange.response.tool_calls[0].arguments == cut["args"]
 
 
-@pytest.mark.parametrize("kind", ["human", "ai", "system", "tool"])
-@pytest.mark.parametrize(("write", "member"), FORMS)
+@each_row("kind", ["human", "ai", "system", "tool"])
+@each_row(("write", "member"), FORMS)
 def test_a_list_is_recognised_by_its_first_message(write, member, kind):
     assert choose(json.dumps([write(message(kind, "x"))]).encode(), "history.json") == "langgraph"
 
@@ -380,7 +381,7 @@ def test_a_piece_of_another_block_is_no_part_of_the_arguments(tmp_path):
     assert response(seen).tool_calls[0].arguments == '{"path": "a.md"}'
 
 
-@pytest.mark.parametrize(("name", "other"), [
+@each_row(("name", "other"), [
     ("HumanMessage", False), ("AIMessage", False), ("AIMessageChunk", False), ("SystemMessage", False),
     ("ToolMessage", False), ("FunctionMessage", False), ("PromptTemplate", True)])
 def test_a_message_of_langchain_js_is_known_by_its_class(name, other):

@@ -13,6 +13,7 @@ from inspector.sessions.reasons import named_api
 from inspector.sessions.recording import Options
 from loop_core.values import ReasoningPart
 from tests.scenes.costs import IN_PROPORTION, growth
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, text, words
 
 Row = dict[str, Any]
@@ -69,7 +70,7 @@ def test_the_word_is_the_providers(provider, metadata, stop, word, api, tmp_path
     assert facts.exchange.request.max_tokens == 30
 
 
-@pytest.mark.parametrize(("provider", "api"), [
+@each_row(("provider", "api"), [
     ("openai", "openai_chat"), ("azure", "openai_chat"), ("anthropic", "anthropic_messages"),
     ("google_genai", "gemini_generate"), ("amazon_bedrock", "bedrock_converse"), ("ollama", "ollama_chat"),
     ("bedrock_converse", "bedrock_converse"), ("cohere", "cohere_chat")])
@@ -144,7 +145,7 @@ def test_a_cut_call_that_langgraph_refused_did_not_run(said, tmp_path):
 TOOL = {"id": "x", "run_type": "tool", "trace_id": "t", "name": "look", "inputs": {"path": "a"}, "error": None}
 
 
-@pytest.mark.parametrize(("tool", "said", "failed"), [
+@each_row(("tool", "said", "failed"), [
     ({"outputs": {"output": message("tool", "ok", tool_call_id="c1", status="success")}}, "ok", False),
     ({"outputs": {"output": message("tool", [text("no")], tool_call_id="c1", status="error")}}, "no", True),
     ({"outputs": {"output": "ok"}, "extra": {"tool_call_id": "c1"}}, "ok", False),
@@ -170,7 +171,7 @@ def test_messages_in_every_form_are_one_turn(form, tmp_path):
     assert [part.text for each in request.messages for part in each.parts] == ["ok"]
 
 
-@pytest.mark.parametrize(("outputs", "stop", "said"), [
+@each_row(("outputs", "stop", "said"), [
     ({"choices": [{"finish_reason": "length", "message": {"role": "assistant", "content": "Half"}}]}, "max_tokens",
      "Half"),
     ({"role": "assistant", "content": [text("Half")], "stop_reason": "max_tokens"}, "max_tokens", "Half"),
@@ -244,10 +245,10 @@ RUNS = [run(2, [GO], answer("Two.", STOPPED)), run(1, [GO], answer("One.", STOPP
 CHAIN = {"id": "z", "run_type": "chain", "inputs": {}, "trace_id": "t", "start_time": "2026-01-01T00:00:00Z"}
 
 
-@pytest.mark.parametrize("content", [
+@each_row("content", [
     json.dumps(RUNS), json.dumps({"runs": RUNS, "cursors": {}}), "".join(json.dumps(each) + "\n" for each in RUNS),
     json.dumps({**CHAIN, "child_runs": [{**CHAIN, "id": "y", "child_runs": RUNS}]}),
-], ids=["list", "page", "lines", "tree"])
+])
 def test_the_runs_of_every_kind_of_file_are_read_in_their_order(content, tmp_path):
     seen = show(content, tmp_path)
     assert seen.inputs[0].format == "langsmith"

@@ -9,6 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import pi_call, places, rules, show, stops, text, view_file, words
 
 COUNTS = {"input": 90, "output": 12, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 102}
@@ -110,7 +111,7 @@ def test_an_interrupted_call_did_not_run(tmp_path):
     assert admissions(seen) == ["held"]
 
 
-@pytest.mark.parametrize(("said", "why"), [
+@each_row(("said", "why"), [
     ("write tool missing required parameter: path. Received parameters: ", "the agent refused its arguments"),
     ("Permission denied by rule: Bash(rm:*)", "a permission rule refused it"),
     ("User denied the tool execution", "the user refused it"),

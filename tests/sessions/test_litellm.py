@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, words
 
 ASK = {"role": "user", "content": "go"}
@@ -67,7 +68,7 @@ def test_a_word_that_was_mapped_is_litellms(load):
     assert seen.exchanges[0].response.stop_reason.evidence[0].rule == "transcript.recorder"
 
 
-@pytest.mark.parametrize(("native", "stop"), [
+@each_row(("native", "stop"), [
     ("network_error", "error"), ("MALFORMED_FUNCTION_CALL", "malformed_tool_call"), ("max_tokens", "max_tokens"),
     ("end_turn", "end_turn"), ("brand_new", "unknown"),
 ])
@@ -81,7 +82,7 @@ def test_the_providers_own_word_beside_litellms(load, native, stop):
         "transcript.provider", "/response/choices/0/provider_specific_fields/native_finish_reason")
 
 
-@pytest.mark.parametrize("fields", [None, {}, {"native_finish_reason": ""}, {"native_finish_reason": 3}, "x"])
+@each_row("fields", [None, {}, {"native_finish_reason": ""}, {"native_finish_reason": 3}, "x"])
 def test_no_word_beside_litellms(load, fields):
     given = payload("length")
     given["response"]["choices"][0]["provider_specific_fields"] = fields
@@ -158,7 +159,7 @@ def test_a_time_beyond_all_numbers_is_no_time(load):
     assert len(load(text, "a.jsonl").exchanges) == 1, "of one answer, with no time that tells them apart"
 
 
-@pytest.mark.parametrize(("kind", "answers"), [
+@each_row(("kind", "answers"), [
     ("acompletion", 1), ("pass_through_endpoint", 1), ("", 1), ("anthropic_messages", 1), ("agenerate_content", 1),
     ("aembedding", 0), ("arerank", 0), ("amoderation", 0), ("atranscription", 0), ("alist_batches", 0),
 ])
@@ -224,7 +225,7 @@ def test_an_exchange_that_is_logged_twice_is_one(load, given):
     assert any(told in notice for notice in seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize("given", [
+@each_row("given", [
     (payload("length"), payload("stop")),  # the answers differ
     (payload(), payload(id="y")),
     (payload(), payload(startTime=1700000001.5)),  # a server that numbers all its answers alike

@@ -12,6 +12,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
 CUT, WHOLE = '{"path": "report.md", "content": "Satur', '{"path": "report.md", "content": "done"}'
@@ -75,7 +76,7 @@ def notices(seen):
     return "\n".join(map(str, seen.inputs[0].notices))
 
 
-@pytest.mark.parametrize("written", [
+@each_row("written", [
     store(GO, DONE), [GO, DONE], context([GO, DONE]), context([GO, DONE], "globals"),
     [{"role": "user", "content": "go", "additional_kwargs": {}}],
 ])
@@ -83,7 +84,7 @@ def test_each_form_of_stored_messages_is_recognised(written):
     assert choose(json.dumps(written).encode(), "x.json") == "llama-index"
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     {"store": {"a": []}, "class_name": "SimpleChatStore"}, {"store": {"a": [{"role": "user", "content": "go"}]}},
     [{"role": "user", "additional_kwargs": {}}], {"state": {}, "workers": {}},
     [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done.", "additional_kwargs": {}}],
@@ -92,7 +93,7 @@ def test_other_objects_are_not_taken_for_messages(other):
     assert choose(json.dumps(other).encode(), "x.json") != "llama-index"
 
 
-@pytest.mark.parametrize("column", ["key", "timestamp", "role", "status", "data"])
+@each_row("column", ["key", "timestamp", "role", "status", "data"])
 def test_a_table_without_one_of_the_columns_is_another(tmp_path, column):
     path = database(tmp_path, ("a", 1, GO))
     assert choose(path.read_bytes(), str(path)) == "llama-index"
@@ -116,7 +117,7 @@ def test_a_member_of_another_type_is_reported(tmp_path, value, said):
     assert said in notices(read(tmp_path, store(GO, value)))
 
 
-@pytest.mark.parametrize("form", [store, lambda *rows: list(rows), lambda *rows: context(rows),
+@each_row("form", [store, lambda *rows: list(rows), lambda *rows: context(rows),
                                   lambda *rows: context(rows, "globals")])
 def test_a_cut_call_that_was_completed_and_run_is_cut_call_run(tmp_path, form):
     seen = read(tmp_path, form(GO, message("assistant", text("I write."), call(CUT)), result("61 bytes written"),

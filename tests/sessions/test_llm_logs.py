@@ -16,6 +16,7 @@ from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests import fuzz
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import EVERY, GONE
 from tests.scenes.transcripts import rules, text, view_file, words
 
@@ -108,7 +109,7 @@ def test_a_call_its_failed_result_and_the_answer_are_one_turn(rows, tmp_path):
     assert seen.inputs[0].about.title == "The title"
 
 
-@pytest.mark.parametrize(("raw", "stop", "word", "api"), [
+@each_row(("raw", "stop", "word", "api"), [
     (stream_row("length"), "max_tokens", "length", "openai_chat"),
     ({"object": "chat.completion", "choices": [{"finish_reason": "length"}]}, "max_tokens", "length", "openai_chat"),
     ({"type": "message", "stop_reason": "max_tokens"}, "max_tokens", "max_tokens", "anthropic_messages"),
@@ -119,7 +120,7 @@ def test_a_call_its_failed_result_and_the_answer_are_one_turn(rows, tmp_path):
     (stream_row(None), "unknown", None, "openai_chat"),
     (None, "unknown", None, None),
 ])
-@pytest.mark.parametrize("table", ["older", "newer"])
+@each_row("table", ["older", "newer"])
 def test_the_word_is_the_providers(raw, stop, word, api, table, tmp_path):
     rows = [older("r1", "go", "The half", raw)] if table == "older" else [
         *message("u1", None, "user", text("go")), *message("a1", "u1", "assistant", text("The half")),
@@ -205,10 +206,10 @@ def test_a_response_whose_id_is_no_text_is_read(tmp_path):
     assert [(facts.exchange.response.text, words(seen)) for facts in seen.responses] == [("One.", ["COMPLETE"])]
 
 
-@pytest.mark.parametrize(("tables", "known"), [
+@each_row(("tables", "known"), [
     (OLDER, True), (NEWER, True), (OLDER + NEWER, True), (OLDER.replace("response_json TEXT", "body TEXT"), False),
     (NEWER.replace("tip_message_hash", "tip"), False), ("CREATE TABLE responses (id TEXT)", False),
-], ids=range(6))
+])
 def test_the_columns_of_either_table_show_the_format(tables, known, tmp_path):
     path = database(tmp_path, tables=tables)
     assert (choose(path.read_bytes(), str(path)) == "llm") is known

@@ -10,6 +10,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import CLAUDE, CODEX, CURSOR, DROID, KIMI, PI, QWEN
 
 Row = dict[str, Any]
@@ -42,8 +43,8 @@ def from_within_its_header(rows: list[Row]) -> bytes:
     return lines(*rows)[len(lines(rows[0])) // 2 :]
 
 
-@pytest.mark.parametrize("cut", [without_its_header, from_within_its_header])
-@pytest.mark.parametrize("name", ROWS)
+@each_row("cut", [without_its_header, from_within_its_header])
+@each_row("name", ROWS)
 def test_rows_without_their_beginning_are_read(name: str, cut: Callable[[list[Row]], bytes], tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(cut(list(ROWS[name])))
@@ -63,13 +64,13 @@ def test_a_store_of_cline_under_another_name_is_known_by_its_session_and_agent(c
     assert choose(json.dumps(content).encode(), "copy.json") == name
 
 
-@pytest.mark.parametrize("near", [
+@each_row("near", [
     [{"type": "message", "id": "a", "message": {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}}],
     [{"type": "message", "id": "a", "parentId": "b", "message": "hi"}],
     [{"type": "message", "message": {"role": "user", "content": [{"type": "tool_result", "content": "x"}]}}],
     [{"type": "gemini", "id": "a", "content": "hi"}],
     [{"type": "gemini", "timestamp": "t", "content": "hi"}],
-], ids=["no parent", "no message", "blocks without an id", "no time", "no id"])
+])
 def test_rows_that_only_resemble_a_sessions_are_not_taken_for_it(near: list[Row]):
     assert choose(lines(*near, *near), "rows.jsonl") not in ("pi", "droid", "gemini-cli")
 

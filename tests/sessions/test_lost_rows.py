@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import Row, pi, pi_call, pi_reply, pi_result, pi_user, show, stops, text, words
 
 LACKING = "calls that have no result, although the session went on: "
@@ -46,7 +45,7 @@ def test_a_word_for_calls_without_call_and_result_stays_no_call(tmp_path: Path):
     assert words(seen) == ["END NOT RECORDED"]
 
 
-@pytest.mark.parametrize(("rows", "lacking"), [
+@each_row(("rows", "lacking"), [
     ((pi_result(), pi_reply(text("Done."))), 1),
     ((pi_result(), pi_result(key="call_02"), pi_reply(text("Done."))), 0),
     ((pi_result(), pi_user("and the tests?")), 1),

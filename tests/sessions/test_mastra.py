@@ -25,6 +25,7 @@ from tests.scenes.mastra_rows import (
     message,
     refused,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, view_file, words
 
 
@@ -73,7 +74,7 @@ def without(path: Any, table: str, column: str) -> Any:
     return path
 
 
-@pytest.mark.parametrize("lacking", [
+@each_row("lacking", [
     "traceId", "spanId", "parentSpanId", "startedAt", "endedAt", "spanType", "name", "metadata", "attributes", "input",
     "output", "error"])
 def test_another_table_of_spans_is_not_that_of_mastra(tmp_path, lacking):
@@ -81,7 +82,7 @@ def test_another_table_of_spans_is_not_that_of_mastra(tmp_path, lacking):
     assert choose(path.read_bytes(), str(path)) != "mastra"
 
 
-@pytest.mark.parametrize("lacking", ["id", "thread_id", "role", "createdAt", "content"])
+@each_row("lacking", ["id", "thread_id", "role", "createdAt", "content"])
 def test_another_table_of_messages_is_not_that_of_mastra(tmp_path, lacking):
     path = without(database(tmp_path, [], (message(),)), "mastra_messages", lacking)
     assert choose(path.read_bytes(), str(path)) != "mastra"
@@ -107,7 +108,7 @@ def test_the_spans_of_tools_that_mastra_ran_have_results(tmp_path, kind):
     assert request(read(tmp_path, trace), 1).messages[0].results[0].text == "written"
 
 
-@pytest.mark.parametrize(("word", "stop", "verdict"), [
+@each_row(("word", "stop", "verdict"), [
     ("stop", "end_turn", "COMPLETE"), ("length", "max_tokens", "TRUNCATED"),
     ("content-filter", "safety_blocked", "BLOCKED"), ("interrupted", "interrupted", "INTERRUPTED"),
     ("other", "unknown", "UNKNOWN REASON"), ("tripwire", "unknown", "UNKNOWN REASON")])
@@ -142,7 +143,7 @@ def test_a_generation_without_steps_is_an_answer(tmp_path):
     assert (stops(seen), response(seen).text) == (["max_tokens"], "Hi.")
 
 
-@pytest.mark.parametrize(("provider", "api"), [
+@each_row(("provider", "api"), [
     ("anthropic.messages", "anthropic_messages"), ("vertex.anthropic.messages", "anthropic_messages"),
     ("google.generative-ai", "gemini_generate"), ("google.vertex.chat", "gemini_generate"),
     ("amazon-bedrock", "bedrock_converse"), ("cohere.chat", "cohere_chat"), ("openai.responses", "openai_responses"),
@@ -246,7 +247,7 @@ def test_reasoning_is_read_from_its_piece(tmp_path):
     assert response(read(tmp_path, trace)).parts[0] == ReasoningPart("hm")
 
 
-@pytest.mark.parametrize("raw", [
+@each_row("raw", [
     '{"path": "' + "a" * 50 + "…[truncated]", {"a": {"b": "[MaxDepth]"}}, {"a": [1, "[…4 more items]"]},
     {"__truncated": "3 more keys omitted"}])
 def test_a_call_that_mastra_shortened_is_held_and_not_called_cut(tmp_path, raw):
@@ -312,7 +313,7 @@ def test_a_thread_without_a_title_is_named_by_its_id(tmp_path):
     assert seen.inputs[0].about.title == "th"
 
 
-@pytest.mark.parametrize("asked", [
+@each_row("asked", [
     "go", ["no", "go"], [{"role": "user", "content": "no"}, {"role": "user", "content": "go"},
                          {"role": "assistant", "content": "no"}],
     [{"role": "user", "content": {"parts": [{"type": "text", "text": "go"}]}}],
@@ -372,7 +373,7 @@ def test_a_column_in_the_binary_form_has_the_same_values(tmp_path):
     assert (words(seen), request(seen).messages[0].text) == (["CUT CALL RUN"], "say “é” and \"x\"")
 
 
-@pytest.mark.parametrize(("data", "text"), [
+@each_row(("data", "text"), [
     (element(0, b""), "null"), (element(1, b""), "true"), (element(2, b""), "false"), (element(3, b"-12"), "-12"),
     (element(5, b"1e5"), "1e5"), (element(7, b"ab"), '"ab"'), (element(8, b"a\\nb"), '"a\\nb"'),
     (element(10, b'a"b'), '"a\\"b"'), (element(11, element(3, b"1") * 2), "[1,1]"), (element(12, b""), "{}"),
@@ -388,7 +389,7 @@ def nested(levels: int) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("data", [
+@each_row("data", [
     b"", element(3, b"1") * 2, element(7, b"abc")[:-1], element(4, b"0x1"), element(6, b".5"), element(9, b"\\x41"),
     element(13, b""), element(12, element(7, b"a")), nested(101)])
 def test_a_damaged_element_is_refused(data):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scenes.mastra_rows import Trace, asked, database, message, messages_file, refused, used
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, view_file, words
 
 SAID = {"type": "text", "text": "Rivers carry wa"}
@@ -83,7 +84,7 @@ def finished(**members: Any) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("known", [
+@each_row("known", [
     (asked(second=300), message(SAID, key="m-t1", second=301)), (asked(second=300), message(SAID, traceId="t1")),
     (asked(second=1), message(SAID, second=400)), (asked(second=101), message(SAID, second=102))])
 def test_a_message_whose_answer_is_in_the_spans_is_left_out(tmp_path, known):

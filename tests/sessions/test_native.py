@@ -16,6 +16,7 @@ from inspector.sessions.open import open_beginning
 from loop_core.formats import FORMATS
 from loop_core.values import Stop, TransportEnd
 from tests.scenes.bodies import CHAT, chat_body, chat_stream, user
+from tests.scenes.rows import each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = {
@@ -224,7 +225,7 @@ def test_unknown_types_are_counted_and_unknown_fields_passed_over(load):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bad", "said"),
     [
         ({"type": "request"}, "request.id: Field required"),
@@ -250,7 +251,7 @@ def piece(text, **more):
     return {"type": "bytes", "request": "r1", "text": text, **more}
 
 
-@pytest.mark.parametrize("bad", [
+@each_row("bad", [
     '{"type": "bytes", "request": "r1", "text": "wo ', '{"request": "r1", "type": "bytes", "te', '{"type": "by',
     "\x00\x00", json.dumps(piece("two ", base64="YQ==")),
     json.dumps({"type": "bytes", "request": "r1", "base64": "%%%"}),
@@ -384,10 +385,10 @@ def test_the_example_of_the_page_is_a_session(load):
     assert loaded.exchanges[0].request.max_tokens == 16
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data", [b"plain", "caf\u00e9 \U0001f600".encode(), b"\xff\x00cut", b'{"a": "\\u00e9"}\n\n', b""]
 )
-@pytest.mark.parametrize("ms", [None, 0, 12.5])
+@each_row("ms", [None, 0, 12.5])
 def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
     """Pieces are written without the models, for speed: the line has to be the one that they would make."""
     from inspector.sessions.native_models import clean
@@ -398,7 +399,7 @@ def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
     assert clean(json.loads(line)) == line
 
 
-@pytest.mark.parametrize(("more", "notices"), [
+@each_row(("more", "notices"), [
     ({}, 0), ({"allow_silence": None}, 0), ({"allow_silence": False}, 0), ({"allow_silence": True}, 1),
 ])
 def test_a_recording_in_which_silence_was_wanted_says_how_it_was_run(more, notices):
@@ -418,7 +419,7 @@ def test_a_recording_under_another_policy_says_how_it_was_run(name, notices):
     assert given.notices == notices
 
 
-@pytest.mark.parametrize("ms", [-1, "1", True, 10**400, [], {}])
+@each_row("ms", [-1, "1", True, 10**400, [], {}])
 def test_a_time_that_is_none_costs_the_time_alone(ms):
     records = [
         {"loop_inspector_session": 1},
@@ -447,7 +448,7 @@ def test_a_session_with_a_byte_order_mark_is_read(name, tmp_path):
     assert [each.response.text for each in loaded.exchanges] == ["Hi"]
 
 
-@pytest.mark.parametrize("status", [0, -1, 99, 600, 10**400, True, "200", []])
+@each_row("status", [0, -1, 99, 600, 10**400, True, "200", []])
 def test_a_status_that_is_none_is_told_and_costs_the_status_alone(status):
     records = [HEADER, request(), {"type": "response", "request": "r1", "status": status, "headers": [["x-a", "b"]]},
                {"type": "bytes", "request": "r1", "text": chat_body("Hi")},

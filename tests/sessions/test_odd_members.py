@@ -8,10 +8,11 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers import pi
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import CLAUDE, CODEX, COPILOT, KIMI, LANGFUSE, PI, QWEN, Shape
 
 
-@pytest.mark.parametrize(("rows", "odd", "told"), [
+@each_row(("rows", "odd", "told"), [
     (CLAUDE, ("agentId", []), "agentId is a list, but text was expected"),
     (CLAUDE, ("uuid", {}), "uuid is an object, but text was expected"),
     (CLAUDE, ("isSidechain", "no"), "isSidechain is text, but true or false was expected"),
@@ -34,7 +35,7 @@ def test_a_member_of_an_odd_kind_is_told_with_file_and_line(rows, odd, told, tmp
     assert given.responses > 0
 
 
-@pytest.mark.parametrize(("rows", "key", "name", "member", "kind"), [
+@each_row(("rows", "key", "name", "member", "kind"), [
     (CLAUDE, "u2", "message", "stop_reason", "a list"),
     (CLAUDE, "u5", "data", "hookName", "a list"),
     (CLAUDE, "u6", "attachment", "hookName", "a list"),

@@ -24,6 +24,7 @@ from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
 from loop_core.values import Stop
 from tests.scenes.bodies import CHAT, assistant, chat_body, chat_stream, entry, har, user
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES
 from tests.scenes.transcripts import block, claude, pi, pi_reply, pi_user, prompt, text
 
@@ -135,7 +136,7 @@ BODIES = {
 # -- single bodies ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BODIES)
+@each_row("name", BODIES)
 def test_a_single_body_is_recognised_by_its_content(load, name):
     loaded = load(BODIES[name])
     (given,), (exchange,) = loaded.inputs, loaded.exchanges
@@ -145,7 +146,7 @@ def test_a_single_body_is_recognised_by_its_content(load, name):
     assert exchange.response.stop_reason.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize("name", [name for name in BODIES if name != "ollama_chat"])
+@each_row("name", [name for name in BODIES if name != "ollama_chat"])
 def test_a_body_that_is_cut_is_recognised_and_interrupted(load, name):
     body = BODIES[name] if isinstance(BODIES[name], bytes) else BODIES[name].encode()
     loaded = load(body[: len(body) * 3 // 4])
@@ -173,7 +174,7 @@ def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(load):
     assert load(chat_body("x")[:20], "p.json", api="openai_chat").exchanges
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "said"),
     [
         ('{"model": "m", "messages": []}', "a request without its response"),
@@ -197,13 +198,13 @@ def test_what_is_no_response_is_said_to_be_what_it_is(load, content, said):
 LONG = 50_000_000
 
 
-@pytest.mark.parametrize(("encoding", "mark", "name"), [
+@each_row(("encoding", "mark", "name"), [
     ("utf-16-le", b"\xff\xfe", "UTF-16"), ("utf-16-be", b"\xfe\xff", "UTF-16"),
     ("utf-32-le", b"\xff\xfe\0\0", "UTF-32"), ("utf-32-be", b"\0\0\xfe\xff", "UTF-32"),
     ("utf-16-le", b"", "UTF-16LE"), ("utf-16-be", b"", "UTF-16BE"),
     ("utf-32-le", b"", "UTF-32LE"), ("utf-32-be", b"", "UTF-32BE"),
 ])
-@pytest.mark.parametrize("content", ['{"choices": []}', '[{"choices": []}]'])
+@each_row("content", ['{"choices": []}', '[{"choices": []}]'])
 def test_a_text_in_another_encoding_says_how_to_convert_it(tmp_path, encoding, mark, name, content):
     path = tmp_path / "a.jsonl"
     path.write_bytes(mark + content.encode(encoding))
@@ -542,7 +543,7 @@ def test_of_two_answers_the_one_with_the_provider_s_word_is_read(load):
     assert exchange.body.decode() == json.dumps(raw)
 
 
-@pytest.mark.parametrize("raw", [
+@each_row("raw", [
     None, "a", [], {}, {"choices": []}, {"choices": None}, {"choices": ["a"]},
     {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Look.<function=ls>"}}]},
     {"choices": [{"index": 0, "finish_reason": None, "message": {"content": "Look.", "tool_calls": [{}]}}]},
@@ -553,7 +554,7 @@ def test_the_converted_answer_is_read_if_the_provider_s_word_is_the_same(load, r
     assert [(call.name, call.arguments) for call in exchange.response.tool_calls] == [("ls", '{"path": "a"}')]
 
 
-@pytest.mark.parametrize("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
+@each_row("name", ["interactions", "http_interactions", "exchanges", "entries", "calls", "pairs",
                                   "records", "items", "logs", "requests", "mappings", "recordings"])
 def test_loggers_name_the_list_of_pairs(load, name):
     loaded = load(json.dumps({name: [{"request": ASKED, "response": ANSWER}] * 2}))
@@ -619,7 +620,7 @@ def test_the_segments_of_a_replay_of_googles_sdks_are_its_bodies(load):
         ("one two", "MAX_TOKENS"), ("two", "MAX_TOKENS"), (None, None)]
 
 
-@pytest.mark.parametrize(("status", "lasted", "began"), [
+@each_row(("status", "lasted", "began"), [
     ("status", "duration_ms", "started"), ("status_code", "elapsed_ms", "startedDateTime"),
     ("statusCode", "latency_ms", "timestamp"), ("status", "time_ms", "time"), ("status", "time_ms", "ts"),
     ("status", "time_ms", "recorded_at"), ("status", "time_ms", "created_at"),
@@ -705,14 +706,14 @@ def test_of_a_batch_what_never_ran_is_named(load):
         "failed before any answer: expired", "failed before any answer: canceled"]
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     {"response": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "too\nlow", "type": "t"}}}},
     {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "t", "message": "too\nlow"}}}},
     {"response": None, "error": {"code": "c", "message": "too\nlow"}},
     {"response": {"status_code": 400, "request_id": "r", "body": None}, "error": {"error": {"message": "too\nlow"}}},
     {"request": {}, "response": {}, "status": "too\nlow", "processed_time": "2026-01-01T00:00:00Z"},
     {"modelInput": {}, "error": {"errorCode": 400, "errorMessage": "too\nlow", "retryable": False}},
-], ids=["openai", "anthropic", "without a response", "vllm", "vertex", "bedrock"])
+])
 def test_of_a_batch_what_failed_says_why(answer, load):
     lines = [{"custom_id": "a", "response": {"status_code": 200, "body": ANSWER}}, {"custom_id": "b", **answer}]
     loaded = load("\n".join(map(json.dumps, lines)))
@@ -787,7 +788,7 @@ def test_calls_of_a_model_in_a_log_of_autogen_are_pairs(before, load):
     assert [skip.why for skip in loaded.inputs[0].skipped] == ["no response in it"] * (len(before) + 1)
 
 
-@pytest.mark.parametrize("missing", ["payload", "sender", "receiver", "delivery_stage"])
+@each_row("missing", ["payload", "sender", "receiver", "delivery_stage"])
 def test_a_line_that_lacks_a_member_of_autogens_events_does_not_make_a_log_of_its_own(missing, load):
     other = {name: held for name, held in EVENT.items() if name != missing}
     assert load(f"{json.dumps(other)}\n{json.dumps(other)}\n").inputs[0].format != "pairs"
@@ -863,11 +864,11 @@ def as_event(sent, texts=True, **beside):
     return {**beside, "data": sent if isinstance(sent, str) or not texts else json.dumps(sent)}
 
 
-@pytest.mark.parametrize("beside", [
+@each_row("beside", [
     {"event": "message"}, {"type": "message_delta"}, {"name": ""}, {"id": None}, {"LastEventID": "", "event": ""},
     {"retry": 5}])
-@pytest.mark.parametrize("texts", [True, False])
-@pytest.mark.parametrize("form", ["lines", "list", "pair"])
+@each_row("texts", [True, False])
+@each_row("form", ["lines", "list", "pair"])
 def test_server_sent_events_that_were_written_as_objects_are_their_stream(load, beside, texts, form):
     """They were refused, or shown as an answer without content if the type beside the data was one of an API."""
     events = [as_event(sent, texts, **beside) for sent in SENT]
@@ -882,11 +883,11 @@ def test_server_sent_events_that_were_written_as_objects_are_their_stream(load, 
     assert b'"finish_reason": "length"' in exchange.body[at.start : at.end]
 
 
-@pytest.mark.parametrize("holder", ["data", "chunk", "event", "payload", "raw"])
-@pytest.mark.parametrize("beside", [
+@each_row("holder", ["data", "chunk", "event", "payload", "raw"])
+@each_row("beside", [
     {"ts": 5, "Level": "debug"}, {"timestamp": "2026-01-01T00:00:00Z", "seq": 1}, {"elapsed_ms": 1, "index": 0},
     {"time": 5, "at": 5}, {"received_at": 5}, {"created_at": 5}])
-@pytest.mark.parametrize("texts", [True, False])
+@each_row("texts", [True, False])
 def test_events_beside_the_time_at_which_they_came_are_their_stream(load, holder, beside, texts):
     """Such lines were refused."""
     lines = [{**beside, holder: json.dumps(sent) if texts else sent} for sent in CHUNKS]
@@ -923,7 +924,7 @@ def test_of_events_in_lines_that_were_cut_the_whole_ones_count(load):
         assert (exchange.response.text, exchange.response.stop_reason.normalized) == ("hel", Stop.INTERRUPTED)
 
 
-@pytest.mark.parametrize("odd", [
+@each_row("odd", [
     {"parentId": "p", **as_event(CHUNKS[0], event="")},  # a member that no event has
     {"data": json.dumps(CHUNKS[0])},  # nothing says that it is an event
     {"event": "", "data": [CHUNKS[0]]}, {"event": "", "data": 7}, {"event": ""}])
@@ -979,7 +980,7 @@ def test_a_request_that_was_kept_in_base64_is_read(load, packed):
     assert (exchange.request, exchange.response.text) == (None, "hello")
 
 
-@pytest.mark.parametrize("chunks", [None, 7, [], {}])
+@each_row("chunks", [None, 7, [], {}])
 def test_an_answer_without_a_stream_beside_it_was_not_recorded(load, chunks):
     pair = {"request": {"method": "POST", "url": CHAT, "body": ASKED}, "response": {"status": 200, "body": None}}
     (exchange,) = load(json.dumps({**pair, "chunks": chunks})).exchanges
@@ -1041,8 +1042,8 @@ def test_choices_alone_are_an_answer(load):
     assert exchange.body[at.start : at.end] == b'"length"'
 
 
-@pytest.mark.parametrize("in_list", [True, False])
-@pytest.mark.parametrize(("alone", "word"), [
+@each_row("in_list", [True, False])
+@each_row(("alone", "word"), [
     ({"content": {"parts": [{"text": "hello"}], "role": "model"}, "finishReason": "MAX_TOKENS",
       "usageMetadata": {"candidatesTokenCount": 8}}, "MAX_TOKENS"),
     ({**ANSWER["choices"][0], "finish_reason": "length"}, "length")])
@@ -1137,7 +1138,7 @@ HEADS = [
 ]
 
 
-@pytest.mark.parametrize("name", IMPORTERS)
+@each_row("name", IMPORTERS)
 def test_an_importer_keeps_to_its_interface(name):
     one = importer(name)
     for head in HEADS:
@@ -1231,7 +1232,7 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
     assert (type(exchange.stored_request), exchange.request_json) == (held, asked)
 
 
-@pytest.mark.parametrize(("name", "content", "what"), [
+@each_row(("name", "content", "what"), [
     ("agent-a0.meta.json", {"agentType": "Explore", "description": "look", "toolUseId": "t-1", "spawnDepth": 1},
      "description of a subagent of Claude Code"),
     ("sessions.json", [{"sessionId": "s", "title": "T", "dateCreated": "1", "workspaceDirectory": "/w"}],

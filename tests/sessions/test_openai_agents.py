@@ -10,6 +10,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ReasoningPart, TextPart, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import stops, view_file, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
@@ -123,7 +124,7 @@ def test_the_result_of_a_tool_that_failed_is_an_error(tmp_path):
     assert [answer.result.is_error for answer in seen.inputs[0].answers] == [True]
 
 
-@pytest.mark.parametrize("passed", [
+@each_row("passed", [
     {"role": "system", "content": "x"}, {"role": "developer", "content": "x"}, {"type": "item_reference", "id": "i"},
     {"type": "compaction", "encrypted_content": "x"},
 ])

@@ -21,6 +21,7 @@ from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, view_file, words
 
 Row = dict[str, Any]
@@ -116,7 +117,7 @@ def notices(seen) -> str:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("word", "stop", "rule"), [
+@each_row(("word", "stop", "rule"), [
     ("stop", "end_turn", "opencode.stop_reasons"),
     ("length", "max_tokens", "opencode.stop_reasons"),
     ("content-filter", "safety_blocked", "opencode.stop_reasons"),
@@ -125,7 +126,7 @@ def notices(seen) -> str:
     ("other", "unknown", "unknown_word"),
     ("unknown", "unknown", "unknown_word"),
 ])
-@pytest.mark.parametrize("place", ["step", "message"])
+@each_row("place", ["step", "message"])
 def test_the_words_are_the_ai_sdks(tmp_path, word, stop, rule, place):
     answer = reply(text(), end(word)) if place == "step" else reply(text(), finish=word)
     seen = export(tmp_path, prompt(), answer)
@@ -135,7 +136,7 @@ def test_the_words_are_the_ai_sdks(tmp_path, word, stop, rule, place):
     assert "the AI SDK's words" in notices(seen)
 
 
-@pytest.mark.parametrize(("name", "stop"), [
+@each_row(("name", "stop"), [
     ("MessageOutputLengthError", "max_tokens"),
     ("MessageAbortedError", "cancelled"),
     ("ContextOverflowError", "context_window_exceeded"),
@@ -147,7 +148,7 @@ def test_errors_say_by_name_how_an_answer_ended(tmp_path, name, stop):
     assert rules(seen)[:2] == ["transcript.recorder", "opencode.errors"]
 
 
-@pytest.mark.parametrize(("word", "name", "count"), [
+@each_row(("word", "name", "count"), [
     ("content-filter", "ContentFilterError", 1),
     ("length", "MessageOutputLengthError", 1),
     ("stop", "ContentFilterError", 2),
@@ -298,7 +299,7 @@ def test_a_pending_call_is_not_whole(tmp_path, status, given, arguments):
 LOST = {"input": {}, "error": "Tool execution aborted", "metadata": {"interrupted": True}}
 
 
-@pytest.mark.parametrize(("state", "whole"), [
+@each_row(("state", "whole"), [
     ({**LOST, "raw": "", "time": {"start": 9, "end": 9}}, False),
     ({**LOST, "raw": "", "time": {"start": 8, "end": 9}}, True),  # it ran, without arguments
     ({**LOST, "time": {"start": 9, "end": 9}}, True),
@@ -380,7 +381,7 @@ def test_reasoning_is_added_to_output_where_the_total_shows_that_it_stands_besid
         assert input_tokens(facts.exchange) == InputTokens(90, 7, 3)
 
 
-@pytest.mark.parametrize(("provider", "api"), [
+@each_row(("provider", "api"), [
     ("anthropic", "anthropic_messages"), ("openai", "openai_responses"), ("google", "gemini_generate"),
     ("amazon-bedrock", "bedrock_converse"), ("google-vertex-anthropic", "anthropic_messages"), ("zai", "openai_chat"),
 ])
@@ -590,7 +591,7 @@ def test_a_file_without_an_answer_says_what_it_is(tmp_path, value, notice):
     assert any(notice in each for each in given.notices)
 
 
-@pytest.mark.parametrize("key", ["../../..", "/etc", ".", "a/b"])
+@each_row("key", ["../../..", "/etc", ".", "a/b"])
 def test_an_id_never_leads_out_of_the_store(tmp_path, key):
     path = tmp_path / "a" / "b" / "x.json"
     path.parent.mkdir(parents=True)
@@ -736,7 +737,7 @@ def run(*parts: Row, error: Row = FAILURE) -> str:
     return "".join(json.dumps(row) + "\n" for row in [*rows, {"type": "error", "sessionID": "ses_1", "error": error}])
 
 
-@pytest.mark.parametrize(("parts", "expected"), [
+@each_row(("parts", "expected"), [
     ((), ["error"]),
     (({"type": "step-start"},), ["error"]),
     (({"type": "step-start"}, text("Half an")), ["error"]),

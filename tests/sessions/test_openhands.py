@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inspector.sessions import open_paths
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import OPENHANDS
 from tests.scenes.transcripts import places, rules, show, stops, words
 
@@ -180,7 +181,7 @@ def test_the_events_of_the_resolver_are_read_without_source_and_id(tmp_path):
     assert [answer.result.text for answer in seen.inputs[0].answers] == ["a.py"]
 
 
-@pytest.mark.parametrize("name", ["command", "code", "browser_actions", "url", "path"])
+@each_row("name", ["command", "code", "browser_actions", "url", "path"])
 def test_what_a_bare_action_does_is_its_call(name, tmp_path):
     rows = [BARE[0], {"action": "do", "thought": "hm", "other": "x", name: "this"}]
     (call_,) = show(json.dumps({"history": rows}), tmp_path).responses[0].exchange.response.tool_calls
@@ -254,7 +255,7 @@ def test_one_event_alone_is_shown(tmp_path):
     assert open_paths([str(tmp_path / "s.jsonl")]).inputs[0].format == "openhands"
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "system", "recall", "change_agent_state", "condensation", "condensation_request", "null", "initialize",
     "loop_recovery", "SystemPromptEvent", "SystemPromptUpdateEvent", "Condensation", "CondensationRequest",
     "CondensationSummaryEvent", "ConversationStateUpdateEvent", "TokenEvent", "PauseEvent", "StreamingDeltaEvent",
@@ -342,8 +343,8 @@ LOGGED = {"id": "resp_1", "choices": [{"index": 0, "finish_reason": "length", "m
           "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize(("response", "raw"), [
+@each_row("first", [True, False])
+@each_row(("response", "raw"), [
     (LOGGED, "length"), ({"id": "resp_1", "object": "response", "status": "incomplete", "incomplete_details": {
         "reason": "max_output_tokens"}}, "incomplete:max_output_tokens"),
 ])
@@ -356,7 +357,7 @@ def test_a_logged_response_has_the_word_of_its_answer(tmp_path, first, response,
     assert {seen.at.pointer for seen in stop.evidence} == {"/log_data"}
 
 
-@pytest.mark.parametrize("text", [3, "{", "{}", '{"response": {"id": "resp_2"}}'])
+@each_row("text", [3, "{", "{}", '{"response": {"id": "resp_2"}}'])
 def test_a_log_of_another_response_says_nothing(tmp_path, text):
     log = sdk("LLMCompletionLogEvent", "environment", filename="a.json", log_data=text)
     (exchange,) = open_paths([conversation(tmp_path, message("go"), log, action(KEYS[0]))]).exchanges

@@ -13,6 +13,7 @@ from inspector.export import form_files
 from inspector.sessions import open_paths
 from inspector.sessions.importers import otlp, otlp_files
 from inspector.sessions.importers.span_names import FACTS, inputs_of, outputs_of
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 from tests.sessions.test_span_rows import of_api, of_frame
 
@@ -91,7 +92,7 @@ def test_a_span_is_an_answer_and_the_input_of_the_next_holds_the_results(tmp_pat
     assert "spans that are not an answer of a model: 1" in notices(seen)
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("length", "max_tokens"), ("max_tokens", "max_tokens"), ("MAX_TOKENS", "max_tokens"), ("STOP", "end_turn"),
     ("end_turn", "end_turn"), ("tool_call", "tool_call"), ("tool_use", "tool_call"), ("error", "unknown"),
     ("content_filter", "safety_blocked"), ("tool-calls", "tool_call"), ("content-filter", "safety_blocked"),
@@ -103,7 +104,7 @@ def test_the_words_of_every_api_and_of_the_conventions(word, stop, tmp_path):
     assert stops(seen) == [stop]
 
 
-@pytest.mark.parametrize(("span_word", "message_word", "stop"), [
+@each_row(("span_word", "message_word", "stop"), [
     ("stop", "length", "max_tokens"), ("length", "stop", "max_tokens"), ("tool_calls", "safety", "safety_blocked"),
     ("stop", "hologram", "end_turn"), ("hologram", "stop", "unknown"), (None, "length", "max_tokens"),
 ])
@@ -112,7 +113,7 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
     assert stops(show(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
 
 
-@pytest.mark.parametrize(("status", "attributes", "why"), [
+@each_row(("status", "attributes", "why"), [
     ({"code": 2, "message": "read timed out"}, {}, "read timed out"),
     ({"code": 2}, {"error.type": "timeout"}, "timeout"),
     ({"code": "STATUS_CODE_ERROR"}, {}, "it does not say why"), ({"code": "2"}, {}, "it does not say why"),
@@ -221,24 +222,24 @@ def test_an_answer_that_is_json_is_its_text(answer, tmp_path):
         assert (seen.responses[0].exchange.response.text, words(seen)) == (answer, ["COMPLETE"]), names
 
 
-@pytest.mark.parametrize("answer", ['{"city": "Rome"}', '[{"city": "Rome"}]', "[1, 2]", "[[]]", '[1, {"a": 2}]'])
+@each_row("answer", ['{"city": "Rome"}', '[{"city": "Rome"}]', "[1, 2]", "[[]]", '[1, {"a": 2}]'])
 def test_an_answer_that_is_json_in_one_attribute(answer):
     assert [each.text for each in outputs_of({"gen_ai.completion": answer})] == [answer]
 
 
-@pytest.mark.parametrize("name", ["gen_ai.output.messages", "gen_ai.completion"])
-@pytest.mark.parametrize("empty", ["[]", []])
+@each_row("name", ["gen_ai.output.messages", "gen_ai.completion"])
+@each_row("empty", ["[]", []])
 def test_a_list_without_messages_is_no_answer(name, empty):
     assert outputs_of({name: empty}) == []
 
 
-@pytest.mark.parametrize("member", ["role", "content", "contents", "message", "parts", "tool_calls", "type",
+@each_row("member", ["role", "content", "contents", "message", "parts", "tool_calls", "type",
                                     "toolName"])
 def test_json_with_a_member_of_a_message_is_a_message(member):
     assert [each.text for each in outputs_of({"gen_ai.completion": json.dumps({member: []})})] == [""]
 
 
-@pytest.mark.parametrize("part", [
+@each_row("part", [
     {"type": "input_text"}, {"type": "output_text"}, {"type": "image"}, {"type": "image_url"}, {"type": "input_image"},
     {"type": "reasoning"}, {"type": "thinking"}, {"type": "redacted_thinking"}, {"type": "tool_call"},
     {"type": "tool_use"}, {"type": "function_call"}, {"type": "function"}, {"type": "tool_call_response"},
@@ -275,7 +276,7 @@ def test_older_names_prompts_by_number_and_values(tmp_path):
         assert len(show(traces(span(1, only)), tmp_path).responses) == 1
 
 
-@pytest.mark.parametrize("operation", ["chat", "text_completion", "generate_content", "completion", "responses",
+@each_row("operation", ["chat", "text_completion", "generate_content", "completion", "responses",
                                        "message", "messages"])
 def test_the_operations_that_are_answers(operation, tmp_path):
     assert len(show(traces(span(1, {"gen_ai.operation.name": operation})), tmp_path).responses) == 1
@@ -348,7 +349,7 @@ def test_numbered_choices_and_two_texts_are_not_joined(tmp_path):
     assert show(traces(span(1, chat(texts, [GO]))), tmp_path).responses[0].exchange.response.text == "one"
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("COMPLETE", "end_turn"), ("ERROR_TOXIC", "safety_blocked"), ("incomplete", "interrupted"),
     ("completed", "end_turn"), ("cancelled", "cancelled"), ("in_progress", "interrupted"),
 ])
@@ -391,8 +392,8 @@ def test_a_failed_span_is_an_error_and_a_tools_span_its_result(tmp_path):
     assert seen.responses[1].exchange.request.messages[0].results[0].text == "a.py"
 
 
-@pytest.mark.parametrize("scopes", ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"])
-@pytest.mark.parametrize("resources", ["resourceSpans", "resource_spans"])
+@each_row("scopes", ["scopeSpans", "scope_spans", "instrumentationLibrarySpans"])
+@each_row("resources", ["resourceSpans", "resource_spans"])
 def test_lines_spellings_and_damage(resources, scopes, tmp_path):
     one = traces(span(1, chat([message_of(text("one"))], [GO])), resources=resources, scopes=scopes)
     two = traces(span(2, chat([message_of(text("two"))], [GO]), trace="t2"), resources=resources, scopes=scopes)
@@ -457,7 +458,7 @@ def bare(word: str, **more: Any) -> Row:
             "gen_ai.response.finish_reasons": [word], **more}
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", "unknown"), ("tool_calls", "unknown"), ("length", "max_tokens"), ("content_filter", "safety_blocked"),
 ])
 def test_a_trace_without_contents_is_no_empty_answer(word, stop, load):
@@ -485,7 +486,7 @@ def test_a_text_behind_an_empty_line_is_no_protobuf() -> None:
     assert otlp.sniff(text, ".aider.chat.history.md") == 0
 
 
-@pytest.mark.parametrize("mark", [b"gen_ai.system", b"llm.model_name", b"openinference.span.kind",
+@each_row("mark", [b"gen_ai.system", b"llm.model_name", b"openinference.span.kind",
                                   b"telemetry.sdk.name", b"service.name"])
 def test_protobuf_is_known_by_the_names_that_such_spans_have(mark: bytes) -> None:
     held = b"\n\x40\n\x3e\x12" + mark + b"\x1a\x02ok"
@@ -601,7 +602,7 @@ def test_what_logfire_writes_in_names_of_its_own(tmp_path):
     assert facts.verdicts[0].admission.value == "held"
 
 
-@pytest.mark.parametrize(("response", "said_text"), [
+@each_row(("response", "said_text"), [
     ({"message": {"role": "assistant", "content": "Hi."}}, "Hi."), ({"combined_chunk_content": "Hi."}, "Hi."),
     ({"text": "Hi."}, "Hi."), ({"combined_chunk_content": "", "chunk_count": 0}, None)])
 def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_text):
@@ -611,7 +612,7 @@ def test_a_streamed_answer_of_logfire_is_one_answer(tmp_path, response, said_tex
     assert "hold what another span holds, or a part of it: 2" in notices(seen)
 
 
-@pytest.mark.parametrize(("kind", "more", "parent", "trace"), [
+@each_row(("kind", "more", "parent", "trace"), [
     ("span", {}, "", "t1"), ("log", {}, "s9", "t1"), ("log", {}, "s9", "t2"),
     ("log", {"request_data": '{"messages": []}'}, "", "t1")])
 def test_a_request_of_logfire_without_a_span_of_its_answer_is_an_answer(tmp_path, kind, more, parent, trace):
@@ -695,7 +696,7 @@ def test_spans_that_hold_themselves_or_share_an_id_with_another_trace_stay(tmp_p
     assert sorted(facts.exchange.response.text for facts in seen.responses) == ["Hi.", "Hi.", "Hm."]
 
 
-@pytest.mark.parametrize("between", [
+@each_row("between", [
     {"gen_ai.operation.name": "execute_tool"}, {"gen_ai.operation.name": "invoke_agent"},
     {"gen_ai.operation.name": "create_agent"}, {"openinference.span.kind": "AGENT"},
     {"openinference.span.kind": "TOOL"}, None, {"gen_ai.operation.name": ["chat"], "openinference.span.kind": "AGENT"}])
@@ -780,7 +781,7 @@ OF_RESPONSES = {"id": "resp_1", "object": "response", "status": "incomplete", "o
 OF_LANGCHAIN = {"content": "Hi.", "type": "ai", "response_metadata": {"finish_reason": "length"}}
 
 
-@pytest.mark.parametrize("response", [
+@each_row("response", [
     OF_CLAUDE, OF_RESPONSES, {"generations": [[{"text": "Hi.", "message": OF_LANGCHAIN}]]},
     {"generations": [[{"message": {"content": "Hi."}, "generation_info": {"finish_reason": "length"}}]]},
     {"generations": [[{"message": {"content": "Hi.", "response_metadata": {"stop_reason": "max_tokens"}}}]]},
@@ -790,7 +791,7 @@ def test_a_cut_answer_of_any_client_in_a_span_of_mlflow(tmp_path, response):
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
 
 
-@pytest.mark.parametrize("response", [
+@each_row("response", [
     None, "Hi.", {}, {"generations": []}, {"generations": [[]]}, {"generations": [1]}, {"output": []}, [[1]]])
 def test_a_span_of_mlflow_without_a_known_answer_has_no_end(tmp_path, response):
     seen = show(file_of(of_mlflow(1, "CHAT_MODEL", {"messages": ASKED}, response))[0], tmp_path)

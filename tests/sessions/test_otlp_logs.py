@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from loop_core.values import At, ExchangePart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 from tests.sessions.test_otlp import Row, chat, message_of, notices, pairs, span, text, value
 
@@ -138,7 +139,7 @@ def test_a_word_without_content_says_that_the_content_is_missing(tmp_path):
     assert stops(seen) == ["unknown"]
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     record("claude_code.api_request", "claude_code.api_request", model="m", output_tokens=5),
     record(USER, {"content": "never answered"}), record("gen_ai.evaluation.result"), record("", "GET / 200")])
 def test_log_records_of_no_answer_are_counted(other, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from inspector.sessions.importers.span_answers import with_messages
 from inspector.sessions.importers.span_names import inputs_of, outputs_of
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, words
 from tests.sessions.test_otlp import CALL, GO, Row, chat, logfire, message_of, notices, span, text, traces
 from tests.sessions.test_otlp_logs import USER, both, record
@@ -108,7 +109,7 @@ def message(**more: Any) -> Row:
 ITEM = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"path": "'}
 
 
-@pytest.mark.parametrize(("answer", "stop", "said_text"), [
+@each_row(("answer", "stop", "said_text"), [
     ({"id": "r1", "output": [message()], "status": "completed"}, "end_turn", "Hi."),
     ({"id": "r1", "output": [message(), message()], "status": "incomplete",
       "incomplete_details": {"reason": "max_output_tokens"}}, "max_tokens", "Hi.\nHi."),
@@ -137,7 +138,7 @@ def test_all_that_the_object_of_the_provider_holds_is_read(tmp_path):
         ("ls", '{"path": "', "held")]
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     '{"content": "Rome", "title": "t"}', '{"output": ["Rome"]}', '{"choices": ["Rome"], "id": 7}', "Rome"])
 def test_an_answer_that_is_no_object_of_a_provider_is_its_text(tmp_path, answer):
     assert texts(show(traces(span(1, of_object(answer))), tmp_path)) == [answer]
@@ -200,7 +201,7 @@ def of_langchain(metadata: Row, **message: Any) -> Row:
         "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Hi."})
 
 
-@pytest.mark.parametrize(("metadata", "stop"), [
+@each_row(("metadata", "stop"), [
     ({"finish_reason": "length"}, "max_tokens"), ({"stop_reason": "refusal"}, "safety_blocked"),
     ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "max_tokens"),
     ({"status": "completed", "incomplete_details": None}, "end_turn")])
@@ -339,7 +340,7 @@ def test_a_span_of_the_client_alone_is_the_answer_of_the_one_span_around_its_tim
     assert "hold what another span holds, or a part of it: 1" in notices(seen)
 
 
-@pytest.mark.parametrize(("ends", "more", "others"), [
+@each_row(("ends", "more", "others"), [
     (10, {}, []), (8, {"gen_ai.usage.output_tokens": 4}, []), (8, {"gen_ai.request.model": "o9"}, []),
     (8, {}, [timed_span(0, 20, chat([message_of(text("Ho."))], [GO], None), trace="t3")]),
     (8, {}, [timed_span(3, 7, BARE, trace="t3")]), (8, {"gen_ai.output.messages": "[]"}, []),
@@ -429,7 +430,7 @@ def test_logfires_span_of_responses_of_the_agents_sdk_holds_the_answer_as_an_obj
 # -- An answer of nothing ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("counts", "word"), [
+@each_row(("counts", "word"), [
     ((9, 0), "EMPTY ANSWER"), ((9, 3), "END NOT RECORDED"), ((0, 0), "END NOT RECORDED"),
     ((None, None), "END NOT RECORDED")])
 def test_the_counts_show_that_an_answer_is_empty(tmp_path, counts, word):
@@ -497,7 +498,7 @@ def test_the_words_of_bedrock_are_known(word, stop, tmp_path):
     assert stops(show(traces(of_strands(1, word, [{"text": "Hi."}])), tmp_path)) == [stop]
 
 
-@pytest.mark.parametrize(("answer", "said_text"), [([], None), ([1, 2], "[1, 2]"), (7, "7"), ("Hi.", '"Hi."')])
+@each_row(("answer", "said_text"), [([], None), ([1, 2], "[1, 2]"), (7, "7"), ("Hi.", '"Hi."')])
 def test_a_choice_whose_message_is_no_list_of_parts_is_its_text(answer, said_text, tmp_path):
     assert texts(show(traces(of_strands(1, "end_turn", answer)), tmp_path)) == [said_text]
 
@@ -627,7 +628,7 @@ def test_a_request_in_a_trace_of_its_own_continues_the_answer_that_it_repeats_wh
     assert len(show(of_two_traces(first, second, "s9"), tmp_path).turns) == 2
 
 
-@pytest.mark.parametrize("asked", [
+@each_row("asked", [
     [], [message_of(text("other"), role="user"), message_of(text("Hi."))], [GO, message_of(text("Ho."))], [GO]])
 def test_a_request_that_repeats_less_stays_alone(tmp_path, asked):
     more = message_of(text("and now?"), role="user")
@@ -733,7 +734,7 @@ def test_a_stream_that_broke_off_has_no_word(tmp_path):
     assert words(show(traces(of_mlflow_stream(chunks)), tmp_path)) == ["END NOT RECORDED"]
 
 
-@pytest.mark.parametrize("chunks", [["Look"], ['{"choices": ['], [{"content": "Look"}], ["", "{}"]])
+@each_row("chunks", [["Look"], ['{"choices": ['], [{"content": "Look"}], ["", "{}"]])
 def test_chunks_of_no_known_api_leave_the_answer_as_it_is(tmp_path, chunks):
     assert texts(show(traces(of_mlflow_stream(chunks)), tmp_path)) == ["Look."]
 

@@ -17,6 +17,7 @@ from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.sessions import open_paths
 from inspector.sessions.reasons import named_api
 from loop_core.turn.limits import Limits
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import (
     Row,
     entry,
@@ -46,7 +47,7 @@ def messages(seen, rule: str) -> list[str]:
     return [noted.finding.message for noted in seen.findings if noted.finding.rule == rule]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "stop", "detail"),
     [
         ("stop", "end_turn", None),
@@ -86,8 +87,8 @@ def test_a_text_that_stops_in_the_middle_under_pis_own_word_is_not_complete(tmp_
     assert "the text stops in the middle" in seen.turns[0].verdict.sentence
 
 
-@pytest.mark.parametrize(("api", "given"), [("openai-completions", 20), ("anthropic-messages", 12)])
-@pytest.mark.parametrize("total", [27, None])
+@each_row(("api", "given"), [("openai-completions", 20), ("anthropic-messages", 12)])
+@each_row("total", [27, None])
 def test_what_pi_counts_beside_the_input_is_input_where_the_format_has_it_so(tmp_path, api, given, total):
     counts = {"input": 12, "output": 7, "cacheRead": 5, "cacheWrite": 3, "totalTokens": total,
               "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}  # without prices
@@ -282,7 +283,7 @@ def test_a_cut_file_and_damaged_entries_are_told(tmp_path):
     assert [facts.exchange.response.text for facts in seen.responses] == ["Hello."]
 
 
-@pytest.mark.parametrize(("api", "word", "raw", "stop", "detail"), [
+@each_row(("api", "word", "raw", "stop", "detail"), [
     ("anthropic-messages", "stop", "end_turn", "end_turn", None),
     ("anthropic-messages", "stop", "pause_turn", "paused", "echo"),
     ("anthropic-messages", "length", "model_context_window_exceeded", "context_window_exceeded", None),
@@ -410,7 +411,7 @@ def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
     assert said_of_it == f"line {at + 1}: the history was compacted before this answer (5,400 tokens before)"
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "queue_update", "tool_execution_start", "tool_execution_update", "tool_execution_end", "auto_retry_start",
     "auto_retry_end", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
 ])
@@ -443,7 +444,7 @@ def test_a_stop_without_counts_is_a_word_where_servers_may_send_none(tmp_path):
     assert (stops(seen), words(seen)) == (["end_turn"], ["COMPLETE"])
 
 
-@pytest.mark.parametrize("api", [
+@each_row("api", [
     "openai-responses", "google-generative-ai", "anthropic-messages", "bedrock-converse-stream"])
 def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
     seen = show(pi(pi_user("go"), pi_reply(text("I write."), pi_call(path="a"), api=api, message=NO_COUNTS),
@@ -453,7 +454,7 @@ def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
     assert words(seen) == ["CALL HELD"]
 
 
-@pytest.mark.parametrize(("api", "message", "stop", "raw"), [
+@each_row(("api", "message", "stop", "raw"), [
     ("openai-completions", "Provider finish_reason: content_filter", "safety_blocked", "content_filter"),
     ("anthropic-messages", "Unhandled stop reason: model_context_window_exceeded", "context_window_exceeded",
      "model_context_window_exceeded"),

@@ -11,6 +11,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
@@ -44,7 +45,7 @@ def call(arguments):
     return {"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": arguments}}
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "safety_blocked"), ("pause_turn", "paused"),
     (None, "unknown")])
 def test_the_word_of_promptfoo_says_how_an_answer_ended(tmp_path, word, stop):
@@ -67,7 +68,7 @@ def test_the_object_of_responses_has_the_providers_word(tmp_path):
     assert (words(seen), response(seen).stop_reason.raw) == (["CALL HELD"], "incomplete:max_output_tokens")
 
 
-@pytest.mark.parametrize(("output", "verdict"), [
+@each_row(("output", "verdict"), [
     ({"role": "assistant", "content": "x", "tool_calls": [call(CUT)]}, "CALL HELD"), ([call(CUT)], "CALL HELD"),
     ({"name": "write_file", "arguments": CUT}, "CALL HELD"), ("I write it.", "NO CALL")])
 def test_a_call_that_was_cut_is_held_in_each_form_of_an_output(tmp_path, output, verdict):
@@ -82,7 +83,7 @@ def test_the_calls_of_claude_stand_in_the_text(tmp_path, word, verdict):
     assert (found.name, json.loads(found.arguments)) == ("write_file", {"path": "a.md"})
 
 
-@pytest.mark.parametrize(("output", "counts", "thought", "said"), [
+@each_row(("output", "counts", "thought", "said"), [
     ("Thinking: hm\n\nmore\nSignature: x\n\nHi.", USED, "hm\n\nmore", "Hi."),
     ("Thinking: hm\n\nHi.", {**USED, "completionDetails": {"reasoning": 3}}, "hm", "Hi."),
     ("Thinking: hm\n\n", {**USED, "completionDetails": {"reasoning": 3}}, "hm", None),
@@ -139,7 +140,7 @@ def test_lines_are_read_and_a_prompt_may_be_messages(tmp_path, raw):
     assert seen.responses[0].exchange.request.messages[-1].parts[-1].text == "go"
 
 
-@pytest.mark.parametrize(("member", "value"), [("provider", 5), ("prompt", "go"), ("response", []), ("error", {})])
+@each_row(("member", "value"), [("provider", 5), ("prompt", "go"), ("response", []), ("error", {})])
 def test_a_member_of_an_unexpected_type_is_reported(tmp_path, member, value):
     seen = read(tmp_path, {**answer(), member: value})
     assert f"result 1: {member} is " in "\n".join(seen.inputs[0].notices)

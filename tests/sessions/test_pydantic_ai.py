@@ -9,6 +9,7 @@ import pytest
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ArgsForm, CallKind, ToolCall
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, words
 
 CUT, WHOLE = '{"path": "a.md", "content": "# Rep', '{"path": "a.md"}'
@@ -48,7 +49,7 @@ def test_a_history_is_recognised_by_its_first_message():
     assert choose(b'[{"kind": "request", "parts": []}]', "x.json") != "pydantic-ai"
 
 
-@pytest.mark.parametrize(("provider", "key", "raw", "api", "stop"), [
+@each_row(("provider", "key", "raw", "api", "stop"), [
     ("openai", "chatcmpl-1", "length", "openai_chat", "max_tokens"),
     ("openai", "resp_1", "max_output_tokens", "openai_responses", "max_tokens"),
     ("openai", "resp_1", "content_filter", "openai_responses", "safety_blocked"),
@@ -74,7 +75,7 @@ def test_the_providers_word_counts_as_it_stands_in_the_file(tmp_path, provider, 
     assert (evidence.rule, evidence.at.pointer) == ("transcript.provider", "/provider_details/finish_reason")
 
 
-@pytest.mark.parametrize(("word", "stop", "verdict"), [
+@each_row(("word", "stop", "verdict"), [
     ("length", "max_tokens", "TRUNCATED"), ("content_filter", "safety_blocked", "BLOCKED"),
     ("stop", "unknown", "END NOT RECORDED"), (None, "unknown", "END NOT RECORDED"),
 ])
@@ -100,7 +101,7 @@ def test_a_member_of_an_odd_kind_is_named_and_the_rest_is_read(tmp_path):
     assert given.responses == 1
 
 
-@pytest.mark.parametrize(("state", "stop"), [("interrupted", "interrupted"), ("incomplete", "interrupted"),
+@each_row(("state", "stop"), [("interrupted", "interrupted"), ("incomplete", "interrupted"),
                                              ("suspended", "paused"), ("complete", "unknown")])
 def test_a_response_that_is_not_complete_was_not_finished(tmp_path, state, stop):
     assert stops(read(tmp_path, prompt("go"), response(part("Half a"), word="stop", state=state))) == [stop]
@@ -135,7 +136,7 @@ def test_a_call_of_the_provider_is_its_own(tmp_path):
     assert words(seen) == ["COMPLETE"]
 
 
-@pytest.mark.parametrize(("answer", "verdict"), [
+@each_row(("answer", "verdict"), [
     (result("written", outcome="success"), "CUT CALL RUN"), (result("written"), "CUT CALL RUN"),
     (result([{"type": "missing", "loc": ["content"]}], outcome="retried"), "CALL HELD"),
     (result("Unknown tool name: 'write_file'. Available tools: 'a'", outcome="retried"), "CALL HELD"),
@@ -173,7 +174,7 @@ def test_a_word_of_pydantic_ai_may_be_the_only_one(tmp_path):
     assert stops(read(tmp_path, prompt("go"), response(part("Half a"), word="error"))) == ["error"]
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "system-prompt", "instruction", "instruction-baseline", "instruction-digest", "instruction-delta",
     "tool-availability-delta", "capability-load-delta", "model-settings-delta"])
 def test_what_is_neither_message_nor_result_is_no_drift(tmp_path, kind):

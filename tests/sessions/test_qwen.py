@@ -8,6 +8,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, rules, show, stops, words
 
 
@@ -49,7 +50,7 @@ def test_calls_results_and_thoughts(tmp_path):
     assert "Qwen Code keeps none" in seen.inputs[0].notices[0]
 
 
-@pytest.mark.parametrize(("made", "thought", "total", "output"), [
+@each_row(("made", "thought", "total", "output"), [
     (40, 21, 161, 40), (40, 21, 182, 61), (40, 21, None, 40), (20, 80, None, 100), (40, None, 161, 40),
 ])
 def test_thoughts_stand_among_the_output_or_beside_it(tmp_path, made, thought, total, output):
@@ -130,7 +131,7 @@ def test_a_failed_tool_and_a_hook_of_qwens(tmp_path):
     assert len(seen.turns) == 1
 
 
-@pytest.mark.parametrize("subtype", ["notification", "hook", "system_reminder", "cron"])
+@each_row("subtype", ["notification", "hook", "system_reminder", "cron"])
 def test_rows_that_qwen_writes_begin_no_turn(tmp_path, subtype):
     seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", text("One.")),
                       row("3", "2", "user", text("note"), subtype=subtype), row("4", "3", "assistant", text("Two.")),
@@ -178,7 +179,7 @@ def test_its_rows_are_not_taken_for_claude_codes():
         assert choose(json.dumps(first).encode(), "x") == "qwen"
 
 
-@pytest.mark.parametrize(("kind", "notice"), [
+@each_row(("kind", "notice"), [
     *((kind, f"records that hold no exchange: system/{kind} (1)") for kind in (
         "attribution_snapshot", "file_history_snapshot", "session_model", "session_artifact_event", "session_source",
         "session_execution_engine", "session_approval_mode", "session_notes", "session_sources_snapshot",
@@ -200,8 +201,8 @@ def outcome(parent, state, **more):
         "promptId": "s########1", "state": state, "endedAt": 1786968000000, **more})
 
 
-@pytest.mark.parametrize("parent", ["2", None])
-@pytest.mark.parametrize(("state", "more", "stop", "word", "rule"), [
+@each_row("parent", ["2", None])
+@each_row(("state", "more", "stop", "word", "rule"), [
     ("completed", {"stopReason": "end_turn"}, "end_turn", "END INFERRED", "transcript.inferred.turn_ended"),
     ("completed", {}, "end_turn", "END INFERRED", "transcript.inferred.turn_ended"),
     ("completed", {"stopReason": "max_turn_requests"}, "unknown", "END NOT RECORDED", "transcript.absent"),

@@ -10,6 +10,7 @@ import pytest
 from inspector.sessions.importers.inspect_ai import reasoning_of
 from inspector.sessions.wordings import why_refused
 from loop_core.values import ReasoningPart, ToolResultPart
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, words
 from tests.sessions.test_otlp import GO, chat, message_of, span, text, traces
 from tests.sessions.test_promptfoo import CLAUDE, answer, evaluation
@@ -25,7 +26,7 @@ def test_a_clean_word_of_a_recorder_does_not_make_a_text_whole_that_stops_in_the
     assert words(show(evaluation(answer(said_text)), tmp_path, name="out.json")) == [verdict]
 
 
-@pytest.mark.parametrize(("provider", "calls"), [
+@each_row(("provider", "calls"), [
     ("anthropic:messages:m", 1), ("anthropic:claude-agent-sdk", 1), ("bedrock:us.anthropic.claude-sonnet", 1),
     ("bedrock:converse:amazon.nova-pro", 1), ("vertex:claude-opus", 1),
     ("openai:chat:gpt-5", 0), ("openrouter:anthropic/claude-opus", 0), ("vertex:gemini-pro", 0), ("http://claude", 0)])
@@ -36,11 +37,11 @@ def test_a_call_as_json_in_a_text_is_one_only_where_promptfoo_writes_calls_there
     assert response.exchange.response.text == (shown if not calls else "So looks a call:")
 
 
-@pytest.mark.parametrize(("listed", "refused"), [
+@each_row(("listed", "refused"), [
     ([{"type": "missing", "loc": ["content"], "msg": "Field required", "input": {"path": "a"}}], True),
     ([{"type": "json_invalid", "loc": [], "msg": "Invalid JSON"}], True),
     ([{"type": "file", "path": "a.md"}], False), ([], False)])
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@each_row("separators", [(",", ":"), (", ", ": ")])
 def test_a_list_of_errors_of_arguments_is_a_refusal(listed, refused, separators):
     """Pydantic AI writes the list alone into its spans."""
     part = ToolResultPart("c1", None, json.dumps(listed, separators=separators))

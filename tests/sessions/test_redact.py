@@ -159,13 +159,13 @@ def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
         masked = redact.body(b"\n".join(lines), counts)
         assert sum(counts.values()) == len(lines)
         assert redact.body(masked) == masked
-        for (before, after), given, shown in zip(AROUND, lines, masked.split(b"\n"), strict=False):
-            assert len(shown) == len(given)
+        for (before, after), plain, shown in zip(AROUND, lines, masked.split(b"\n"), strict=False):
+            assert len(shown) == len(plain)
             assert shown.startswith(before.encode())
             assert shown.endswith(after.encode())
-            hidden = shown[len(before.encode()) : len(given) - len(after.encode())].decode()
+            hidden = shown[len(before.encode()) : len(plain) - len(after.encode())].decode()
             assert re.fullmatch(r"(\[masked(: [^\]]+)?\])?\**", hidden), hidden
-            assert detection.suspicious(given)
+            assert detection.suspicious(plain)
         assert masked.count(b"\n") == len(lines) - 1
 
 

@@ -9,6 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
 HISTORY, SCREEN = "api_conversation_history.json", "ui_messages.json"
@@ -81,7 +82,7 @@ def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):
     assert not seen.responses[0].exchange.response.tool_calls[0].closed
 
 
-@pytest.mark.parametrize(("given", "stop"), [
+@each_row(("given", "stop"), [
     ({"cancelReason": "user_cancelled"}, "cancelled"), ({"cancelReason": "streaming_failed"}, "interrupted"),
     ({"cancelReason": "retries_exhausted"}, "interrupted"), ({"cancelReason": "odd"}, "unknown"),
 ])
@@ -89,7 +90,7 @@ def test_cancel_reasons(tmp_path, given, stop):
     assert stops(task(tmp_path, [ASKED, model(part("o"))], [request(**given)])) == [stop]
 
 
-@pytest.mark.parametrize(("note", "stop"), [
+@each_row(("note", "stop"), [
     ("[Response interrupted by user]", "cancelled"), ("[Response interrupted by user feedback]", "cancelled"),
     ("[Response interrupted by API Error]", "interrupted"),
     ("[Response interrupted by a tool use result. Only one", "unknown"),
@@ -148,7 +149,7 @@ def test_a_task_that_was_completed_ends_with_a_call_that_ran(tmp_path, asks):
     assert "transcript.inferred.completion" in rules(seen)
 
 
-@pytest.mark.parametrize(("blocks", "row"), [
+@each_row(("blocks", "row"), [
     ([DONE_CALL], SHOWN),  # it is also written while the call still arrives
     ([DONE_CALL], {"ts": 2200, "type": "ask", "ask": "completion_result", "text": "", "partial": True}),
     ([DONE_CALL], {"ts": 2200, "type": "ask", "ask": "tool", "text": json.dumps({"tool": "newTask"})}),
@@ -325,16 +326,16 @@ def test_a_call_without_a_name_is_not_lost(tmp_path):
     assert (call.id, call.name, call.arguments) == ("c9", "", '{"a":')
 
 
-@pytest.mark.parametrize("said_of_it", ["emitted invalid JSON arguments: Unexpected end",
+@each_row("said_of_it", ["emitted invalid JSON arguments: Unexpected end",
                                         "was rejected before execution: no such tool"])
-@pytest.mark.parametrize("form", ["{}", '{{"error":"{}"}}'])
+@each_row("form", ["{}", '{{"error":"{}"}}'])
 def test_clines_sdk_refuses_a_call_of_which_it_kept_a_stub(tmp_path, said_of_it, form):
     refused = result(form.format(f"Tool call apply_diff {said_of_it}"), error=True)
     seen = store(tmp_path, user(part("go")), model(CALL), user(refused, ts=3000), model(part("ok"), ts=4000))
     assert stops(seen) == ["malformed_tool_call", "unknown"]
 
 
-@pytest.mark.parametrize("metadata", [{"userRunSpan": 0}, {"displayRole": "system"}, {"displayRole": "status"},
+@each_row("metadata", [{"userRunSpan": 0}, {"displayRole": "system"}, {"displayRole": "status"},
                                       {"displayRole": "error"}])
 def test_a_reminder_of_clines_sdk_is_no_message_of_the_user(tmp_path, metadata):
     seen = store(tmp_path, user(part("go")), model(part("hm")), user(part("Submit it."), ts=3000, metadata=metadata),
@@ -408,7 +409,7 @@ def test_clines_sdk_counts_each_answer_or_a_whole_turn(tmp_path):
         (5, 2, None, 1, 3), (9, 4, None, None, None), (9, 4, None, None, None)]
 
 
-@pytest.mark.parametrize(("status", "told"), [("failed", True), ("cancelled", True), ("running", True),
+@each_row(("status", "told"), [("failed", True), ("cancelled", True), ("running", True),
                                               ("completed", False), ("idle", False), (3, False)])
 def test_the_state_of_a_session_of_clines_sdk(tmp_path, status, told):
     seen = store(tmp_path, user(part("go")), model(part("ok")), status=status)

@@ -10,6 +10,7 @@ import pytest
 
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
 ZEROCLAW = """
@@ -83,14 +84,14 @@ def test_zeroclaw_closes_a_request_without_an_answer(tmp_path, begins, stop, wor
     assert seen.responses[1].exchange.response.text == f"It says {closed}"
 
 
-@pytest.mark.parametrize(("mark", "stop"), [
+@each_row(("mark", "stop"), [
     *((f"[{said}]", "cancelled") for said in (
         "interrupted by user", "interrumpido por el usuario", "interrompu par l'utilisateur",
         "ユーザーによって中断されました", "被用户中断")),
     *((f"[{said}]", "interrupted") for said in (
         "stream interrupted", "transmisión interrumpida", "flux interrompu", "ストリームが中断されました", "流已中断")),
 ])
-@pytest.mark.parametrize("part", ["", "Half of"])
+@each_row("part", ["", "Half of"])
 def test_zeroclaw_marks_an_answer_that_was_interrupted(tmp_path, mark, stop, part):
     text = f"{part}\n\n{mark}" if part else mark
     seen = view_file(database(tmp_path / "sessions.db", ZEROCLAW, "sessions", message("user", "go"),
@@ -145,7 +146,7 @@ def test_zeroclaw_lines(tmp_path):
     assert seen.responses[1].exchange.response.text == "{no JSON"
 
 
-@pytest.mark.parametrize("said_instead", [
+@each_row("said_instead", [
     "I generated an internal tool-call format error and could not complete this request. Please try again.",
     "Generé un error de formato interno en la llamada de herramienta y no pude completar esta solicitud. "
     "Inténtalo de nuevo.",
@@ -162,7 +163,7 @@ def test_zeroclaw_speaks_for_a_model_whose_calls_it_could_not_read(tmp_path, sai
     assert not seen.responses[0].exchange.response.text
 
 
-@pytest.mark.parametrize("footer", [
+@each_row("footer", [
     "⚡ `gemini` unavailable — response from **openai** (`gpt-5`)\nSwitch model: /models",
     "⚡ `gemini` no está disponible — respuesta de **openai** (`gpt-5`)\nCambiar modelo: /models",
     "⚡ `gemini` は利用できません — **openai**（`gpt-5`）からの応答\nモデル切り替え: /models",
@@ -266,7 +267,7 @@ def test_botnexus_two_rows_of_a_call(tmp_path):
 AGAIN = [row | {"tool_call_id": "c2"} for row in (START, END)]
 
 
-@pytest.mark.parametrize(("behind", "texts", "ends"), [
+@each_row(("behind", "texts", "ends"), [
     ([entry("assistant", "Done.")], ["I write", "Done."], ["tool_call", "unknown"]),
     ([*AGAIN, entry("assistant", "Done.")], ["I write", None, "Done."], ["tool_call", "tool_call", "unknown"]),
     ([entry("user", "thanks")], [None, "I write"], ["tool_call", "end_turn"]),
@@ -307,8 +308,8 @@ def test_botnexus_rows_of_its_own_are_no_message_of_the_user(tmp_path):
 FAILED = "Agent stream error: HTTP 529 overloaded"
 
 
-@pytest.mark.parametrize("behind", [[], [("user", "again"), ("assistant", "a")]])
-@pytest.mark.parametrize("arrived", ["It beg", None])
+@each_row("behind", [[], [("user", "again"), ("assistant", "a")]])
+@each_row("arrived", ["It beg", None])
 def test_botnexus_writes_an_error_in_front_of_the_text_that_had_arrived(tmp_path, arrived, behind):
     rows = [("user", "go"), ("system", FAILED), *([("assistant", arrived)] if arrived else []), *behind]
     seen = botnexus(tmp_path, *(entry(*row) for row in rows))

@@ -12,6 +12,7 @@ from loop_core import encode_response
 from loop_core.formats import FORMATS
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, Usage
 from loop_core.wire import wire
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops
 
 Row = dict[str, Any]
@@ -66,8 +67,8 @@ def texts(seen: Any) -> list[str | None]:
     return [facts.exchange.response.text for facts in seen.responses]
 
 
-@pytest.mark.parametrize("whole", [completion, message, response])
-@pytest.mark.parametrize("form", ["{0}\n{1}\n", "{0}{1}", "[{0}, {1}]", "\ufeff{0}\n\n{1}"])
+@each_row("whole", [completion, message, response])
+@each_row("form", ["{0}\n{1}\n", "{0}{1}", "[{0}, {1}]", "\ufeff{0}\n\n{1}"])
 def test_whole_answers_in_one_file_are_answers_of_their_own(whole, form, tmp_path):
     seen = show(form.format(json.dumps(whole("one"), indent=2), json.dumps(whole("two"))), tmp_path, name="a.json")
     assert (texts(seen), stops(seen)) == (["one", "two"], ["end_turn", "end_turn"])
@@ -75,9 +76,9 @@ def test_whole_answers_in_one_file_are_answers_of_their_own(whole, form, tmp_pat
     assert [facts.exchange.entry for facts in seen.responses] == [0, 1]
 
 
-@pytest.mark.parametrize("whole", [completion, message, response])
-@pytest.mark.parametrize("form", ["{0}\n{1}\n{2}", "[{0}, {1}, {2}", '{{"object": "list", "data": [{0}, {1}, {2}'])
-@pytest.mark.parametrize("missing", [1, 40, None])
+@each_row("whole", [completion, message, response])
+@each_row("form", ["{0}\n{1}\n{2}", "[{0}, {1}, {2}", '{{"object": "list", "data": [{0}, {1}, {2}'])
+@each_row("missing", [1, 40, None])
 def test_the_whole_answers_of_a_cut_file_stay_answers_of_their_own(whole, form, missing, tmp_path):
     """They were joined into one, as the chunks of a stream are."""
     last = json.dumps(whole("three"))
@@ -89,8 +90,8 @@ def test_the_whole_answers_of_a_cut_file_stay_answers_of_their_own(whole, form, 
     assert seen.responses[2].exchange.body == cut.strip().encode()
 
 
-@pytest.mark.parametrize("whole", [completion, response])
-@pytest.mark.parametrize("page", [
+@each_row("whole", [completion, response])
+@each_row("page", [
     '{{"object": "list", "data": [{0}, {1}], "first_id": "one", "has_more": false}}',
     '{{\n  "data": [\n{0},\n{1}], "has_more": false, "object": "list"}}',
 ])
@@ -128,8 +129,8 @@ def ends(seen: Any) -> list[tuple[str | None, str]]:
     return list(zip(texts(seen), stops(seen), strict=True))
 
 
-@pytest.mark.parametrize("form", ["lines", "list"])
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("form", ["lines", "list"])
+@each_row("api", FORMATS)
 def test_whole_answers_of_each_format_are_answers_of_their_own(api, form, tmp_path):
     """Of most formats they were one answer, which had the first text, and of some of these the last stop reason."""
     whole = bodies(api, stream=False)
@@ -137,14 +138,14 @@ def test_whole_answers_of_each_format_are_answers_of_their_own(api, form, tmp_pa
     assert ends(show(written, tmp_path, name="a.json")) == list(ANSWERS)
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("api", FORMATS)
 def test_streams_of_each_format_behind_one_another_are_answers_of_their_own(api, tmp_path):
     """All but three formats lost what followed the first stream; the legacy Text Completions joined the texts."""
     seen = show(b"".join(bodies(api, stream=True)), tmp_path, name="a.sse")
     assert ends(seen) == list(ANSWERS)
 
 
-@pytest.mark.parametrize("api", ["bedrock_converse", "ollama_chat", "ollama_generate", "gemini_generate"])
+@each_row("api", ["bedrock_converse", "ollama_chat", "ollama_generate", "gemini_generate"])
 def test_a_stream_that_was_sent_twice_is_one_answer(api, tmp_path):
     stream = bodies(api, stream=True)[1]
     for written in (2 * stream, stream + b"\n\n" + stream):
@@ -186,9 +187,8 @@ def chunk_lines(*streams: str) -> list[str]:
     return [line[6:] for line in "".join(streams).split("\n") if line.startswith("data: {")]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 2, 3, 1)],
-                         ids=["in a row", "mixed", "one in the other"])
-@pytest.mark.parametrize("last", ["", '{"id": "two", "object": "chat.comp', '{"error": {"message": "overloaded"}}'])
+@each_row("order", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 2, 3, 1)])
+@each_row("last", ["", '{"id": "two", "object": "chat.comp', '{"error": {"message": "overloaded"}}'])
 def test_chunks_of_several_answers_in_lines_are_told_apart_by_their_ids(order, last, tmp_path):
     lines = chunk_lines(chat_stream("one"), chat_stream("two", "length"))
     seen = show("\n".join([*(lines[each] for each in order), last]), tmp_path, name="a.jsonl")
@@ -235,8 +235,8 @@ def test_a_damaged_line_among_whole_answers_costs_that_answer_alone(damaged, tmp
     assert stops(seen)[damaged] == "interrupted"
 
 
-@pytest.mark.parametrize("size", [12, 20, 30])
-@pytest.mark.parametrize("stream", [chat_stream, message_stream, response_stream])
+@each_row("size", [12, 20, 30])
+@each_row("stream", [chat_stream, message_stream, response_stream])
 def test_a_damaged_first_line_of_a_stream_is_one_lost_frame(stream, size, tmp_path):
     """The whole stream was one that had sent nothing: its first line made it a body of one value."""
     first, *rest = chunk_lines(stream("one"))
@@ -246,7 +246,7 @@ def test_a_damaged_first_line_of_a_stream_is_one_lost_frame(stream, size, tmp_pa
     assert "GAP" in seen.turns[0].verdict.word
 
 
-@pytest.mark.parametrize("written", [
+@each_row("written", [
     json.dumps(completion("one")) + "\n" + json.dumps({**completion("two"), "object": "chat.completion.chunk"}),
     chat_stream("one") + chat_stream("one"), chat_stream("one") + "data: [DONE]\n\n",
     message_stream("one").replace("message_stop", "message_end") + message_stream("two"),
@@ -278,8 +278,8 @@ def test_what_is_refused_is_named_as_the_file_has_it(written, what, tmp_path):
     assert what in str(show(written, tmp_path, name="a.txt").inputs[0].error)
 
 
-@pytest.mark.parametrize("as_text", [True, False])
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("as_text", [True, False])
+@each_row("api", FORMATS)
 def test_whole_answers_that_a_logger_wrote_beside_their_times_are_answers_of_their_own(api, as_text, tmp_path):
     """They were one stream: of Chat Completions the texts were joined, of others nothing seemed to have come."""
     whole = bodies(api, stream=False)
@@ -287,8 +287,8 @@ def test_whole_answers_that_a_logger_wrote_beside_their_times_are_answers_of_the
     assert ends(show("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")) == list(ANSWERS)
 
 
-@pytest.mark.parametrize("whole", [completion, message, response])
-@pytest.mark.parametrize("beside", ["start", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}])
+@each_row("whole", [completion, message, response])
+@each_row("beside", ["start", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}])
 def test_a_log_of_other_things_beside_whole_answers_is_no_stream(whole, beside, tmp_path):
     rows = [{"time": 1, "level": "info", "event": each} for each in (beside, whole("one"), beside, whole("two"))]
     seen = show("\n".join(map(json.dumps, rows)), tmp_path, name="a.jsonl")

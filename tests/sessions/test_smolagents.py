@@ -8,6 +8,7 @@ import pytest
 
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm, TextPart, Usage
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, words
 
 TASK = {"task": "go", "task_images": None}
@@ -59,7 +60,7 @@ def notices(seen):
     return "\n".join(seen.inputs[0].notices)
 
 
-@pytest.mark.parametrize("written", [
+@each_row("written", [
     [TASK], [step(message())], {"output": "x", "steps": [TASK, step(message())]}, {"messages": [TASK], "state": "x"},
 ])
 def test_the_steps_of_a_memory_are_recognised(written):
@@ -72,7 +73,7 @@ def test_the_steps_of_a_result_are_read(tmp_path, name):
     assert (words(seen), seen.responses[0].exchange.started) == (["COMPLETE"], "2023-11-14T22:13:20.500+00:00")
 
 
-@pytest.mark.parametrize(("word", "stop", "verdict"), [
+@each_row(("word", "stop", "verdict"), [
     ("stop", "end_turn", "COMPLETE"), ("length", "max_tokens", "TRUNCATED"),
     ("content_filter", "safety_blocked", "BLOCKED"), (None, "unknown", "END NOT RECORDED"),
 ])

@@ -19,6 +19,7 @@ from tests.report.test_verdict import only
 from tests.scenes.bodies import entry, har
 from tests.scenes.essence import essence
 from tests.scenes.recordings import show
+from tests.scenes.rows import each_row
 
 URL = "wss://api.openai.com/v1/responses"
 API = "openai_responses"
@@ -73,7 +74,7 @@ def payloads(stream):
     return [b"\n".join(line[6:] for line in event if line[:6] == b"data: ") for event in lines if event != [b""]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(responses, st.integers(1, 7), st.integers(1, 60))
 def test_frames_decode_to_the_same_response_as_events(response, chunk, size):
     try:
@@ -205,7 +206,7 @@ def test_other_sockets_are_no_llm_traffic(load):
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0, 1]
 
 
-@pytest.mark.parametrize("odd", [
+@each_row("odd", [
     None, 5, {}, {"type": "receive"}, {"type": "receive", "opcode": 9, "data": "x"}, {"type": 5, "data": "x"},
     {"type": "receive", "opcode": 2, "data": "no base64!"}, {"type": "send", "opcode": 1, "data": "[1]"},
     {"type": "receive", "opcode": 8, "data": ""},

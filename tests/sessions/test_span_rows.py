@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from inspector.sessions import open_paths
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, view_file, words
 
 ANSWER = {"id": "msg_0123456789abcdef", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "max_tokens",
@@ -81,9 +82,8 @@ READ = (["max_tokens"], "Hi.", 7, 16)
 START = "2026-01-02T03:04:05"
 
 
-@pytest.mark.parametrize("content", [
-    [span()], {"data": [span()], "next_cursor": None}, {"data": [of_api()], "next_cursor": None}, [of_frame()]],
-    ids=["client", "page", "page in OTLP", "data frame"])
+@each_row("content", [
+    [span()], {"data": [span()], "next_cursor": None}, {"data": [of_api()], "next_cursor": None}, [of_frame()]])
 def test_what_phoenix_gives_out_is_read_in_every_form(tmp_path, content):
     *read, started = facts(show(json.dumps(content), tmp_path))
     assert (*read,) == READ
@@ -147,7 +147,7 @@ def test_the_spans_of_the_client_and_of_an_instrumentation_are_one_answer_also_b
     assert (stops(seen), seen.responses[0].exchange.response.text) == (["max_tokens"], "Hi.")
 
 
-@pytest.mark.parametrize(("script", "column"), [
+@each_row(("script", "column"), [
     *((PHOENIX, name) for name in ("trace_rowid", "span_id", "span_kind", "attributes")),
     *((MLFLOW, name) for name in ("trace_id", "span_id", "experiment_id", "content"))])
 def test_a_database_whose_spans_lack_a_column_is_that_of_another_program(tmp_path, script, column):

@@ -9,6 +9,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, Usage
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
 AGENT = {"agent_id": "default", "state": {}, "conversation_manager_state": {}, "_internal_state": {}}
@@ -67,7 +68,7 @@ def test_the_state_of_an_agent_and_a_message_are_recognised(tmp_path):
         assert choose(json.dumps(written).encode(), "x.json") == "strands"
 
 
-@pytest.mark.parametrize("lacking", ["agent_id", "conversation_manager_state", "message", "message_id", "created_at"])
+@each_row("lacking", ["agent_id", "conversation_manager_state", "message", "message_id", "created_at"])
 def test_an_object_without_one_of_the_members_is_another(lacking):
     whole = AGENT if lacking in AGENT else {**GO, "message_id": 0}
     written = {name: value for name, value in whole.items() if name != lacking}

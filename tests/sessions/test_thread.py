@@ -27,6 +27,7 @@ from tests.scenes.bodies import (
     shape,
     user,
 )
+from tests.scenes.rows import each_row
 
 CUT = "The report covers three regions. In the first, the queue was satur"
 REST = "ated for nineteen minutes. In the second, nothing happened."
@@ -154,7 +155,7 @@ def test_the_order_of_the_entries_changes_nothing(load):
         assert places == [(0, "request", 1), (1, "tool_result", 1), (2, "tool_result", 2)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "alter",
     [
         lambda message: {**message, "content": [{"type": "text", "text": message["content"]}]},
@@ -165,7 +166,6 @@ def test_the_order_of_the_entries_changes_nothing(load):
         lambda message: {**message, "content": message["content"] + "  \n"},
         lambda message: {**message, "content": message["content"].replace(" ", "\r\n")},
     ],
-    ids=["parts", "cache_control", "trailing space", "line ends"],
 )
 def test_harmless_differences_do_not_part_a_conversation(load, alter):
     first = [user("tell me all")]
@@ -292,7 +292,7 @@ HINTS = [
 ]
 
 
-@pytest.mark.parametrize("hint", HINTS)
+@each_row("hint", HINTS)
 def test_a_known_hint_after_a_cut_is_a_continuation(load, hint):
     first = [user("write the report")]
     second = [*first, assistant(CUT), user(hint)]
@@ -312,7 +312,7 @@ def test_a_spent_budget_is_a_cut_whatever_the_provider_says(load, cap, places):
     assert [link(loaded, at).place.value for at in (0, 1)] == places
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "And what about the third region?",
@@ -404,14 +404,14 @@ def test_a_hint_where_the_cut_answer_was_left_out(load):
 NO_CALL = "<system>No tool call detected in last message. Did you mean to finish?</system>"
 
 
-@pytest.mark.parametrize(("nudge", "place"), [
+@each_row(("nudge", "place"), [
     ({"role": "system", "content": "Please return text or call a tool."}, "nudge"),
     (user("<system>Please return text or call a tool.</system>"), "nudge"),
     (user(NO_CALL), "nudge"),
     (user("Continue"), "request"),
     (user("Please call a tool or two, and a friend."), "request"),
 ])
-@pytest.mark.parametrize("empty", [None, ""])
+@each_row("empty", [None, ""])
 def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, empty):
     first = [user("write the report")]
     loaded = load(har(entry(first, chat_body(empty, "stop")), entry([*first, nudge], chat_body("Here."))))
@@ -454,7 +454,7 @@ def test_a_result_that_smolagents_sends_back_as_a_text(load, text, place):
     assert link(other, 1).parent is None, "the text has the id of another call"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("Resume from the exact point where you stopped", "continue_exactly"),
@@ -484,7 +484,7 @@ def known_rows(text: str) -> set[str]:
     return {hint.name for hint in HINT_ROWS if re.search(hint.pattern, " ".join(text.lower().split()))}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("the output token limit was met", "cut_result"),
@@ -507,7 +507,7 @@ def test_every_hint_names_where_it_was_met():
 CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3d4e")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("history", "place"),
     [
         (
@@ -578,7 +578,7 @@ def test_the_same_request_after_an_answer_is_another_conversation(load):
     assert loaded == [[("hi", [(0, "request", 1)])], [("hi", [(1, "request", 1)])]]
 
 
-@pytest.mark.parametrize(("body", "when", "place"), [
+@each_row(("body", "when", "place"), [
     (chat_body(""), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
     (chat_body(None, "tool_calls", CUT_CALL), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "repair"),
     (chat_body("half an ans", "length"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
@@ -596,7 +596,7 @@ def test_the_same_request_after_the_end_of_an_empty_answer_or_a_cut_call_is_a_re
 REFUSED_KEY = '{"error": {"message": "invalid api key", "type": "authentication_error"}}'
 
 
-@pytest.mark.parametrize(("second", "when", "places"), [
+@each_row(("second", "when", "places"), [
     ({}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"), ["request", "retry"]),
     ({}, (None, None), ["request", "retry"]),
     ({"stream": True}, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"), ["request", "request"]),
@@ -619,7 +619,7 @@ def test_the_same_request_to_another_model_is_no_retry(load):
     )
 
 
-@pytest.mark.parametrize(("first", "second", "turns"), [
+@each_row(("first", "second", "turns"), [
     ("http://127.0.0.1:8000", "http://127.0.0.1:8080", 2), ("http://[::1]:8000", "http://[fd00::2]:8000", 2),
     ("http://[::1]:8000", "http://[::1]:8000", 1), ("https://u:p@a.example", "https://A.example", 1),
 ])

@@ -10,6 +10,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.records import list_pieces
 from loop_core.values import ReasoningPart
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import MINI, SWE
 from tests.scenes.transcripts import places, rules, show, stops, words
 
@@ -146,7 +147,7 @@ def give_up(why: str, **more: Any) -> Row:
     return {"role": "assistant", "content": why, "thought": why, "action": "", "tool_calls": None, **more}
 
 
-@pytest.mark.parametrize(("why", "stop", "word"), [
+@each_row(("why", "stop", "word"), [
     ("Exit due to context window", "context_window_exceeded", "CONTEXT FULL"),
     ("Exit due to retry error: 529 overloaded", "error", "ERROR"),
     ("Exit due to cost limit", "tool_call", "CANCELLED"), ("Exiting due to forfeit", "tool_call", "CANCELLED"),
@@ -165,7 +166,7 @@ def test_what_the_agent_says_as_it_gives_up_is_no_answer(why, stop, word, tmp_pa
     assert words(show(json.dumps({"trajectory": steps, "environment": "x"}), tmp_path)) == [word]
 
 
-@pytest.mark.parametrize("more", [{"action": "ls"}, {"thought": "Exit"}, {"tool_calls": [function()]}, {"action": 7},
+@each_row("more", [{"action": "ls"}, {"thought": "Exit"}, {"tool_calls": [function()]}, {"action": 7},
                                   {"content": "Exit due to context window, I think"}])
 def test_a_model_that_says_so_has_answered(more, tmp_path):
     seen = show(swe(TASK, give_up("Exit due to context window", **more)), tmp_path)
@@ -216,7 +217,7 @@ def test_a_demonstration_is_a_history_alone(tmp_path):
 # -- mini-swe-agent ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model", "rule"), [
+@each_row(("model", "rule"), [
     ("deepseek/deepseek-chat", "transcript.provider"),
     ("openrouter/anthropic/claude-sonnet-4", "transcript.provider"),
     ("anthropic/claude-sonnet-4", "transcript.recorder"),
@@ -231,7 +232,7 @@ def test_the_word_is_litellms_where_the_api_has_words_of_other_names(model, rule
     assert raw == ("length" if rule == "transcript.provider" else None)
 
 
-@pytest.mark.parametrize(("word", "model", "stop"), [
+@each_row(("word", "model", "stop"), [
     ("STOP", "@google/gemini-3-pro", "end_turn"), ("MAX_TOKENS", "@google/gemini-3-pro", "max_tokens"),
     ("STOP", "deepseek/deepseek-chat", "unknown"), ("HALT", "@google/gemini-3-pro", "unknown"),
 ])
@@ -261,7 +262,7 @@ def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
     assert facts.exchange.response.parts == (ReasoningPart("", "s"),)
 
 
-@pytest.mark.parametrize(("given", "thoughts"), [
+@each_row(("given", "thoughts"), [
     ({"content": "Done.", "thinking_blocks": [{"thinking": "hm"}]}, ("hm",)),
     ({"content": [{"type": "think", "think": "then"}], "reasoning_content": "first"}, ("first", "then")),
     ({"content": [{"type": "thinking", "thinking": "hm", "signature": "s"}], "reasoning_content": "hm"}, ("hm",)),

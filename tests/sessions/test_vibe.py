@@ -10,6 +10,7 @@ from inspector.sessions.importers import vibe
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.recording import Options
 from tests.scenes.costs import IN_PROPORTION, growth
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import places, show, stops, view_file, words
 
 ASKED_AGAIN = ("Your previous response was discarded because it reached the output token limit after 12 tokens before "
@@ -84,7 +85,7 @@ def reading(tmp_path, *rows):
     return show(file(*rows), tmp_path)
 
 
-@pytest.mark.parametrize(("word", "shown_as"), [
+@each_row(("word", "shown_as"), [
     ("stop", "COMPLETE"), ("length", "TRUNCATED"), ("content_filter", "BLOCKED"), ("other", "UNKNOWN REASON")])
 def test_the_stop_word_and_the_counts_of_an_answer(tmp_path, word, shown_as):
     seen = reading(tmp_path, *turn("go", came(word, {"content": [text("hm")], "type": "reasoning"}, text("Done."))),
@@ -198,7 +199,7 @@ def test_the_file_beside_the_journal_names_the_model_the_title_and_the_session(t
         "The queue", "806a5a6f", "1f2e")
 
 
-@pytest.mark.parametrize(("kind", "known"), [
+@each_row(("kind", "known"), [
     ("command_reserved", True), ("core_input", True), ("action_intent", True), ("process_state_changed", True),
     ("callback_registered", True), ("receipt_failed", True), ("projection_delta", True), ("session_relocated", True),
     ("made_up", False)])

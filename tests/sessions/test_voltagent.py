@@ -11,6 +11,7 @@ import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import stops, view_file, words
 
@@ -100,7 +101,7 @@ def test_the_tables_are_recognised_by_their_columns_whatever_their_name_is(tmp_p
     assert texts(view_file(path)) == ["Done."]
 
 
-@pytest.mark.parametrize("column", ["format_version", "parts", "message_id", "metadata"])
+@each_row("column", ["format_version", "parts", "message_id", "metadata"])
 def test_a_table_without_one_of_the_columns_is_another_ones(tmp_path, column):
     path = database(tmp_path, [])
     with closing(sqlite3.connect(path)) as made, made:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, words
 
 
@@ -75,7 +76,7 @@ def test_a_request_without_rounds_has_what_was_shown(tmp_path):
     assert stops(seen) == ["end_turn", "unknown"]
 
 
-@pytest.mark.parametrize(("details", "stop"), [
+@each_row(("details", "stop"), [
     ({"code": "length", "message": "x"}, "max_tokens"),
     ({"message": "Sorry, the response hit the length limit. Please rephrase your prompt."}, "max_tokens"),
     ({"code": "filtered", "message": "x"}, "safety_blocked"), ({"code": "filteredRetry"}, "safety_blocked"),
@@ -94,7 +95,7 @@ def test_a_request_that_the_user_stopped(tmp_path):
     assert words(read(tmp_path, request("go", turn("Half"), isCanceled=True))) == ["CANCELLED"]
 
 
-@pytest.mark.parametrize(("state", "stop"), [(0, "unknown"), (1, "end_turn"), (2, "cancelled"), (3, "unknown")])
+@each_row(("state", "stop"), [(0, "unknown"), (1, "end_turn"), (2, "cancelled"), (3, "unknown")])
 def test_a_newer_file_has_the_state_of_a_request(tmp_path, state, stop):
     seen = read(tmp_path, request("go", turn("Done."), modelState={"value": state}))
     assert stops(seen) == [stop]
@@ -163,7 +164,7 @@ def test_operations_are_folded(tmp_path):
     assert "skipped: 2" in notices
 
 
-@pytest.mark.parametrize("odd", [{"message": 1}, {"response": 1}, {"result": 1}, {"modelId": 1}, {"isCanceled": 1},
+@each_row("odd", [{"message": 1}, {"response": 1}, {"result": 1}, {"modelId": 1}, {"isCanceled": 1},
                                  {"result": {"metadata": 1}}, {"result": {"errorDetails": 1}}])
 def test_members_of_other_types_are_named(tmp_path, odd):
     seen = read(tmp_path, request("go", turn("a")), odd)

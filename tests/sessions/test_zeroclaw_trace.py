@@ -7,6 +7,7 @@ import json
 import pytest
 
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import show, stops, words
 
 COUNT = iter(range(10**6))
@@ -117,7 +118,7 @@ def test_empty_arguments_may_stand_for_unread_ones(tmp_path, arguments, noted):
     assert any(found.finding.rule == "transcript.empty_arguments" for found in seen.findings) is noted
 
 
-@pytest.mark.parametrize(("arguments", "output", "outcome", "stop", "closed"), [
+@each_row(("arguments", "output", "outcome", "stop", "closed"), [
     ("{}", "Missing 'command' parameter", "failure", "malformed_tool_call", False),
     ("{}", "Missing required parameter: path", "failure", "malformed_tool_call", False),
     ("{}", "Connection refused", "failure", "tool_call", True),
@@ -145,7 +146,7 @@ def test_of_two_calls_of_one_tool_the_one_is_refused_whose_result_says_so(tmp_pa
     assert [call.closed for call in seen.responses[0].exchange.response.tool_calls] == [True, False]
 
 
-@pytest.mark.parametrize("name", ["event_type", "event", "attributes", "payload", "zeroclaw"])
+@each_row("name", ["event_type", "event", "attributes", "payload", "zeroclaw"])
 def test_members_of_other_types_are_named(tmp_path, name):
     seen = read(tmp_path, reply("a"), {**reply("b"), name: 1})
     assert any(f"{name} is" in notice for notice in seen.inputs[0].notices)
@@ -157,7 +158,7 @@ def test_recognition():
         assert choose(json.dumps(row, indent=1).encode(), "x") == "zeroclaw-trace"
 
 
-@pytest.mark.parametrize(("tools", "stop"), [
+@each_row(("tools", "stop"), [
     (["ls", "cat"], "tool_call"), (["cat", "ls"], "tool_call"), (["ls", "ls"], "unknown"), (["ls"], "unknown"),
 ])
 def test_parallel_calls_are_answered_by_results_of_the_same_tools(tmp_path, tools, stop):

@@ -12,9 +12,10 @@ from inspector.whatif.grid import MOST_CELLS, Axis, Grid, default_axes, parse_ax
 from loop_core.errors import CallerError
 from loop_core.turn.limits import SHORT_NAMES, Limits
 from tests.scenes.recordings import chat, lines, pair_of, user
+from tests.scenes.rows import each_row
 
 
-@pytest.mark.parametrize(("spec", "values"), [
+@each_row(("spec", "values"), [
     ("3", (3,)),
     ("1..4", (1, 2, 3, 4)),
     ("64..256/64", (64, 128, 192, 256)),
@@ -65,7 +66,7 @@ def test_short_names_are_those_that_every_screen_shows():
         "continuation_tool_repair_attempts"]
 
 
-@pytest.mark.parametrize("name", [
+@each_row("name", [
     "continuation_max_attempts", "continuation_max_total_completion_tokens", "continuation_max_output_chars",
     "continuation_tool_repair_attempts", "max_thinking_only", "min_progress_chars", "max_empty_retries",
     "max_tool_steps", "max_identical_calls", "max_resumes", "max_tokens",

@@ -43,6 +43,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 # -- sessions of any shape: each answer is text or a call, cut or whole, and the agent goes on from it ----------------
 
@@ -97,7 +98,7 @@ def answer_counts(view: View) -> list[int]:
     ]
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(stories, limits)
 def test_unchanged_settings_give_the_same_steps(exchanges, some):
     original = show(*exchanges, settings=Settings(some))
@@ -109,7 +110,7 @@ def test_unchanged_settings_give_the_same_steps(exchanges, some):
     assert document(made.view) == document(original)
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(stories, limits, limits)
 def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
     original = show(*exchanges, settings=Settings(before))
@@ -125,7 +126,7 @@ def test_limits_alone_leave_a_common_beginning(exchanges, before, after):
     assert original.steps[made.difference].previous_state == made.view.steps[made.difference].previous_state
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(stories, limits)
 def test_a_branch_never_changes_what_it_was_made_from(exchanges, after):
     original = show(*exchanges)
@@ -139,7 +140,7 @@ def test_a_branch_never_changes_what_it_was_made_from(exchanges, after):
     assert made.view.replay.case is original.replay.case
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(stories, limits, st.sampled_from([*SHORT_NAMES]), st.integers(1, 50))
 def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges, before, name, more):
     now = getattr(before, name)
@@ -151,8 +152,8 @@ def test_raising_one_continuation_limit_never_shortens_a_recorded_turn(exchanges
         assert now_ >= then, turn.id
 
 
-@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
-@pytest.mark.parametrize("name", SHORT_NAMES)
+@each_row("sample", samples())
+@each_row("name", SHORT_NAMES)
 def test_the_samples_keep_these_promises(sample, name):
     from inspector.replay import replay
     from inspector.replay.case import open_case
@@ -231,7 +232,7 @@ def test_an_assignment_without_a_value_says_what_one_looks_like(text):
         parse_assignments([text])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("200", 200),
@@ -248,13 +249,13 @@ def test_a_cap_as_people_write_it(text, value):
     assert settings_of({"max_tokens": text}, Settings(max_tokens=5)).max_tokens == value
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "1000000001", "1e3", "²"])
+@each_row("text", ["0", "-1", "1.5", "many", "1000000001", "1e3", "²"])
 def test_a_cap_that_is_none(text):
     with pytest.raises(CallerError, match="max_tokens"):
         settings_of({"max_tokens": text}, Settings())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("continuation_max_attempts", "-1"),
@@ -279,7 +280,7 @@ def test_what_is_set_is_remembered_as_set_even_where_it_is_the_default():
     assert again.max_tokens == 9
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("assignments", "name"),
     [
         ({}, "unchanged"),

@@ -89,7 +89,7 @@ def test_a_budget_as_recorded_has_no_edge():
     assert smallest_limits(tune(case, grid(None)), 0).edge is None
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=20, deadline=None)
 @given(stories, st.sets(st.integers(1, 150), min_size=1, max_size=3))
 def test_the_edge_costs_no_more_than_the_cell_and_one_token_less_does(exchanges, budgets):
     case = case_of(*exchanges)
@@ -140,7 +140,7 @@ def test_without_max_tokens_on_the_grid_nothing_is_refined():
     assert knee(tune(turns_of(6, 20), grid(None))).edge is None, "as recorded is no number"
 
 
-@hypothesis_settings(max_examples=25, deadline=None)
+@hypothesis_settings(max_examples=14, deadline=None)
 @given(st.lists(st.integers(0, 24), min_size=1, max_size=4), st.sets(st.integers(1, 40), min_size=1, max_size=3),
        st.sampled_from([(0,), (2,), (0, 5)]))
 def test_no_budget_at_all_is_better_than_the_one_that_is_enough_for_all(sizes, budgets, attempts):
@@ -160,7 +160,7 @@ def test_no_budget_at_all_is_better_than_the_one_that_is_enough_for_all(sizes, b
     assert cost(found.edge.ends) == least
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=20, deadline=None)
 @given(st.lists(stories, min_size=2, max_size=3), st.sets(st.integers(1, 150), min_size=1, max_size=2))
 def test_the_edge_of_all_turns_keeps_what_the_cell_does_and_one_token_less_does_not(told, budgets):
     case = case_of(*(exchange for story in told for exchange in story))

@@ -32,6 +32,7 @@ from tests.scenes.recordings import (
     show,
     user,
 )
+from tests.scenes.rows import each_row
 
 
 def two_rounds():
@@ -161,7 +162,7 @@ def test_what_does_not_change_the_text_changes_nothing():
     assert node.branch.difference is None
 
 
-@pytest.mark.parametrize(("typed", "said"), [
+@each_row(("typed", "said"), [
     ("1.9=x", "no input '9' in turn 1; its inputs are 1 user message “Write it.”; 2 result of write_file “ok, first”"),
     ("1.result=x", "more than one input 'result' in turn 1"),
     ("1.user", "expected TURN.INPUT=TEXT"), ("7.user=x", "a turn from 1 to 2"), ("x", "expected TURN.INPUT=TEXT"),

@@ -15,11 +15,12 @@ from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
 from inspector.whatif.grid import ATTEMPTS, TOKENS, Axis, GridRequest, axis_text, parse_axes
+from tests.scenes.rows import each_row
 
 FIRST = str(samples()[0].path)
 
 
-@pytest.mark.parametrize(("values", "spec"), [
+@each_row(("values", "spec"), [
     ((5, 6, 7, 8), "5..8"), ((1, 2), "1,2"), ((7,), "7"), ((None,), "default"), ((64, 128, None), "64,128,default"),
     (tuple(range(64, 1025, 64)), "64..1024/64"), (tuple(2**n for n in range(12)), "1..2048*2"),
     ((10, 20, 40, 80, 160), "10,20,40,80,160"),
@@ -37,7 +38,7 @@ def test_any_axes_are_read_back_from_what_is_typed(values, step, count, default)
     assert parse_axes([*map(axis_text, axes)]) == axes
 
 
-@pytest.mark.parametrize(("axes", "simulate", "wanted"), [
+@each_row(("axes", "simulate", "wanted"), [
     ([], None, True), (["attempts=1..3"], None, False), (["max_tokens=64"], None, True),
     (["attempts=1..3"], True, True), (["max_tokens=64"], False, False), ([], False, False),
 ])

@@ -47,6 +47,7 @@ from tests.scenes.recordings import (
     result,
     user,
 )
+from tests.scenes.rows import each_row
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 NAMES = ("strict", "zeroclaw-rfi", "zeroclaw-merged", "zoo-before", "zoo-after", "pi-presence", "botnexus")
@@ -99,13 +100,13 @@ def test_programs_read_the_words_that_they_know() -> None:
     assert {each["decision"] for each in made["turns"][0]["decisions"]} == {"ended with a notice", "missed the reason"}
 
 
-@pytest.mark.parametrize("number", EXPECTED)
+@each_row("number", EXPECTED)
 def test_what_each_loop_did_with_a_sample_session(number: str) -> None:
     made = matrix(sample(number), Settings())
     assert decision_words(made, len(made.rows) - 1) == dict(zip(NAMES, EXPECTED[number], strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_pause_that_a_policy_takes_for_the_end_is_no_complete_turn(name: str) -> None:
     """The recorded agent resumed it, but this loop did not: its text ends before the pause."""
     seen = view(replay(sample("13"), Settings(policy=POLICIES[name])))
@@ -243,7 +244,7 @@ def test_every_decision_is_reached() -> None:
 # -- where they part -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", ["01", "05", "07", "10"])
+@each_row("number", ["01", "05", "07", "10"])
 def test_a_cell_names_the_step_at_which_its_run_parts_from_strict(number: str) -> None:
     made = matrix(sample(number), Settings())
     for column, own in enumerate(made.replays):
@@ -323,7 +324,7 @@ def test_why_a_policy_would_do_it() -> None:
     assert why["zeroclaw-rfi"] == "reads unknown; ends the turn with a notice"
 
 
-@pytest.mark.parametrize(("number", "index", "policy", "why"), [
+@each_row(("number", "index", "policy", "why"), [
     ("09", 0, "zeroclaw-merged", "reads max_tokens; its arguments parse"),
     ("09", 0, "zeroclaw-rfi", "reads max_tokens; asks for it again"),
     ("09", 1, "zeroclaw-merged", "reads max_tokens; runs its siblings without it"),
@@ -335,7 +336,7 @@ def test_what_becomes_of_the_turn(number: str, index: int, policy: str, why: str
     assert {said.policy: said.why for said in verdict_by_policy(sample(number), 0, index)}[policy] == why
 
 
-@pytest.mark.parametrize("number", sorted(EXPECTED))
+@each_row("number", sorted(EXPECTED))
 def test_the_fate_of_a_call_agrees_with_the_run(number: str) -> None:
     """A call of the first response runs in the matrix's own replay exactly if it is said that it would."""
     case = sample(number)
@@ -370,7 +371,7 @@ def test_the_text_fits_80_columns_and_tells_every_turn() -> None:
     assert "zoo-before: stuck · write_file is begun and never ended" in shown
 
 
-@pytest.mark.parametrize(("policy", "source"), [
+@each_row(("policy", "source"), [
     ("strict", "ZeroClaw RFI 2309"), ("strict", "BotNexus PR 1676: only a ToolUse terminal"),
     ("zoo-before", "Zoo Code's analysis, root cause 1"),
     ("pi-presence", "pi's agent loop: agent"),
@@ -443,8 +444,8 @@ def test_where_there_is_room_the_words_stand_in_full() -> None:
     assert "ran a cut call" in text_of(policies_lines.row(made, 1, (0, 0), policies_lines.layout(made, 160, 0)))
 
 
-@pytest.mark.parametrize("column", [10, 16, 21, 22, 25])
-@pytest.mark.parametrize("decision", DECISIONS, ids=[decision.word for decision in DECISIONS])
+@each_row("column", [10, 16, 21, 22, 25])
+@each_row("decision", DECISIONS)
 def test_a_word_never_reaches_the_next_column(decision: Decision, column: int) -> None:
     made = matrix(sample("01"), Settings())
     cell = made.rows[1][0]._replace(decision=decision)

@@ -89,7 +89,7 @@ def test_it_is_judged_once_and_only_where_another_speaks():
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.name)
 def test_it_is_as_if_the_file_had_been_read_so(sample):
-    """Each sample as each profile, against reading it with `--profile`."""
+    """Each sample as every second profile, against reading it with `--profile`."""
     case = open_case(open_paths([str(sample.path)]))
     if any(each.recorder for each in case.recording.exchanges):  # a transcript: nothing to decode again
         for name in PROFILES:
@@ -97,7 +97,7 @@ def test_it_is_as_if_the_file_had_been_read_so(sample):
             before = case.recording.exchanges
             assert all(one.response is other.response for one, other in zip(spoke, before, strict=True))
         return
-    for name in PROFILES:
+    for name in list(PROFILES)[samples().index(sample) % 2 :: 2]:
         read = open_case(open_paths([str(sample.path)], profile=name))
         made = case_as_profile(case, name)
         assert [each.stop.normalized for each in made.judgements] == [each.stop.normalized for each in read.judgements]

@@ -9,9 +9,10 @@ from inspector.whatif.tree import branch
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method, SeamDecision, SeamRule
 from tests.scenes.recordings import PARTS, chat, cut_text, pair_of, show, user
+from tests.scenes.rows import each_row
 
 
-@pytest.mark.parametrize("name", [name for name, choice in CHOICES.items() if choice.words])
+@each_row("name", [name for name, choice in CHOICES.items() if choice.words])
 def test_every_word_is_read_and_written_back(name):
     for word in CHOICES[name].words:
         made = settings_of({name: word}, Settings())

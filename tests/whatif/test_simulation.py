@@ -36,6 +36,7 @@ from loop_core.turn.state import ProviderResponse
 from loop_core.turn.trace import Fidelity, step_key
 from tests.scenes.bodies import llama_responses
 from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, lines, pair_of, repair_turn, show
+from tests.scenes.rows import each_row
 from tests.scenes.transcripts import pi, pi_reply, pi_user, text
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
@@ -64,7 +65,7 @@ def stream(*pieces, reason="stop", tokens):
 WORDS = [f"word{number} " for number in range(12)]
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:2])
+@each_row("path", SAMPLES)
 def test_with_nothing_changed_a_simulation_is_the_recording(path):
     case = open_case(open_paths([str(path)]))
     plain, simulated = replay(case), replay(case, Settings(simulate=True))

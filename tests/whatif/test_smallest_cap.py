@@ -35,6 +35,7 @@ from inspector.whatif.smallest_cap import (
 )
 from loop_core.turn.state import State
 from tests.scenes.recordings import ASKS, CUT, HINT, TOOLS, WHOLE, assistant, call, chat, lines, pair_of, user
+from tests.scenes.rows import each_row
 from tests.whatif.test_edge import grid, turns_of
 from tests.whatif.test_simulation import WORDS, case_of, stream
 from tests.whatif.test_smallest import end
@@ -94,7 +95,7 @@ def test_a_turn_that_only_simulated_answers_complete_says_so():
     assert "from the recording alone, none completes it" in told
 
 
-@pytest.mark.parametrize(("more", "said"), [
+@each_row(("more", "said"), [
     ({"limit": "continuation_max_attempts"}, "fails: the limit attempts stops it after"),
     ({"state": State.UNRECORDED}, "is not known: what it would ask for next was never recorded"),
     ({"state": State.COMPLETE, "cut_unseen": True}, "fails: the server calls the cut answer finished after"),
@@ -209,7 +210,7 @@ def test_what_the_tokens_of_all_turns_count_is_said_where_not_all_complete():
     assert "turns that do not complete" not in report(tune(turns_of(6, 20, 12), grid(64, attempts=(0,)), jobs=1))
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=25, deadline=None)
 @given(stories, st.sets(st.integers(1, 150), min_size=1, max_size=3))
 @example(story(["cut text", "nothing"], 100, [None], False), {10})
 def test_it_completes_the_turn_and_one_token_less_does_not(exchanges, budgets):

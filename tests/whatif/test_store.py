@@ -148,7 +148,7 @@ def test_a_program_that_is_killed_loses_nothing_that_it_said_was_kept(tmp_path):
 BEGUN = (b'{"act":"ma', b"{", b'{"act":"mark","run":"r","step":1,"on":tru')
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["mark", "note", "branch", "breakpoint", "forget"]), st.integers(0, 3),
                           st.booleans()), max_size=12), st.data())
 def test_acts_come_back_whatever_is_cut_between_them(tmp_path_factory, acts, data):

@@ -42,6 +42,7 @@ from tests.scenes.recordings import (
     result,
     user,
 )
+from tests.scenes.rows import each_row
 
 
 def case_of(*exchanges: dict) -> Case:
@@ -79,8 +80,8 @@ def same_everywhere(case: Case, grid: Grid, jobs: int = 1) -> None:
 SPENDS = [Spend(), Spend(2, 2, 2, 50, 0, 70, 1, 3, 2, 1, 0, 2), Spend(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 9, 9)]
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-@pytest.mark.parametrize("spent", SPENDS, ids=["nothing", "some", "nines"])
+@each_row("guard", GUARDS)
+@each_row("spent", SPENDS)
 def test_the_smallest_value_passes_its_guard_and_the_next_smaller_does_not(guard, spent):
     if guard.least is None:
         verdicts = {guard.exceeded(replace(Limits(), **{guard.limit: value}), spent, 5)
@@ -206,7 +207,7 @@ def test_every_guarded_limit_is_tried():
     assert set(AXES) == set(STOPPED) == {guard.limit for guard in GUARDS} | {"max_tokens"}
 
 
-@pytest.mark.parametrize("name", STOPPED)
+@each_row("name", STOPPED)
 def test_each_limit_stops_a_turn_just_where_it_is_reached(name):
     kinds, expected = STOPPED[name]
     paused = name == "max_resumes"  # only Anthropic pauses, and its requests must name a cap
@@ -219,13 +220,13 @@ def test_each_limit_stops_a_turn_just_where_it_is_reached(name):
     assert stopped == (set() if name == "max_tokens" else {name})
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, grids, bases)
 def test_each_cell_is_what_a_replay_of_its_own_gives(exchanges, axes, base):
     same_everywhere(case_of(*exchanges), Grid(axes, base))
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, st.lists(st.integers(1, 120), min_size=1, max_size=6, unique=True), bases)
 def test_each_simulated_cell_is_what_a_replay_of_its_own_gives(exchanges, budgets, base):
     """What a budget does not cut is simulated once, for all larger ones."""
@@ -265,7 +266,7 @@ def test_each_cell_of_each_sample_is_what_a_replay_of_its_own_gives(sample):
                                 Axis("max_resumes", (0, 1)))))
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(stories, bases)
 def test_what_an_end_needs_is_just_enough_and_one_less_is_not(exchanges, base):
     case = case_of(*exchanges)

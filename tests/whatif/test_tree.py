@@ -31,6 +31,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import State
 from loop_core.turn.trace import step_key
 from tests.scenes.recordings import PARTS, chat, cut_text, pair_of, show, user
+from tests.scenes.rows import each_row
 from tests.whatif.test_branch import stories
 from tests.whatif.test_rerun import choices, everything
 
@@ -253,7 +254,7 @@ def test_the_command_of_a_branch_from_a_step(tree):
         "inspector replay a.har --set continuation_max_attempts=1@7 --set policy=pi-presence@9")
 
 
-@pytest.mark.parametrize("text", ["a=1@", "a=1@x", "a=1@0", "a=1@-1", "a=1@1.5", "a=1@" + "4" * 5_000])
+@each_row("text", ["a=1@", "a=1@x", "a=1@0", "a=1@-1", "a=1@1.5", "a=1@" + "4" * 5_000])
 def test_a_step_that_is_none_is_the_callers_error(text):
     with pytest.raises(CallerError, match="expected the number of a step after @"):
         parse_stretches([text])
@@ -272,7 +273,7 @@ def test_settings_come_back_from_a_file(chosen, explicit):
     assert from_record(record_of(settings)) == settings
 
 
-@pytest.mark.parametrize("record", [{"set": 3}, {"set": {"max_tokens": 5}}, {"set": {"hope": "1"}}, {"inherited": []}])
+@each_row("record", [{"set": 3}, {"set": {"max_tokens": 5}}, {"set": {"hope": "1"}}, {"inherited": []}])
 def test_a_record_that_is_none_is_the_callers_error(record):
     with pytest.raises(CallerError):
         from_record(record)

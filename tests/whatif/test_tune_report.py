@@ -24,6 +24,7 @@ from inspector.whatif.smallest import smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
 from tests.scenes.recordings import chat, lines, pair_of, user
+from tests.scenes.rows import each_row
 from tests.test_import_hygiene import COMMAND, SLOW, modules_after
 from tests.whatif.test_sweep import story
 
@@ -44,7 +45,7 @@ def test_the_map_says_in_each_cell_how_many_turns_complete():
     ]
 
 
-@pytest.mark.parametrize(("end", "said"), [
+@each_row(("end", "said"), [
     ({"limit": "continuation_max_attempts"}, "attempts"),
     ({"limit": "continuation_max_total_completion_tokens"}, "cont_tokens"),
     ({"limit": "continuation_max_output_chars"}, "cont_chars"),
@@ -189,7 +190,7 @@ def test_what_was_cancelled_says_so_and_stays_blank():
     assert as_csv(made).count("\n") == 1
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [
+@each_row(("name", "value", "said"), [
     ("attempts", 6, "up to 6 continuations"), ("attempts", 1, "up to 1 continuation"),
     ("attempts", 0, "no continuations"),
     ("cont_tokens", 1000, "up to 1,000 tokens of continuations"), ("chars", 1, "up to 1 character"),

@@ -11,6 +11,7 @@ import pytest
 from loop_core import encode_response, read
 from loop_core.reader import Reading
 from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, Usage
+from tests.scenes.rows import each_row
 
 ERROR = {"error": {"type": "server_error", "message": "boom"}}
 
@@ -45,8 +46,8 @@ def places(reading: Reading, rule: str) -> list[tuple[int | None, int | None]]:
     return [(each.at.start, each.at.end) for each in reading.response.findings if each.rule == rule and each.at]
 
 
-@pytest.mark.parametrize("late", [event(ERROR), event({"message": "boom"}, "error")])
-@pytest.mark.parametrize(("api", "answer"), [("openai_chat", chat()), ("openai_completions", completions())])
+@each_row("late", [event(ERROR), event({"message": "boom"}, "error")])
+@each_row(("api", "answer"), [("openai_chat", chat()), ("openai_completions", completions())])
 def test_an_error_behind_done_is_a_finding_and_the_answer_stays_whole(api: str, answer: bytes, late: bytes) -> None:
     """OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py)."""
     reading = read(api, answer + late)
@@ -127,7 +128,7 @@ def stream_of(api: str) -> list[bytes]:
     return [each for each in encode_response(api, made, stream=True, chunk=4) if b"[DONE]" not in each]
 
 
-@pytest.mark.parametrize("api", WORDS)
+@each_row("api", WORDS)
 def test_a_piece_of_a_call_behind_the_end_holds_the_call(api: str) -> None:
     events = stream_of(api)
     assert [each.admission for each in read(api, events).calls] == ["ready"]
@@ -139,7 +140,7 @@ def test_a_piece_of_a_call_behind_the_end_holds_the_call(api: str) -> None:
     assert any(each.rule.endswith(".delta_without_start") for each in reading.findings)
 
 
-@pytest.mark.parametrize("api", WORDS)
+@each_row("api", WORDS)
 def test_a_piece_of_a_call_that_begins_behind_the_end_says_nothing_about_the_answer(api: str) -> None:
     events = stream_of(api)
     begin = next(number for number, each in enumerate(events) if b"look" in each)

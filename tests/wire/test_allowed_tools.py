@@ -11,6 +11,7 @@ import pytest
 from loop_core.judge.gate import Admission
 from loop_core.reader import read
 from loop_core.wire import decode_request, encode_request
+from tests.scenes.rows import each_row
 
 NAMES = ("read_file", "write_file")
 CHAT, RESPONSES = "openai_chat", "openai_responses"
@@ -45,8 +46,8 @@ def admission(api: str, name: str, request: dict[str, Any]) -> tuple[Admission, 
     return verdict.admission, verdict.rule
 
 
-@pytest.mark.parametrize("mode", ["auto", "required"])
-@pytest.mark.parametrize("api", [CHAT, RESPONSES])
+@each_row("mode", ["auto", "required"])
+@each_row("api", [CHAT, RESPONSES])
 def test_a_call_of_a_tool_outside_the_list_is_rejected(api: str, mode: str) -> None:
     request = ask(api, entry(api, "read_file"), mode=mode)
     assert admission(api, "read_file", request) == (Admission.READY, "gate.ready")
@@ -55,11 +56,11 @@ def test_a_call_of_a_tool_outside_the_list_is_rejected(api: str, mode: str) -> N
     assert admission(api, "write_file", both) == (Admission.READY, "gate.ready")
 
 
-@pytest.mark.parametrize("entries", [
+@each_row("entries", [
     (), ({"type": "namespace", "name": "files"},), ({"type": "namespace", "tools": []},), ("read_file",), (None,),
     ({"type": "function"},), ({"name": "read_file"},),
 ])
-@pytest.mark.parametrize("api", [CHAT, RESPONSES])
+@each_row("api", [CHAT, RESPONSES])
 def test_a_list_that_is_not_understood_forbids_nothing(api: str, entries: tuple[Any, ...]) -> None:
     request = ask(api, entry(api, "read_file"), *entries) if entries else ask(api)
     assert admission(api, "write_file", request) == (Admission.READY, "gate.ready")
@@ -108,8 +109,8 @@ def gemini_admits(api: str, name: str, request: dict[str, Any]) -> tuple[Admissi
     return verdict.admission, verdict.rule
 
 
-@pytest.mark.parametrize("mode", ["any", "validated"])
-@pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
+@each_row("mode", ["any", "validated"])
+@each_row("api", [GEMINI, INTERACTIONS])
 def test_a_call_of_a_function_that_gemini_was_not_allowed_is_rejected(api: str, mode: str) -> None:
     declared = gemini_ask(api, mode, "read_file", "list_files")
     assert gemini_admits(api, "read_file", declared) == (Admission.READY, "gate.ready")
@@ -118,8 +119,8 @@ def test_a_call_of_a_function_that_gemini_was_not_allowed_is_rejected(api: str, 
         assert gemini_admits(api, "write_file", gemini_ask(api, mode, *names)) == (Admission.READY, "gate.ready"), names
 
 
-@pytest.mark.parametrize("mode", ["any", "validated"])
-@pytest.mark.parametrize("api", [GEMINI, INTERACTIONS])
+@each_row("mode", ["any", "validated"])
+@each_row("api", [GEMINI, INTERACTIONS])
 def test_the_names_that_gemini_may_call_are_sent_on(api: str, mode: str) -> None:
     """With one name and the mode `any` the choice is that name."""
     body = gemini_ask(api, mode, "read_file")

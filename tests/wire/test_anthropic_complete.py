@@ -11,6 +11,7 @@ from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.values import At, ExchangePart, Message, Request, Role, Stop, TextPart, Tool
 from loop_core.wire import decode_response, encode_request, wire
+from tests.scenes.rows import each_row
 
 API = "anthropic_complete"
 
@@ -24,10 +25,10 @@ def events(*values: dict[str, Any]) -> bytes:
     return b"".join(f"event: {value['type']}\ndata: {json.dumps(value)}\n\n".encode() for value in values)
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop_sequence", Stop.END_TURN), ("max_tokens", Stop.MAX_TOKENS), ("odd", Stop.UNKNOWN),
 ])
-@pytest.mark.parametrize("streamed", [False, True])
+@each_row("streamed", [False, True])
 def test_what_the_words_mean(word: str, stop: Stop, streamed: bool) -> None:
     last = completion("b", word, stop="E")
     body = events(completion("a"), {"type": "ping"}, last)

@@ -40,6 +40,7 @@ from loop_core.wire.anthropic_messages import encode, read_request
 from loop_core.wire.anthropic_messages.table import LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 API = "anthropic_messages"
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
@@ -106,7 +107,7 @@ MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 # -- why it stopped ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
+@each_row(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> None:
     body = sse(message_start(), *text_block(0, "Hi"), message_delta(word, **NAMED.get(word, {})), STOP)
     got = decode(API, body)
@@ -118,7 +119,7 @@ def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> No
     assert body[seen.at.start : seen.at.end].startswith(b"event: message_delta\ndata: ")
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
+@each_row(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_whole_body(word: str, stop: Stop, detail: str | None) -> None:
     body = json.dumps({**json.loads(whole([{"type": "text", "text": "Hi"}], word)), **NAMED.get(word, {})}).encode()
     got = decode(API, body)
@@ -361,7 +362,7 @@ def test_text_cannot_slip_into_arguments() -> None:
     assert [f.rule for f in got.findings] == ["anthropic_messages.unknown_delta"]
 
 
-@pytest.mark.parametrize(("events", "rule"), [
+@each_row(("events", "rule"), [
     ([{"type": "content_block_stop", "index": 7}], "stop_without_start"),
     ([*block(0, {"type": "text", "text": "a"}, stop=False), *text_block(0, "b")], "repeated_index"),
     ([{"type": "content_block_start", "content_block": {"type": "text", "text": "a"}}], "missing_index"),
@@ -396,7 +397,7 @@ def test_the_beginning_of_a_block_that_came_twice_is_one_block() -> None:
     assert [each.rule for each in got.findings] == ["anthropic_messages.repeated_start"]
 
 
-@pytest.mark.parametrize("events", [
+@each_row("events", [
     [*call_of("t1", '{"a":', stop=False), *call_of("t1", "1}", stop=True)],
     [*call_of("t1", '{"a":1}', stop=False), *call_of("t1", '{"a":1}', stop=True)],
     [*call_of("t1", '{"a":1}', stop=False), *call_of("t2", '{"a":2}', stop=True)],
@@ -511,7 +512,7 @@ def test_a_whole_body_gives_arguments_verbatim() -> None:
     assert call.at.pointer == "/content/1"
 
 
-@pytest.mark.parametrize(("reason", "closed"), [
+@each_row(("reason", "closed"), [
     ("tool_use", [True, True]),
     ("end_turn", [True, True]),
     ("max_tokens", [True, False]),
@@ -644,7 +645,7 @@ def test_an_answer_of_a_fallback_model_alone_has_no_block_and_is_told_from_its_u
     assert notices(got, "fallback") == ["the answer is by the fallback model claude-b; output tokens by iteration: 20"]
 
 
-@pytest.mark.parametrize("usage", [
+@each_row("usage", [
     {"output_tokens": 3}, {"output_tokens": 3, "iterations": [{"type": "message", "output_tokens": 3}]},
     {"output_tokens": 3, "iterations": None}, {"output_tokens": 3, "iterations": "x"},
 ])
@@ -746,7 +747,7 @@ def test_a_stream_without_event_names_decodes_alike() -> None:
     assert essence(decode(API, bare)) == essence(decode(API, STORY))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_fuzzed_bytes_raise_nothing_but_the_typed_error(data: st.DataObject) -> None:
     body = bytearray(data.draw(st.sampled_from([STORY, whole([CALL, {"type": "text", "text": "a"}], "tool_use")])))
@@ -760,7 +761,7 @@ def test_fuzzed_bytes_raise_nothing_but_the_typed_error(data: st.DataObject) -> 
 ODD = [None, 5, "x", [], {}, [None], {"type": []}, True]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@each_row("odd", ODD)
 def test_fields_of_the_wrong_type_do_not_crash(odd: Any) -> None:
     decode(API, sse(
         {"type": "message_start", "message": odd}, {"type": "content_block_start", "index": odd, "content_block": odd},
@@ -804,8 +805,8 @@ def full_response(stop: str | None = "tool_use", closed: bool = True) -> ChatRes
     )
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("stop", "closed"), [("tool_use", True), ("max_tokens", False), ("refusal", False),
+@each_row("stream", [False, True])
+@each_row(("stop", "closed"), [("tool_use", True), ("max_tokens", False), ("refusal", False),
                                               (None, False)])
 def test_a_response_survives_the_round_trip(stream: bool, stop: str | None, closed: bool) -> None:
     given_ = full_response(stop, closed)
@@ -875,7 +876,7 @@ def reply(*parts: Any, stop: str = "tool_use", **fields: Any) -> ChatResponse:
     return ChatResponse(API, parts, StopReason(MEANS[stop][0], stop), **fields)
 
 
-@pytest.mark.parametrize(("response", "stream", "what"), [
+@each_row(("response", "stream", "what"), [
     (reply(ToolCall("a", "f", '{"city": "Be', True)), False, "call.arguments"),
     (reply(ToolCall("a", "f", ' {"a":1}', True)), False, "call.arguments"),
     (reply(ToolCall("a", "f", '{"a": NaN}', True)), False, "call.arguments"),
@@ -986,7 +987,7 @@ def test_a_request_in_the_fields_words() -> None:
         ("bash", CallKind.FUNCTION, None)]
 
 
-@pytest.mark.parametrize(("choice", "word"), [({"type": "auto"}, "auto"), ({"type": "any"}, "any"),
+@each_row(("choice", "word"), [({"type": "auto"}, "auto"), ({"type": "any"}, "any"),
                                               ({"type": "none"}, "none"), ({"type": "odd"}, None), ("auto", None)])
 def test_tool_choice(choice: Any, word: str | None) -> None:
     assert read_request({"tool_choice": choice}).tool_choice == word
@@ -1012,7 +1013,7 @@ def test_other_paths_are_not_ours(url: str) -> None:
     assert not any(path.search(url) for path in PATHS)
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@each_row("odd", ODD)
 def test_odd_requests_do_not_raise(odd: Any) -> None:
     got = read_request({"model": odd, "max_tokens": odd, "system": odd, "messages": [{"role": "user", "content": odd},
                         {"role": "assistant", "content": [odd, {"type": "tool_use", "input": odd}]}], "tools": odd,
@@ -1020,7 +1021,7 @@ def test_odd_requests_do_not_raise(odd: Any) -> None:
     assert got.api == API
 
 
-@pytest.mark.parametrize(("value", "event", "ours"), [
+@each_row(("value", "event", "ours"), [
     (json.loads(whole([], "end_turn")), None, True),
     (message_start(), "message_start", True),
     ({"type": "ping"}, None, False),
@@ -1109,7 +1110,7 @@ def test_recorded_bodies_of_all_formats_are_told_apart() -> None:
             assert recognises(body) is ours, entry["_id"]
 
 
-@pytest.mark.parametrize(("text", "rule"), [
+@each_row(("text", "rule"), [
     ('{"city": "Basel"}', "gate.contradiction"), ('{"city":"Bern"}', "gate.ready"), ('{"city": "Ba', "gate.incomplete"),
     ("", "gate.ready"),
 ])

@@ -41,6 +41,7 @@ from loop_core.wire.body import dump
 from loop_core.wire.gemini_generate.table import problems, reduce_schema
 from tests.scenes.essence import request_essence
 from tests.scenes.provider import CALLING
+from tests.scenes.rows import each_row
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool("weather", SCHEMA, "The weather of a city.")
@@ -223,7 +224,7 @@ def test_a_request_that_was_encoded_is_read_back(api: str) -> None:
     assert request_essence(again, format_.asking_loses) == request_essence(request, format_.asking_loses)
 
 
-@pytest.mark.parametrize(("api", "choice", "field", "expected"), [
+@each_row(("api", "choice", "field", "expected"), [
     ("openai_chat", "auto", "tool_choice", "auto"),
     ("openai_chat", "any", "tool_choice", "required"),
     ("openai_chat", "none", "tool_choice", "none"),
@@ -284,13 +285,13 @@ def test_messages_needs_a_cap() -> None:
         wire("anthropic_messages").encode_request(replace(story("anthropic_messages"), max_tokens=None))
 
 
-@pytest.mark.parametrize("api", sorted(set(CALLING) - {"openai_chat", "gemini_generate"}))
+@each_row("api", sorted(set(CALLING) - {"openai_chat", "gemini_generate"}))
 def test_only_one_answer_can_be_asked_for(api: str) -> None:
     with pytest.raises(EncodeError, match="only one answer"):
         wire(api).encode_request(replace(story(api), n=2))
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "gemini_generate", "ollama_chat"])
+@each_row("api", ["anthropic_messages", "bedrock_converse", "gemini_generate", "ollama_chat"])
 def test_arguments_that_are_no_object_are_never_sent(api: str) -> None:
     cut = Message(Role.ASSISTANT, (ToolCall("x", "weather", '{"city": "Os'),))
     with pytest.raises(EncodeError, match="not a JSON object"):
@@ -311,7 +312,7 @@ def test_arguments_that_came_as_an_object_are_a_text_where_the_format_takes_a_te
     assert function(body)["arguments"] == '{"city": "Oslo"}'
 
 
-@pytest.mark.parametrize(("api", "calls", "results"), [
+@each_row(("api", "calls", "results"), [
     ("openai_chat",
      lambda body: [call["id"] for call in body["messages"][0]["tool_calls"]],
      lambda body: [message["tool_call_id"] for message in body["messages"][1:]]),
@@ -376,7 +377,7 @@ IDS["bedrock_invoke"] = IDS["anthropic_messages"]
 """Format -> the ids of the calls of a body, and each result with the id that it answers."""
 
 
-@pytest.mark.parametrize("api", sorted(CALLING))
+@each_row("api", sorted(CALLING))
 def test_ids_that_come_twice_are_made_unique_and_their_results_follow(api: str) -> None:
     """Servers give every call of an answer the same id, or count from 0 in every answer; strict ones refuse such a
     history."""
@@ -405,7 +406,7 @@ def test_an_id_that_is_made_is_none_that_the_provider_gave() -> None:
     assert calls == ["call00000", "call00001", "call00002"]
 
 
-@pytest.mark.parametrize(("text", "as_object"), [
+@each_row(("text", "as_object"), [
     ('{"sky": "clear"}', {"sky": "clear"}),
     ('{"at": NaN}', None),
     ('{"at": -Infinity}', None),
@@ -525,7 +526,7 @@ def test_images_go_through(api: str) -> None:
     assert OpaquePart in {type(part) for part in wire(api).read_request(body).messages[0].parts}
 
 
-@pytest.mark.parametrize(("api", "content"), [
+@each_row(("api", "content"), [
     ("anthropic_messages", [{"type": "text", "text": "See:"}, IMAGES["anthropic_messages"]]),
     ("bedrock_converse", [{"text": "See:"}, IMAGES["bedrock_converse"]]),
     ("openai_responses", [{"type": "input_text", "text": "See:"}, IMAGES["openai_responses"]]),
@@ -729,7 +730,7 @@ FACTS: Sequence[tuple[Ask, Sequence[str]]] = (
 """Requests that hold one thing more than the others, and the formats of which that is asked."""
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("api", FORMATS)
 def test_what_a_request_loses_is_what_its_format_says(api: str) -> None:
     """What is neither refused nor said to be lost is read back."""
     format_, loses = wire(api), wire(api).asking_loses
@@ -943,8 +944,8 @@ def test_the_sdks_types_take_the_body(api: str, module: str, name: str) -> None:
         getattr(params, "__required_keys__", ())) | set(getattr(params, "__optional_keys__", ()))
 
 
-@pytest.mark.parametrize("api", [api for api in FORMATS if wire(api).history == "prompt"])
-@pytest.mark.parametrize("role", [Role.USER, Role.SYSTEM, Role.ASSISTANT])
+@each_row("api", [api for api in FORMATS if wire(api).history == "prompt"])
+@each_row("role", [Role.USER, Role.SYSTEM, Role.ASSISTANT])
 def test_a_prompt_refuses_what_is_no_text(api: str, role: Role) -> None:
     """An image of another format, or a block that only its provider knows, is never left out without a word."""
     block = OpaquePart("image_url", '{"type": "image_url", "image_url": {"url": "data:,x"}}')
@@ -975,8 +976,8 @@ def test_a_request_that_is_neither_bytes_nor_an_object_is_refused(body: Any) -> 
         decode_request("openai_chat", body)
 
 
-@pytest.mark.parametrize("origin", FORMATS)
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("origin", FORMATS)
+@each_row("api", FORMATS)
 def test_a_conversation_that_moves_leaves_the_reasoning_of_the_other_model_behind(api: str, origin: str) -> None:
     """Anthropic answers 400 to thinking that it did not sign; encrypted thinking is another provider's."""
     thinking = ReasoningPart("Look it up.", "c2ln", item_id="rs_1")
@@ -998,7 +999,7 @@ def test_a_conversation_that_moves_leaves_the_reasoning_of_the_other_model_behin
         assert "I look." in sent
 
 
-@pytest.mark.parametrize(("api", "others"), [
+@each_row(("api", "others"), [
     ("anthropic_messages", {"bedrock_converse", "bedrock_invoke"}), ("openai_responses", set()),
     ("bedrock_converse", {"anthropic_messages", "bedrock_invoke"}),
     ("bedrock_invoke", {"anthropic_messages", "bedrock_converse"}),
@@ -1008,7 +1009,7 @@ def test_a_signature_of_claude_holds_on_each_of_its_hosts(api: str, others: set[
     assert wire(api).signed_alike == others
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "openai_responses", "gemini_generate", "bedrock_converse"])
+@each_row("api", ["anthropic_messages", "openai_responses", "gemini_generate", "bedrock_converse"])
 def test_a_history_that_is_read_says_whose_reasoning_it_holds(api: str) -> None:
     again = decode_request(api, json.loads(json.dumps(encode_request(api, story(api)))))
     assert next(message.api for message in again.messages if message.role is Role.ASSISTANT) == api

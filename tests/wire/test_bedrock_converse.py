@@ -39,6 +39,7 @@ from loop_core.wire.bedrock_converse import encode, read_request
 from loop_core.wire.bedrock_converse.table import LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.eventstream import EventStream, encode_frame, event_frame, exception_frame
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 API = "bedrock_converse"
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
@@ -101,7 +102,7 @@ MEANS = {word: (stop, detail) for word, stop, detail in WORDS}
 # -- why it stopped ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
+@each_row(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> None:
     body = frames(START, *block(0, {"text": "Hi"}), message_stop(word), USAGE)
     got = decode(API, body)
@@ -114,7 +115,7 @@ def test_stop_words_of_a_stream(word: str, stop: Stop, detail: str | None) -> No
     assert len(EventStream().feed(body[seen.at.start : seen.at.end])) == 1
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
+@each_row(("word", "stop", "detail"), WORDS)
 def test_stop_words_of_a_whole_body(word: str, stop: Stop, detail: str | None) -> None:
     body = whole([{"text": "Hi"}], word)
     got = decode(API, body)
@@ -129,13 +130,13 @@ def test_every_word_of_the_table_is_tried_above() -> None:
     assert {word for word, *_ in WORDS} == set(STOP_REASONS)
 
 
-@pytest.mark.parametrize("body", [
+@each_row("body", [
     frames(START, *block(0, {"text": "Hi"})),
     frames(START, *block(0, {"text": "Hi"}), message_stop(None), USAGE),
     frames(START, *block(0, {"text": "Hi"}), USAGE),
     lines(START, *block(0, {"text": "Hi"})),
     whole([{"text": "Hi"}], None),
-], ids=["ends early", "null", "usage without a stop", "lines", "null in a body"])
+])
 def test_an_absent_reason_is_interrupted(body: bytes) -> None:
     got = decode(API, body)
     assert (got.stop_reason.normalized, got.raw_stop_reason, got.text) == (Stop.INTERRUPTED, None, "Hi")
@@ -288,7 +289,7 @@ def test_a_whole_body_gives_arguments_verbatim() -> None:
     assert body[call.at.start : call.at.end].startswith(b'{"toolUse"')
 
 
-@pytest.mark.parametrize(("reason", "closed"), [
+@each_row(("reason", "closed"), [
     ("tool_use", [True, True]),
     ("end_turn", [True, True]),
     ("max_tokens", [True, False]),
@@ -357,7 +358,7 @@ EXCEPTIONS = [("internalServerException", "retryable"), ("modelStreamErrorExcept
               ("validationException", "fatal")]
 
 
-@pytest.mark.parametrize(("kind", "detail"), EXCEPTIONS)
+@each_row(("kind", "detail"), EXCEPTIONS)
 def test_an_exception_frame_is_an_error(kind: str, detail: str) -> None:
     begun = [START, *block(0, {"text": "Hi"})]
     for body in (frames(*begun) + exception_frame(kind, b'{"message":"Oops","p":"a"}'),
@@ -463,7 +464,7 @@ def test_lines_cut_at_any_byte_claim_nothing_that_they_do_not_know() -> None:
         assert got.stop_reason.normalized is (Stop.INTERRUPTED if at < told else Stop.TOOL_CALL), at
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_fuzzed_bytes_raise_nothing_but_the_typed_error(data: st.DataObject) -> None:
     bodies = [STORY, lines(*STORY_EVENTS), whole([CALL, {"text": "a"}], "tool_use")]
@@ -478,7 +479,7 @@ def test_fuzzed_bytes_raise_nothing_but_the_typed_error(data: st.DataObject) -> 
 ODD = [None, 5, "x", [], {}, [None], {"text": []}, True]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@each_row("odd", ODD)
 def test_fields_of_the_wrong_type_do_not_crash(odd: Any) -> None:
     kinds = ("text", "toolUse", "reasoningContent", "toolResult", "citation", "image", "new")
     body = frames(
@@ -520,8 +521,8 @@ def full(stop: str | None = "tool_use", closed: bool = True) -> ChatResponse:
     )
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("stop", "closed"), [("tool_use", True), ("max_tokens", False), (None, False)])
+@each_row("stream", [False, True])
+@each_row(("stop", "closed"), [("tool_use", True), ("max_tokens", False), (None, False)])
 def test_a_response_survives_the_round_trip(stream: bool, stop: str | None, closed: bool) -> None:
     given_ = full(stop, closed)
     got = decode(API, encode(given_, stream=stream, chunk=3))
@@ -561,7 +562,7 @@ def reply(*parts: Any, stop: str = "tool_use", **fields: Any) -> ChatResponse:
     return ChatResponse(API, parts, StopReason(MEANS[stop][0], stop), **fields)
 
 
-@pytest.mark.parametrize(("response", "stream", "what"), [
+@each_row(("response", "stream", "what"), [
     (reply(ToolCall("a", "f", '{"city": "Be', True)), False, "call.arguments"),
     (reply(ToolCall("a", "f", "", True)), False, "call.arguments"),
     (reply(ToolCall("a", "f", '{"a":1} ', True)), False, "call.arguments"),
@@ -695,12 +696,12 @@ def test_a_request_in_the_fields_words() -> None:
         ("w", CallKind.FUNCTION, {"type": "object"}), ("nova_grounding", CallKind.SERVER, None)]
 
 
-@pytest.mark.parametrize(("choice", "word"), [({"auto": {}}, "auto"), ({"any": {}}, "any"), ({}, None), ("x", None)])
+@each_row(("choice", "word"), [({"auto": {}}, "auto"), ({"any": {}}, "any"), ({}, None), ("x", None)])
 def test_tool_choice(choice: Any, word: str | None) -> None:
     assert read_request({"toolConfig": {"toolChoice": choice}}).tool_choice == word
 
 
-@pytest.mark.parametrize(("url", "model", "stream"), [
+@each_row(("url", "model", "stream"), [
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/a.b-v1:0/converse", "a.b-v1:0", False),
     ("/model/arn%3Aaws%3Abedrock%3A%3Aprofile%2Fus.x/converse", "arn:aws:bedrock::profile/us.x", False),
     ("/model/m/converse-stream?x=1", "m", True),
@@ -712,7 +713,7 @@ def test_the_model_stands_in_the_url(url: str, model: str | None, stream: bool) 
     assert any(path.search(url) for path in PATHS) is (model is not None)
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@each_row("odd", ODD)
 def test_odd_requests_do_not_raise(odd: Any) -> None:
     got = read_request({"system": odd, "messages": [{"role": "user", "content": odd}, {"role": "user", "content": [
         odd, {"toolUse": odd}, {"toolResult": odd}, {"toolResult": {"content": odd}}, {"reasoningContent": odd}]}],
@@ -721,7 +722,7 @@ def test_odd_requests_do_not_raise(odd: Any) -> None:
     assert read_request({"messages": odd, "toolConfig": odd}).messages == ()
 
 
-@pytest.mark.parametrize(("value", "event", "ours"), [
+@each_row(("value", "event", "ours"), [
     (json.loads(whole([], "end_turn")), None, True),
     ({"contentBlockIndex": 0, "delta": {"text": "a"}}, None, True),
     ({"stopReason": "end_turn"}, "messageStop", True),

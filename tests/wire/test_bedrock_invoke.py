@@ -29,6 +29,7 @@ from loop_core.values import (
 )
 from loop_core.wire import decode_response, encode_request, encode_response, wire
 from loop_core.wire.eventstream import EventStream, event_frame, exception_frame
+from tests.scenes.rows import each_row
 
 API = "bedrock_invoke"
 METRICS = {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 5, "outputTokenCount": 7}}
@@ -90,7 +91,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("name", BODIES)
+@each_row("name", BODIES)
 def test_every_maker_is_read(name: str) -> None:
     response = decode_response(API, BODIES[name])
     assert (response.api, response.text, response.stop_reason.normalized) == (API, "a", Stop.MAX_TOKENS)
@@ -100,7 +101,7 @@ def test_every_maker_is_read(name: str) -> None:
     assert [finding for finding in response.findings if finding.severity != "info"] == []
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", Stop.END_TURN), ("length", Stop.MAX_TOKENS), ("tool_calls", Stop.TOOL_CALL), ("FINISH", Stop.END_TURN),
     ("FINISHED", Stop.END_TURN), ("LENGTH", Stop.MAX_TOKENS), ("STOP_CRITERIA_MET", Stop.END_TURN),
     ("CONTENT_FILTERED", Stop.SAFETY_BLOCKED), ("RAG_QUERY_WHEN_RAG_DISABLED", Stop.ERROR), ("COMPLETE", Stop.END_TURN),
@@ -120,7 +121,7 @@ def test_the_words_of_claude_and_nova_mean_what_they_mean_in_their_own_formats(a
         assert stop.normalized is row.stop, word
 
 
-@pytest.mark.parametrize("body", [
+@each_row("body", [
     {"generations": [{"text": "a", "finish_reason": "COMPLETE"}], "id": "i"},
     {"text": "a", "finish_reason": "COMPLETE"},
     {"completion": "a", "stop_reason": "stop_sequence"}, {"outputs": [{"text": "a", "stop_reason": "stop"}]},
@@ -144,7 +145,7 @@ def test_an_answer_of_jurassic_that_the_cap_has_cut() -> None:
     assert wire(API).read_request({"prompt": "p", "maxTokens": 2}).max_tokens == 2
 
 
-@pytest.mark.parametrize("completions", [[], [None], [{"data": None}], [{"data": {"text": 1}}], {"data": {}}])
+@each_row("completions", [[], [None], [{"data": None}], [{"data": {"text": 1}}], {"data": {}}])
 def test_a_damaged_answer_of_jurassic_is_no_whole_answer(completions: Any) -> None:
     response = decode_response(API, whole({"id": 1234, "completions": completions}))
     assert (response.text, response.raw_stop_reason) == (None, None)
@@ -246,7 +247,7 @@ def test_cached_tokens_of_nova() -> None:
 URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/{}/invoke-with-response-stream"
 
 
-@pytest.mark.parametrize(("model", "body", "cap"), [
+@each_row(("model", "body", "cap"), [
     ("us.anthropic.claude-sonnet-4-5-20250929-v1%3A0",
      {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [{"role": "user", "content": "u"}]}, 9),
     ("amazon.nova-micro-v1:0", {"messages": [{"role": "user", "content": [{"text": "u"}]}],
@@ -300,7 +301,7 @@ def test_a_history_is_a_prompt_in_the_template_of_the_model() -> None:
         "<s>[INST] Be brief.\n\nWhy? [/INST] Since</s>[INST] Go on. [/INST][INST] Please. [/INST]")
 
 
-@pytest.mark.parametrize("model", [NOVA, LLAMA, LARGE, SMALL])
+@each_row("model", [NOVA, LLAMA, LARGE, SMALL])
 def test_a_request_is_read_as_it_was_written(model: str) -> None:
     talk = TALK[:3] if model == NOVA else TALK  # Converse joins what one role says
     request = Request(API, talk, model, max_tokens=9, stream=True)
@@ -323,8 +324,8 @@ def test_what_a_prompt_cannot_hold_is_refused(model: str) -> None:
 TEXT = ChatResponse(API, (TextPart("one two three"),), StopReason(Stop.MAX_TOKENS, "length"), Usage(5, 7))
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("model", "raw", "counted"), [
+@each_row("stream", [False, True])
+@each_row(("model", "raw", "counted"), [
     (NOVA, "max_tokens", True), (LLAMA, "length", True), (LARGE, "length", False), (SMALL, "length", False),
 ])
 def test_an_answer_is_written_in_the_body_of_its_maker(model: str, raw: str, counted: bool, stream: bool) -> None:
@@ -339,8 +340,8 @@ def test_an_answer_is_written_in_the_body_of_its_maker(model: str, raw: str, cou
     assert not decode_response(API, encode_response(API, silent, stream=stream)).saw_stop_reason
 
 
-@pytest.mark.parametrize("model", [LLAMA, LARGE, SMALL])
-@pytest.mark.parametrize(("word", "raw"), [
+@each_row("model", [LLAMA, LARGE, SMALL])
+@each_row(("word", "raw"), [
     ("end_turn", "stop"), ("stop_sequence", "stop"), ("model_context_window_exceeded", "length"),
 ])
 def test_the_words_of_claude_are_written_as_the_makers_say_them(model: str, word: str, raw: str) -> None:
@@ -348,8 +349,8 @@ def test_the_words_of_claude_are_written_as_the_makers_say_them(model: str, word
     assert decode_response(API, encode_response(API, told)).stop_reason.raw == raw
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("model", "raw"), [(NOVA, "tool_use"), (LARGE, "tool_calls")])
+@each_row("stream", [False, True])
+@each_row(("model", "raw"), [(NOVA, "tool_use"), (LARGE, "tool_calls")])
 def test_calls_are_written_where_the_body_has_them(model: str, raw: str, stream: bool) -> None:
     parts = (TextPart("a"), ToolCall("c", "f", '{"x":1}', closed=True), ToolCall("d", "g", "{}", closed=True))
     told = ChatResponse(API, parts, StopReason(Stop.TOOL_CALL, "tool_use"), model=model, streaming=stream)
@@ -437,7 +438,7 @@ def test_the_index_of_titan_is_that_of_a_chunk() -> None:
 GUARDED = {"amazon-bedrock-guardrailAction": "INTERVENED"}
 
 
-@pytest.mark.parametrize("name", ["claude", "nova", "llama", "titan", "mistral chat"])
+@each_row("name", ["claude", "nova", "llama", "titan", "mistral chat"])
 def test_a_guardrail_that_intervened_outranks_the_makers_word(name: str) -> None:
     """It replaces the answer, and the word stays that of a whole one."""
     body = json.loads(BODIES[name].replace(b'"max_tokens"', b'"end_turn"').replace(b'"length"', b'"stop"')

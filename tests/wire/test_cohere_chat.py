@@ -13,6 +13,7 @@ from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.values import Message, ReasoningPart, Request, Role, Stop, TextPart, Tool, Usage
 from loop_core.wire import decode_response, decoder, encode_request, wire
+from tests.scenes.rows import each_row
 
 API = "cohere_chat"
 
@@ -39,7 +40,7 @@ CALL = event("tool-call-start", tool_calls={"id": "k", "type": "function", "func
 BEGUN = event("tool-call-delta", tool_calls={"function": {"arguments": '{"n": 12'}})
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), [
+@each_row(("word", "stop", "detail"), [
     ("COMPLETE", Stop.END_TURN, None), ("STOP_SEQUENCE", Stop.END_TURN, "stop_sequence"),
     ("MAX_TOKENS", Stop.MAX_TOKENS, None), ("TOOL_CALL", Stop.TOOL_CALL, None),
     ("ERROR", Stop.ERROR, "retryable: server failure under HTTP 200"), ("TIMEOUT", Stop.ERROR, "retryable: timeout"),
@@ -157,7 +158,7 @@ def test_the_second_end_of_the_first_version_may_be_the_stricter_one() -> None:
     assert decode_response(API, body).stop_reason.normalized is Stop.MAX_TOKENS
 
 
-@pytest.mark.parametrize(("said", "admission", "rules"), [
+@each_row(("said", "admission", "rules"), [
     ({}, "ready", []), ({"text": "a"}, "ready", []), ({"text": "ab"}, "ready", ["cohere_chat.text_differs"]),
     ({"tool_calls": [{"name": "f", "parameters": {"n":  1}}]}, "ready", []),
     ({"tool_calls": [{"name": "f", "parameters": {"n": 2}}]}, "held", ["cohere_chat.call_differs"]),
@@ -201,7 +202,7 @@ def test_a_call_of_the_first_version_has_its_own_place(is_stream: bool) -> None:
     assert body[made.at.start : made.at.end] == (body if is_stream else call)
 
 
-@pytest.mark.parametrize("kind", ["message-start", "content-start", "content-delta", "content-end", "tool-plan-delta",
+@each_row("kind", ["message-start", "content-start", "content-delta", "content-end", "tool-plan-delta",
                                   "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start",
                                   "citation-end", "message-end"])
 def test_its_events_are_its_own(kind: str) -> None:
@@ -249,8 +250,8 @@ def test_its_address_and_its_body() -> None:
     assert by_content(b'{"text": "a", "generation_id": "i", "finish_reason": "COMPLETE"}') == API
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize(("properties", "admission"), [({}, "ready"), ({"x": {"type": "string"}}, "held")])
+@each_row("streamed", [False, True])
+@each_row(("properties", "admission"), [({}, "ready"), ({"x": {"type": "string"}}, "held")])
 def test_the_text_null_says_that_a_call_has_no_arguments(
     streamed: bool, properties: dict[str, Any], admission: str
 ) -> None:

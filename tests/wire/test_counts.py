@@ -16,6 +16,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TreePlace
 from loop_core.values import At, ChatResponse, Message, Request, Role, Stop, StopReason, TextPart, Usage
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.body import token_count
+from tests.scenes.rows import each_row
 
 ODD = ("-5", "true", '"12"', "12.5", "1e400", "[12]", "null", str(1 << 63), "1" * 400)
 """JSON that is no count: no amount, no number, or one that no provider can have counted."""
@@ -33,7 +34,7 @@ def whole(api: str) -> bytes:
     return b"".join(loop_core.encode_response(api, response, stream=False))
 
 
-@pytest.mark.parametrize("api", [api for api in FORMATS if api != "anthropic_complete"])  # it sends no counts
+@each_row("api", [api for api in FORMATS if api != "anthropic_complete"])  # it sends no counts
 def test_a_count_that_cannot_be_is_absent(api: str) -> None:
     body = whole(api)
     assert loop_core.read(api, body).usage == Usage(4711, 5813)
@@ -62,7 +63,7 @@ def test_no_limit_is_sent_again_as_it_stood() -> None:
     assert loop_core.encode_request("openai_chat", asked)["max_tokens"] == -1
 
 
-@pytest.mark.parametrize("value", [-5, True, "12", 12.5, float("inf"), float("nan"), 10**30, None])
+@each_row("value", [-5, True, "12", 12.5, float("inf"), float("nan"), 10**30, None])
 def test_no_importer_takes_a_count_that_cannot_be(value: object) -> None:
     assert token_count(value) is None
     names = ("input_tokens", "output_tokens", "reasoning_output_tokens", "cached_input_tokens",

@@ -23,6 +23,7 @@ from loop_core.wire.eventstream import (
     read_headers,
 )
 from loop_core.wire.framing import Frame
+from tests.scenes.rows import each_row
 
 CORPUS = Path(os.environ.get("LOOP_INSPECTOR_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 
@@ -125,7 +126,7 @@ def test_nothing_is_read_behind_a_broken_frame() -> None:
     assert stream.flush() == []
 
 
-@pytest.mark.parametrize(("total", "headers"), [
+@each_row(("total", "headers"), [
     (15, 0), (0, 0), (100, 90), (100, 200), (16 + MAX_HEADERS + 1, MAX_HEADERS + 1), (16 + MAX_PAYLOAD + 1, 0),
 ])
 def test_impossible_lengths_break_at_once(total: int, headers: int) -> None:
@@ -169,10 +170,10 @@ def test_headers_of_every_type_are_stepped_over() -> None:
     assert (read["uuid"], read["bytes"], read["t"]) == (bytes(range(16)), b"\xff\0", b"")
 
 
-@pytest.mark.parametrize("headers", [
+@each_row("headers", [
     EVERY_TYPE[:-1], header(b"x", 10, b""), b"\x09ab", header(b"a", 0, b"") * 2, header(b"a", 6, b"\0"), b"\x01a",
     header(b"n", 5, b"\0"),
-], ids=["cut value", "unknown type", "cut name", "twice", "cut length", "no type", "cut number"])
+])
 def test_headers_that_do_not_fit_are_broken(headers: bytes) -> None:
     assert read_headers(headers) is None
     assert split(raw_frame(headers, b"{}"))[0][1] == ":broken:headers"

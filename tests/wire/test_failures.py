@@ -10,6 +10,7 @@ import pytest
 from loop_core.values import At, Evidence, ProviderError, Quota, Stop, StopReason
 from loop_core.wire import FORMATS, decode
 from loop_core.wire.failures import classify, keep_earlier, read_error
+from tests.scenes.rows import each_row
 
 
 def error_body(message: Any, kind: str | None = None, code: Any = None) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def error_body(message: Any, kind: str | None = None, code: Any = None) -> dict[
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "status", "message", "kind", "code"), [
+@each_row(("body", "status", "message", "kind", "code"), [
     (error_body("No.", "not_found_error", "model_not_found"), 404, "No.", "not_found_error", "model_not_found"),
     ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, 529,
      "Overloaded", "overloaded_error", None),
@@ -58,7 +59,7 @@ def test_an_error_is_read_in_every_shape(
     assert (found.message, found.type, found.code) == (message, kind, code)
 
 
-@pytest.mark.parametrize("body", [
+@each_row("body", [
     {}, {"choices": []}, {"error": None}, {"message": {"role": "assistant"}}, [], "text", None,
     {"base_resp": {"status_code": 0, "status_msg": ""}}, {"base_resp": {}}, {"base_resp": "x"},
     {"error": {}}, {"error": {"message": "", "type": "", "param": None, "code": 0}},
@@ -72,7 +73,7 @@ UNSET = {"message": "", "type": "", "param": "", "code": None}
 """What a gateway writes that fills in every field of its answer."""
 
 
-@pytest.mark.parametrize(("api", "body"), [
+@each_row(("api", "body"), [
     ("openai_chat", {"choices": [{"index": 0, "message": {"content": "Done."}, "finish_reason": "stop"}]}),
     ("anthropic_messages",
      {"type": "message", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}),
@@ -88,7 +89,7 @@ def test_an_error_that_says_nothing_does_not_fail_an_answer(api: str, body: dict
     assert failed.stop_reason.normalized is Stop.ERROR
 
 
-@pytest.mark.parametrize(("api", "event"), [
+@each_row(("api", "event"), [
     ("openai_responses", {"type": "error"}),
     ("anthropic_messages", {"type": "error", "error": {}}),
     ("gemini_interactions", {"event_type": "error", "error": {}}),
@@ -108,8 +109,8 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("api", STREAMS)
-@pytest.mark.parametrize(("data", "message"), [
+@each_row("api", STREAMS)
+@each_row(("data", "message"), [
     (b"data: connection reset by peer\n", "connection reset by peer"), (b'data: "upstream"\n', "upstream"),
     (b"data: one\ndata: two\n", "one\ntwo"),
 ])
@@ -148,7 +149,7 @@ def test_a_body_that_is_odd_in_every_field_is_still_read() -> None:
 FILTER, CONTEXT = Stop.SAFETY_BLOCKED, Stop.CONTEXT_WINDOW_EXCEEDED
 
 
-@pytest.mark.parametrize(("body", "stop", "detail", "rule"), [
+@each_row(("body", "stop", "detail", "rule"), [
     (error_body("Filtered.", None, "content_filter"), FILTER, "prompt", "error.content_filter"),
     (error_body("The response was filtered due to the prompt triggering Azure OpenAI's content management policy."),
      FILTER, "prompt", "error.content_filter"),
@@ -193,7 +194,7 @@ def test_an_error_that_names_a_filter_or_the_context_is_that(body: Any, stop: St
 DASHSCOPE = "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain inappropriate content."
 
 
-@pytest.mark.parametrize(("status", "body", "stop", "rule"), [
+@each_row(("status", "body", "stop", "rule"), [
     (400, error_body("Output blocked by content filtering policy", "invalid_request_error"), FILTER, "answer_filter"),
     (200, error_body("Output data may contain inappropriate content.", None, "data_inspection_failed"), FILTER,
      "answer_filter"),
@@ -259,7 +260,7 @@ def test_the_words_of_other_providers_for_a_filter_or_the_context(
     assert classify(found) == (stop, detail, f"error.{rule}")
 
 
-@pytest.mark.parametrize("said", [
+@each_row("said", [
     "Range of max_tokens should be [1, 8192]", "The answer exceeds the limit of 60 requests per minute",
     "max_tokens must be at least 1, got -5.", "Sensitive parameter `temperature` is out of range",
     "Your account was flagged", "Model length is not a number",
@@ -284,7 +285,7 @@ def test_any_other_error_is_an_error() -> None:
 # -- what may be tried again -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", [
+@each_row("word", [
     "server_error", "rate_limit_exceeded", "vector_store_timeout",  # OpenAI Responses
     "rate_limit_error", "overloaded_error", "api_error", "timeout_error",  # Anthropic
     "internal_server_error", "too_many_requests", "service_unavailable", "overloaded",
@@ -320,8 +321,8 @@ def test_an_error_of_minimax_stands_in_a_field_of_every_answer(code: int, retrya
     assert (clean.error, clean.stop_reason.normalized) == (None, Stop.END_TURN)
 
 
-@pytest.mark.parametrize("place", ["message_start", "message", "message_delta", "ping", None])
-@pytest.mark.parametrize("code", [0, 1002])
+@each_row("place", ["message_start", "message", "message_delta", "ping", None])
+@each_row("code", [0, 1002])
 def test_an_error_of_minimax_stands_in_any_event_of_a_stream_of_messages(place: str | None, code: int) -> None:
     report = {"base_resp": {"status_code": code, "status_msg": "why"}}
     events: list[dict[str, Any]] = [
@@ -342,14 +343,14 @@ def test_an_error_of_minimax_stands_in_any_event_of_a_stream_of_messages(place: 
     assert [found.rule for found in response.findings] == [], code
 
 
-@pytest.mark.parametrize("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
+@each_row("word", ["invalid_request_error", "not_found_error", "INVALID_ARGUMENT", "AccessDenied"])
 def test_a_word_that_does_not(word: str) -> None:
     found = read_error(error_body("x", word))
     assert found is not None
     assert classify(found)[:2] == (Stop.ERROR, "fatal")
 
 
-@pytest.mark.parametrize("word", [
+@each_row("word", [
     # openai 3.54.0 types/responses/response_error.py, types/beta/session_turn_error.py; the quota of its 429
     "insufficient_quota", "invalid_prompt", "data_residency_mismatch", "invalid_image", "invalid_image_format",
     "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small", "image_parse_error",
@@ -374,7 +375,7 @@ def test_a_word_that_says_that_sending_it_again_changes_nothing(word: str) -> No
         assert broken.retryable
 
 
-@pytest.mark.parametrize("word", [
+@each_row("word", [
     "api_error", "server_error", "INTERNAL", "internal_error", "internal_server_error", "InternalServerError",
     "InternalServerException",
 ])
@@ -399,7 +400,7 @@ def test_a_word_that_says_try_again_outranks_one_that_does_not() -> None:
     assert found.retryable
 
 
-@pytest.mark.parametrize(("api", "event"), [
+@each_row(("api", "event"), [
     ("openai_responses", {"type": "error", "sequence_number": 1, "error": {
         "type": "service_unavailable_error", "code": "server_is_overloaded", "message": "Busy."}}),
     ("openai_responses", {"type": "error", "code": "slow_down", "message": "Busy.", "sequence_number": 1}),
@@ -418,7 +419,7 @@ def test_an_overload_inside_a_stream_may_be_tried_again(api: str, event: dict[st
     assert response.error.message == "Busy."
 
 
-@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529])
+@each_row("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529])
 def test_a_status_that_says_try_again(status: int) -> None:
     for found in (read_error(error_body("x"), status), read_error(error_body("x", None, status)),
                   read_error(error_body("x", None, str(status)))):
@@ -426,14 +427,14 @@ def test_a_status_that_says_try_again(status: int) -> None:
         assert found.retryable
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])
+@each_row("status", [400, 401, 403, 404, 413, 422, 501])
 def test_a_status_that_does_not(status: int) -> None:
     found = read_error(error_body("x", None, 503), status)
     assert found is not None
     assert not found.retryable, "the status outranks a number in the body"
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("api", FORMATS)
 def test_every_format_reports_an_http_error_as_one(api: str) -> None:
     response = decode(api, b'{"error": {"message": "slow down", "type": "rate_limit_error"}}', http_status=429)
     assert response.stop_reason.normalized is Stop.ERROR
@@ -478,7 +479,7 @@ def test_a_header_that_is_no_whole_number_stays_as_it_came(value: str) -> None:
 # -- two words -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("earlier", list(Stop))
+@each_row("earlier", list(Stop))
 def test_a_clean_word_takes_back_only_what_lost_nothing(earlier: Stop) -> None:
     clean = StopReason(Stop.END_TURN, "STOP", None, (Evidence("table", At()),))
     before = StopReason(earlier, "BEFORE", None, (Evidence("table", At(start=3, end=11)),))

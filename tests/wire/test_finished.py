@@ -13,6 +13,7 @@ from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.endings import Ending
 from loop_core.values import Request, Stop, Tool
 from loop_core.wire import decode
+from tests.scenes.rows import each_row
 
 
 def chat(word: str = "stop", **message: Any) -> tuple[str, bytes]:
@@ -68,7 +69,7 @@ WORDS = {"openai_chat": b'"stop"', "openai_responses": b'"completed"', "anthropi
          "gemini_generate": b'"STOP"', "bedrock_converse": b'"end_turn"', "ollama_chat": b'"stop"'}
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     chat(content=None), chat(content=""), chat(content=" \n"), chat(content=[]), responses(), responses(text_item("")),
     messages(), messages({"type": "text", "text": "\n\n"}), gemini(), gemini({"text": ""}), converse(),
     converse({"text": ""}), ollama(content=""),
@@ -81,7 +82,7 @@ def test_nothing_visible_and_no_call_under_an_end_of_turn_word_is_an_empty_answe
     assert words_at(answer, found) == WORDS[answer[0]]
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     chat(content=None, reasoning_content="hm"), chat(content="", reasoning="hm"),
     responses(item("reasoning", summary=[{"type": "summary_text", "text": "hm"}])),
     messages({"type": "thinking", "thinking": "hm", "signature": "s"}), gemini({"text": "hm", "thought": True}),
@@ -93,7 +94,7 @@ def test_reasoning_and_nothing_visible_is_no_answer(answer: tuple[str, bytes]) -
     assert words_at(answer, found) == WORDS[answer[0]]
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     chat(content="Done."), chat(content=None, refusal="No."), chat(content=None, audio={"id": "a", "data": "AA=="}),
     chat(content=None, images=[{"type": "image_url", "image_url": {"url": "data:,x"}}]),
     chat(content={"city": "Oslo"}), chat(content=[{"type": "file", "file": {"file_id": "f"}}]),
@@ -111,12 +112,12 @@ def test_whatever_a_reader_may_see_is_an_answer(answer: tuple[str, bytes]) -> No
     assert read(answer).ending is None
 
 
-@pytest.mark.parametrize("server", [
+@each_row("server", [
     item("code_interpreter_call", code="1", outputs=[{"type": "logs", "logs": "1"}]),
     item("file_search_call", queries=["x"], results=[{"file_id": "f", "text": "x"}]),
     item("mcp_call", name="n", arguments="{}", output="x"),
     item("image_generation_call", result="AA=="),
-], ids=lambda each: each["type"])
+])
 def test_a_tool_that_the_server_ran_is_visible_by_its_output(server: dict[str, Any]) -> None:
     assert read(responses(server)).ending is None
     field = next(name for name in ("outputs", "results", "output", "result") if name in server)
@@ -124,7 +125,7 @@ def test_a_tool_that_the_server_ran_is_visible_by_its_output(server: dict[str, A
         assert read(responses({**server, field: nothing})).ending is Ending.EMPTY_ANSWER
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     chat(content="", annotations=[{"type": "url_citation", "url_citation": {"url": "u"}}]),
     responses(item("mcp_list_tools", server_label="s", tools=[])), responses(item("additional_tools", tools=[])),
     responses(item("web_search_call", action={"type": "search", "query": "x"})),
@@ -138,7 +139,7 @@ def test_what_only_belongs_to_other_parts_shows_nothing(answer: tuple[str, bytes
     assert read(answer).ending is Ending.EMPTY_ANSWER
 
 
-@pytest.mark.parametrize(("answer", "word"), [
+@each_row(("answer", "word"), [
     (chat("tool_calls", content="I will look."), b'"tool_calls"'),
     (messages({"type": "text", "text": "I will look."}, word="tool_use"), b'"tool_use"'),
     (converse({"text": "I will look."}, word="tool_use"), b'"tool_use"'),
@@ -168,7 +169,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "edit", "arguments"
 EDIT = Request("openai_chat", tools=(Tool("edit", {"type": "object", "properties": {}}),))
 
 
-@pytest.mark.parametrize("answer", [
+@each_row("answer", [
     chat(content=LEAK), responses(text_item(LEAK)), messages({"type": "text", "text": LEAK}), gemini({"text": LEAK}),
     converse({"text": LEAK}), ollama(content=LEAK), chat("tool_calls", content=LEAK),
 ])

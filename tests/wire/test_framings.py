@@ -23,6 +23,7 @@ from loop_core.wire.failures import MOST_OF_A_RULE
 from loop_core.wire.framing import SSE, Frame
 from loop_core.wire.json_values import NDJSON, JSONArray, JSONSequence, byte_span, char_span, path_of, pointer, slice_of
 from tests.scenes.costs import IN_PROPORTION, growth
+from tests.scenes.rows import each_row
 
 BOM = b"\xef\xbb\xbf"
 
@@ -127,7 +128,7 @@ def streams(draw: st.DrawFn) -> bytes:
     return b"".join(made)
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(streams(), cuts)
 @example(b"data: a\r\n\r\ndata: b\r\n\r\n", [8, 9, 10])
 @example(b"data: a\n\n\r\ndata: b\r\rdata: c", [])
@@ -179,7 +180,7 @@ def test_sse_every_split_of_a_mixed_stream() -> None:
     every_split(SSE, SAMPLE)
 
 
-@pytest.mark.parametrize("tail", [b"", b"\n", b"\r", b"\r\n"])
+@each_row("tail", [b"", b"\n", b"\r", b"\r\n"])
 def test_sse_delivers_the_event_that_is_pending_at_the_end(tail: bytes) -> None:
     """openai-node#2725: the stop reason was in it."""
     data = b"data: a\n\ndata: b" + tail
@@ -261,7 +262,7 @@ def test_ndjson_keeps_a_line_that_is_cut() -> None:
 separators = st.sampled_from([b",", b"\n,\r\n", b"\n,\n", b" , ", b",\n", b"\r\n,\r\n"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(texts, max_size=6), separators, st.sampled_from([b"", BOM]), st.booleans(), cuts)
 def test_array_gives_every_element(
     made: list[bytes], between: bytes, bom: bytes, closed: bool, where: list[int]
@@ -307,13 +308,13 @@ ODD = b'{"a":"\x01"}'
 """No JSON: a control character stands in its string. Its brackets are those of one value all the same."""
 
 
-@pytest.mark.parametrize(("elements", "between"), [
+@each_row(("elements", "between"), [
     ([b'{"a":1}', b'{"a":2}', b'{"b":[{"a":3},{"a":4}]}', b'{"a":5}'], b","),
     ([b'{"a":1}', b'{"a":2}', b'{"a":[{"a":"}"},{"a":{"a":4}}]}', b'{"a":5}', b'{"a":6}'], b","),
     ([b'{"a":1}', b'{"a":2}', ODD, b'{"a":3}', ODD, ODD, b'{"a":4}'], b",\r\n"),
     ([b'{"a":1}', b'{"a":2}', b'{"b":3}', b'{"a":4}', b"[5]", b"{}", b'{"a":6}'], b"\n,\n"),
     ([b'{"a":"},{\\"a\\":"}', b'{"a":"},{"}', b'{"a":"}"}', b'{"a":"{"}'], b","),
-], ids=["another first key", "the same key inside", "no JSON", "other shapes", "in strings"])
+])
 def test_what_parted_two_elements_may_stand_anywhere(elements: list[bytes], between: bytes) -> None:
     data = b"[" + between.join(elements) + b"]"
     assert [payload for payload, *_ in whole(JSONArray(), data)] == elements
@@ -343,7 +344,7 @@ def test_array_gives_an_element_as_soon_as_its_end_is_there(between: bytes) -> N
     assert framing.closed
 
 
-@pytest.mark.parametrize("cut", range(1, len(PRETTY) - 1))
+@each_row("cut", range(1, len(PRETTY) - 1))
 def test_array_that_is_cut_is_not_closed(cut: int) -> None:
     framing = JSONArray()
     frames = whole(framing, PRETTY[:cut])
@@ -428,7 +429,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[
             yield from paths(inner, (*path, index))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(values, st.sampled_from([None, 1]), st.booleans(), st.sampled_from([b"", BOM]), st.integers(0, 50))
 def test_slice_finds_every_value(value: Any, indent: int | None, ascii_: bool, bom: bytes, base: int) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
@@ -456,13 +457,13 @@ def test_slice_is_verbatim() -> None:
     assert text.encode()[40:58].decode() == '{"é/~": "\\u00e9"}'
 
 
-@pytest.mark.parametrize("path", [("b",), ("a", 0), ("a", "n", "x"), (0,), ("a", "b", 2)])
+@each_row("path", [("b",), ("a", 0), ("a", "n", "x"), (0,), ("a", "b", 2)])
 def test_slice_of_what_is_not_there(path: tuple[str | int, ...]) -> None:
     assert slice_of('{"a": {"n": 1, "b": [1, 2]}}', *path) is None
     assert byte_span(b'{"a": {"n": 1, "b": [1, 2]}}', 0, *path) is None, "though another object has such a member"
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"a"', '{"a": ', '{"a": {"b": [1, 2', "nonsense", '{"a" "b"}', "[" * 5000])
+@each_row("text", ["", "{", '{"a"', '{"a": ', '{"a": {"b": [1, 2', "nonsense", '{"a" "b"}', "[" * 5000])
 def test_slice_of_a_cut_text(text: str) -> None:
     assert char_span(text, "a") is None
 
@@ -537,7 +538,7 @@ def test_where_a_body_breaks_is_said_alike_however_the_blanks_before_it_arrive()
     assert said == {"the body is not a complete JSON value (expected `:` at line 2 column 12)"}
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("api", FORMATS)
 def test_a_body_of_blanks_is_an_empty_one(api: str) -> None:
     assert decode_response(api, [b" ", b"\r\n"]).parts == ()
 
@@ -550,8 +551,8 @@ def test_a_stream_of_ever_new_events_leaves_a_bounded_number_of_findings() -> No
     assert time.process_time() - began < 5
 
 
-@pytest.mark.parametrize("blanks", [" ", "\t", "\r\n ", "\x0b", "\x0c\n", " \x0b ", "\ufeff ", "\ufeff\x0b"])
-@pytest.mark.parametrize(("api", "body"), [
+@each_row("blanks", [" ", "\t", "\r\n ", "\x0b", "\x0c\n", " \x0b ", "\ufeff ", "\ufeff\x0b"])
+@each_row(("api", "body"), [
     ("openai_chat", 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'),
     ("openai_chat", '{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}'),
     ("ollama_chat", '{"message":{"role":"assistant","content":"Hi"},"done":true,"done_reason":"stop"}\n'),

@@ -34,6 +34,7 @@ from loop_core.wire.gemini_generate.decode import Decoder
 from loop_core.wire.gemini_generate.request import read_request
 from loop_core.wire.gemini_generate.table import BLOCK_REASONS, LOSES, NUMBERS, PATHS, STOP_REASONS, recognises
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 HELLO = {"text": "Hello"}
 CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}
@@ -119,7 +120,7 @@ BLOCKS = ["BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBI
           "MODEL_ARMOR", "JAILBREAK"]
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS, ids=[row[0] for row in WORDS])
+@each_row(("word", "stop", "detail"), WORDS)
 def test_every_finish_reason(word: str, stop: Stop, detail: str | None) -> None:
     first, last = body(HELLO), body({"text": "!"}, reason=word)
     for data in (body(HELLO, reason=word), sse(first, last), array(first, last)):
@@ -131,7 +132,7 @@ def test_every_finish_reason(word: str, stop: Stop, detail: str | None) -> None:
         assert response.saw_stop_reason
 
 
-@pytest.mark.parametrize(("number", "word"), list(enumerate(NUMBERED)))
+@each_row(("number", "word"), list(enumerate(NUMBERED)))
 def test_every_number(number: int, word: str) -> None:
     """REST clients with `enum-encoding=int` see numbers (recorded from Vertex AI)."""
     stop, detail = next((row[1], row[2]) for row in WORDS if row[0] == word)
@@ -144,7 +145,7 @@ def test_every_number(number: int, word: str) -> None:
         assert stop_rules(response) == ["gemini_generate.stop_reasons"]
 
 
-@pytest.mark.parametrize("word", BLOCKS)
+@each_row("word", BLOCKS)
 def test_every_block_reason(word: str) -> None:
     blocked = {"promptFeedback": {"blockReason": word, "blockReasonMessage": "no"}, "usageMetadata": USAGE}
     for data in (blocked, sse(blocked), array(blocked), {**blocked, "candidates": []}):
@@ -180,7 +181,7 @@ def test_safety_ratings_alone_block_nothing() -> None:
     assert decode(rated).stop_reason.normalized is Stop.END_TURN
 
 
-@pytest.mark.parametrize(("reason", "stop"), [("BRAND_NEW", Stop.UNKNOWN), (99, Stop.UNKNOWN), ("stop", Stop.UNKNOWN),
+@each_row(("reason", "stop"), [("BRAND_NEW", Stop.UNKNOWN), (99, Stop.UNKNOWN), ("stop", Stop.UNKNOWN),
                                               (True, Stop.UNKNOWN), ([1], Stop.UNKNOWN), ("", Stop.INTERRUPTED)])
 def test_a_reason_that_no_row_knows(reason: Any, stop: Stop) -> None:
     response = decode(body(HELLO, reason=reason))
@@ -272,7 +273,7 @@ def test_a_candidate_without_an_index_beside_one_with_an_index_has_index_0() -> 
         assert ([call.name for call in response.tool_calls], response.other_choices) == (["second"], 1)
 
 
-@pytest.mark.parametrize("indices", [(None, None), ("0", "1"), (0, None), (0, "1"), (None, 0), (1, None, None)])
+@each_row("indices", [(None, None), ("0", "1"), (0, None), (0, "1"), (None, 0), (1, None, None)])
 def test_candidates_whose_indices_are_no_numbers_are_told_apart(indices: tuple[object, ...]) -> None:
     both = [candidate(HELLO, reason="STOP") | {"index": index} for index in indices]
     response = decode({"candidates": both})
@@ -306,7 +307,7 @@ def test_reasons_may_repeat_and_content_may_follow() -> None:
     assert kept.raw_stop_reason == "MAX_TOKENS"
 
 
-@pytest.mark.parametrize("more", [{"text": " more"}, {"text": " more", "thought": True}, CALL,
+@each_row("more", [{"text": " more"}, {"text": " more", "thought": True}, CALL,
                                   {"executableCode": {"code": "1", "language": "PYTHON"}}])
 def test_content_after_the_last_reason_has_no_end(more: dict[str, Any]) -> None:
     """Of the recorded stream that goes on after STOP, all but the last chunk: it was cut, and no STOP ends the rest."""
@@ -350,8 +351,8 @@ CODE = {"executableCode": {"code": "print(6 * 7)", "language": "PYTHON"}}
 CODE_RESULT = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}}
 
 
-@pytest.mark.parametrize("code", [CODE, {"executable_code": CODE["executableCode"]}])
-@pytest.mark.parametrize("after", [(), ({"text": "", "thoughtSignature": "c2ln"},), ({"text": "so", "thought": True},)])
+@each_row("code", [CODE, {"executable_code": CODE["executableCode"]}])
+@each_row("after", [(), ({"text": "", "thoughtSignature": "c2ln"},), ({"text": "so", "thought": True},)])
 def test_a_stream_that_ends_behind_code_was_cut(code: dict[str, Any], after: tuple[dict[str, Any], ...]) -> None:
     """The recorded stream has its middle STOP beside the code; the result and a last STOP follow."""
     middle = sse(body(HELLO), body(code, *after, reason="STOP"))
@@ -374,7 +375,7 @@ def test_a_reason_that_is_no_end_stays_the_reason_of_what_follows(word: str) -> 
         sse(body(HELLO, reason=word))).stop_reason
 
 
-@pytest.mark.parametrize("empty", [{}, {"content": None}, {"content": {}}, {"content": {"role": "model"}},
+@each_row("empty", [{}, {"content": None}, {"content": {}}, {"content": {"role": "model"}},
                                    {"content": {"parts": []}}, {"content": {"parts": [{"text": ""}]}}])
 def test_a_candidate_without_content(empty: dict[str, Any]) -> None:
     """AstrBot PR#6735, req_llm#944, python-genai#1789."""
@@ -475,7 +476,7 @@ def test_a_checkpoint_before_the_end_is_forgotten() -> None:
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("args", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "[1]",
+@each_row("args", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "[1]",
                                   '{"a":1,"a":2}'])
 def test_arguments_are_verbatim(args: str) -> None:
     part = '{"functionCall": {"args": ' + args + ', "name": "f", "id": "c1"}}'
@@ -524,7 +525,7 @@ def test_signatures() -> None:
     assert response.text == "xyz"
 
 
-@pytest.mark.parametrize("kind", ["executableCode", "codeExecutionResult", "inlineData", "fileData", "toolCall",
+@each_row("kind", ["executableCode", "codeExecutionResult", "inlineData", "fileData", "toolCall",
                                   "toolResponse", "executable_code", "somethingNew"])
 def test_parts_that_are_not_interpreted_stay_as_they_are(kind: str) -> None:
     part = '{ "' + kind + '" : {"code": "print(1)\\n", "n": 1.0}, "thoughtSignature": "s"}'
@@ -575,8 +576,8 @@ PREFIXES = [
 WHOLE = PREFIXES[-1] + '"}'
 
 
-@pytest.mark.parametrize("count", range(1, len(VALUES) + 1))
-@pytest.mark.parametrize("reason", [None, "STOP", "MAX_TOKENS"])
+@each_row("count", range(1, len(VALUES) + 1))
+@each_row("reason", [None, "STOP", "MAX_TOKENS"])
 def test_a_streamed_call_that_stops_is_an_open_prefix(count: int, reason: str | None) -> None:
     response = decode(sse(BEGIN, *VALUES[:count], *([body(reason=reason)] if reason else [])))
     (call,) = response.tool_calls
@@ -602,7 +603,7 @@ def test_a_string_that_waits_for_more_keeps_the_call_open() -> None:
     assert (call.arguments, call.closed) == ('{"a":"x', False)
 
 
-@pytest.mark.parametrize(("odd", "before", "after"), [
+@each_row(("odd", "before", "after"), [
     (call_part(True, piece("$.b", "x")), '{"a":"12","b":"x', ['{"a":"123","b":"x']),
     (call_part(True, piece("$.a", "x", more=False)), '{"a":"12x"', ['{"a":"12x"']),
     (call_part(None, piece("$.a", "x")), '{"a":"12x', ['{"a":"12x', '{"a":"3']),
@@ -611,9 +612,8 @@ def test_a_string_that_waits_for_more_keeps_the_call_open() -> None:
     (call_part(True, {"jsonPath": "$.a", "numberValue": 1, "willContinue": True}), '{"a":"12', ['{"a":"123']),
     (call_part(True, piece("$.a", "x"), id="c1"), '{"a":"12x', ['{"a":"12x3']),
     ({"text": "between"}, '{"a":"12', ['{"a":"123']),
-], ids=["another path", "the last piece", "the last part", "said to be the last part", "two pieces", "no string",
-        "with its id", "text"])
-@pytest.mark.parametrize("reason", [None, "STOP"])
+])
+@each_row("reason", [None, "STOP"])
 def test_what_comes_between_pieces_of_a_string(
     odd: dict[str, Any], before: str, after: list[str], reason: str | None
 ) -> None:
@@ -652,7 +652,7 @@ def test_a_part_with_the_same_id_goes_on() -> None:
     assert (call.arguments, call.closed) == ('{"a":"x"}', True)
 
 
-@pytest.mark.parametrize(("sent", "arguments", "closed"), [
+@each_row(("sent", "arguments", "closed"), [
     ([call_part(name="f")], "{", False),
     ([call_part(name="f"), call_part(None)], None, True),
     ([call_part(name="f", args={"a": 1})], '{"a": 1', False),
@@ -665,7 +665,7 @@ def test_a_streamed_call_without_values(sent: list[dict[str, Any]], arguments: s
     assert (call.arguments, call.closed) == (arguments, closed)
 
 
-@pytest.mark.parametrize("path", ["$.a[5]", "$", "$[0]", "a", "", None, 7, "$.a.b", "$.a[", "$..a", "$['a", "$.a" * 70,
+@each_row("path", ["$.a[5]", "$", "$[0]", "a", "", None, 7, "$.a.b", "$.a[", "$..a", "$['a", "$.a" * 70,
                                   "$.a"])
 def test_values_that_fit_nowhere_leave_the_call_open(path: Any) -> None:
     """`$.a` is a finished text already: nothing may be put into it, or in its place."""
@@ -677,7 +677,7 @@ def test_values_that_fit_nowhere_leave_the_call_open(path: Any) -> None:
     assert "gemini_generate.partial_args" in rules(response)
 
 
-@pytest.mark.parametrize("value", [{}, {"numberValue": "12"}, {"numberValue": True}, {"boolValue": 1},
+@each_row("value", [{}, {"numberValue": "12"}, {"numberValue": True}, {"boolValue": 1},
                                    {"willContinue": True}])
 def test_a_value_that_is_none_leaves_the_call_open(value: dict[str, Any]) -> None:
     chunks = (BEGIN, body(call_part(None, {"jsonPath": "$.a", **value})), body(reason="STOP"))
@@ -703,7 +703,7 @@ def test_an_empty_call_behind_the_end_is_no_content(key: str) -> None:
     assert more.stop_reason.normalized is Stop.INTERRUPTED
 
 
-@pytest.mark.parametrize("word", ["1", "2147483647", "9" * 5_000, "007", "STOP"], ids=lambda word: word[:12])
+@each_row("word", ["1", "2147483647", "9" * 5_000, "007", "STOP"])
 def test_a_word_goes_back_as_it_came(word: str) -> None:
     """As a number where it was one, and as a text where it has more digits than a number can."""
     sent = int(word) if word in ("1", "2147483647") else word
@@ -758,7 +758,7 @@ def test_any_object_comes_together(value: dict[str, Any], size: int) -> None:
 ERROR = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
 
 
-@pytest.mark.parametrize("data", [json.dumps(ERROR).encode(), array(ERROR), sse(ERROR),
+@each_row("data", [json.dumps(ERROR).encode(), array(ERROR), sse(ERROR),
                                   json.dumps(ERROR, indent=2).encode()])
 def test_errors(data: bytes) -> None:
     response = decode(data)
@@ -851,7 +851,7 @@ odd = st.recursive(
 with_parts = st.builds(lambda parts: {"candidates": [{"content": {"parts": parts}}]}, odd)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(odd, with_parts), max_size=4))
 def test_odd_shapes_break_nothing(chunks: list[Any]) -> None:
     for data in (sse(*chunks), array(*chunks), *(json.dumps(chunk).encode() for chunk in chunks)):
@@ -912,7 +912,7 @@ def responses(draw: st.DrawFn) -> ChatResponse:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(responses(), st.booleans(), st.integers(1, 40))
 def test_what_is_encoded_is_decoded_again(response: ChatResponse, stream: bool, chunk: int) -> None:
     data = b"".join(encode(response, stream=stream, chunk=chunk))
@@ -922,7 +922,7 @@ def test_what_is_encoded_is_decoded_again(response: ChatResponse, stream: bool, 
         assert [response.parts, response.usage, response.id, response.model] == [(), None, None, None]
 
 
-@pytest.mark.parametrize("data", [
+@each_row("data", [
     {"promptFeedback": {"blockReason": "MODEL_ARMOR", "blockReasonMessage": "no"}, "responseId": "r"},
     body(HELLO, continuationToken="a"), {"usageMetadata": USAGE}, {"candidates": [{"finishReason": "STOP"}]}, ERROR,
     {**body(CALL), **ERROR}, body(HELLO, reason=10), body(HELLO),
@@ -939,7 +939,7 @@ def closed_call(**fields: Any) -> ToolCall:
     return ToolCall(**{"id": None, "name": "f", "arguments": "{}", "closed": True, **fields})
 
 
-@pytest.mark.parametrize(("what", "fields"), [
+@each_row(("what", "fields"), [
     ("call.arguments", {"parts": (closed_call(arguments='{"path": "x'),)}),
     ("call.arguments", {"parts": (closed_call(arguments=""),)}),
     ("call.closed", {"parts": (closed_call(closed=False),)}),
@@ -1055,7 +1055,7 @@ def test_read_request() -> None:
     assert (request.max_tokens, request.n, request.continuation_token) == (500, 2, None)
 
 
-@pytest.mark.parametrize(("change", "field", "value"), [
+@each_row(("change", "field", "value"), [
     ({"toolConfig": {"functionCallingConfig": {"mode": "AUTO"}}}, "tool_choice", "auto"),
     ({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, "tool_choice", "any"),
     ({"tool_config": {"function_calling_config": {"mode": "NONE"}}, "toolConfig": None}, "tool_choice", "none"),
@@ -1113,14 +1113,14 @@ def test_odd_requests_break_nothing(request: dict[str, Any]) -> None:
 # -- recognition -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [body(HELLO), {"promptFeedback": {"blockReason": "SAFETY"}}, {"usageMetadata": USAGE},
+@each_row("value", [body(HELLO), {"promptFeedback": {"blockReason": "SAFETY"}}, {"usageMetadata": USAGE},
                                    ERROR, {"candidates": [], "usage_metadata": {}}])
 def test_its_own(value: dict[str, Any]) -> None:
     assert recognises(value)
     assert not recognises(value, "message_start")
 
 
-@pytest.mark.parametrize("value", [{}, {"choices": []}, {"type": "message"}, {"candidates": "x"}, {"candidates": [1]},
+@each_row("value", [{}, {"choices": []}, {"type": "message"}, {"candidates": "x"}, {"candidates": [1]},
                                    {"error": {"message": "x", "type": "y", "code": None}},
                                    {"message": {}, "done": True}])
 def test_strangers(value: dict[str, Any]) -> None:
@@ -1188,7 +1188,7 @@ def test_places_are_in_the_body() -> None:
     assert with_bom[whole.at.start : whole.at.end] == b'"STOP"'
 
 
-@pytest.mark.parametrize(("value", "ours"), [
+@each_row(("value", "ours"), [
     ({"candidates": [{"name": "Ada", "score": 0.9}]}, False),
     ({"candidates": [{"content": "a hit of a search", "index": 0}]}, False),
     ({"candidates": []}, False),

@@ -36,6 +36,7 @@ from loop_core.values import (
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import PROFILES
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 API = "gemini_interactions"
 FORMAT = wire(API)
@@ -93,7 +94,7 @@ STATUSES: Mapping[str, tuple[Stop, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("status", STATUSES)
+@each_row("status", STATUSES)
 def test_a_status_says_how_an_interaction_ended(status: str) -> None:
     for data in (whole(status, SAID), sse(CREATED, *step_events({"type": "text", "text": "Hello."}, begun={
             "type": "model_output"}), completion(status))):
@@ -188,7 +189,7 @@ def test_an_open_call_without_characters_says_nothing_and_an_ended_one_says_an_o
     assert (call.arguments, call.form) == ('{"n": 1}', ArgsForm.OBJECT)
 
 
-@pytest.mark.parametrize(("status", "closed"), [
+@each_row(("status", "closed"), [
     ("requires_action", [True, True]), ("completed", [True, True]), ("incomplete", [True, False]),
     (None, [False, False]),
 ])
@@ -197,7 +198,7 @@ def test_a_whole_interaction_that_was_cut_may_have_cut_its_last_call(status: str
     assert [call.closed for call in decode(API, whole(status, CALLED, another)).tool_calls] == closed
 
 
-@pytest.mark.parametrize(("text", "held"), [
+@each_row(("text", "held"), [
     ('{"n": 2}', True), ('{"n": true}', True), ('{"n":1}', False), ('{"n": 1, "m": 2}', True), ('{"n"', True),
     ("", False),
 ])
@@ -209,7 +210,7 @@ def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -
     assert (verdict.rule == "gate.contradiction") is (held and text.endswith("}"))
 
 
-@pytest.mark.parametrize(("steps", "admission", "odd"), [
+@each_row(("steps", "admission", "odd"), [
     ([], "ready", []), ([SAID, CALLED], "ready", []), ([CALLED], "ready", []),
     ([SAID, {**CALLED, "arguments": {"n": 2}}], "held", ["call_differs"]),
     ([SAID, {**CALLED, "id": "c2", "arguments": {"n": 2}}], "ready", []),
@@ -251,7 +252,7 @@ def test_steps_of_the_provider_stay_verbatim_whole_and_grown() -> None:
     assert json.loads(shown.json) == image
 
 
-@pytest.mark.parametrize("kind", ["image", "audio", "video", "document", "file"])
+@each_row("kind", ["image", "audio", "video", "document", "file"])
 def test_a_content_that_is_no_text_stays_verbatim_and_its_data_grow(kind: str) -> None:
     whole_ = {"type": kind, "mime_type": "x/y", "data": "QUJD"}
     pieces = ({**whole_, "data": "QU"}, {"type": kind, "data": "JD"})
@@ -314,7 +315,7 @@ def test_thoughts_are_counted_beside_the_output() -> None:
     assert decode(API, whole("completed", SAID, usage=usage)).usage == Usage(65, 64, 47, 3)
 
 
-@pytest.mark.parametrize(("events", "rule"), [
+@each_row(("events", "rule"), [
     ([event("step.delta", index=0, delta={"type": "text", "text": "Hi"})], "delta_without_start"),
     ([event("step.start", index=0, step={"type": "thought"}), event("step.delta", index=0, delta={"type": "text"})],
      "unknown_delta"),
@@ -335,8 +336,8 @@ def test_a_body_that_is_no_interaction_is_a_finding() -> None:
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("more", "what"), [
+@each_row("stream", [False, True])
+@each_row(("more", "what"), [
     ({"refusal": "No."}, "refusal"),
     ({"native": {"phase": "final"}}, "native"),
     ({"parts": (ReasoningPart("", data="x"),)}, "reasoning.data"),
@@ -364,7 +365,7 @@ def test_a_whole_body_refuses_arguments_that_are_no_object() -> None:
 # -- requests --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("given", "texts"), [
+@each_row(("given", "texts"), [
     ("Hi", ["Hi"]),
     ({"type": "text", "text": "Hi"}, ["Hi"]),
     ([{"type": "text", "text": "H"}, {"type": "text", "text": "i"}], ["Hi"]),
@@ -377,7 +378,7 @@ def test_what_is_asked_may_be_said_in_five_ways(given: Any, texts: list[str]) ->
     assert ([message.text for message in read.messages], read.model) == (texts, "m")
 
 
-@pytest.mark.parametrize(("result", "text", "kept"), [
+@each_row(("result", "text", "kept"), [
     ("sun", "sun", False), ({"sum": 18.0}, '{"sum":18.0}', False), ([{"type": "text", "text": "sun"}], "sun", False),
     ([{"type": "text", "text": "See:"}, {"type": "image", "data": "AAAA"}], "See:", True),
 ])
@@ -423,7 +424,7 @@ def test_a_kept_interaction_goes_on_by_its_id_and_its_token_alone() -> None:
     assert alone == {"model": "m", "input": "Tell me.", "continuation_token": "dG9r", "store": False}
 
 
-@pytest.mark.parametrize(("more", "kept"), [
+@each_row(("more", "kept"), [
     ({}, False), ({"previous_id": "v1_0"}, True), ({"background": True}, True), ({"extra": {"store": True}}, True),
     ({"extra": {"store": False}}, False),
 ])
@@ -431,7 +432,7 @@ def test_the_server_keeps_what_it_was_asked_to_keep(more: dict[str, Any], kept: 
     assert FORMAT.chained(Request(API, model="m", **more)) is kept
 
 
-@pytest.mark.parametrize("path", [
+@each_row("path", [
     "/v1beta/interactions", "/v1beta/interactions?alt=sse", "/v1beta/interactions/v1_abc",
     "/v1/interactions/v1_a/cancel",
 ])
@@ -536,7 +537,7 @@ def test_recorded_interactions_are_what_an_independent_reader_found(traffic_of: 
     assert seen == 15
 
 
-@pytest.mark.parametrize(("ids", "text"), [
+@each_row(("ids", "text"), [
     (("a", "a"), "ha"), (("a", "b"), "haha"), ((None, None), "haha"), (("", ""), "haha")])
 def test_an_event_that_came_twice_is_read_once_if_its_id_proves_it(ids: tuple[Any, Any], text: str) -> None:
     deltas = ({"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "ha"}, "event_id": each}

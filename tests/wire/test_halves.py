@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from loop_core.wire import decode
+from tests.scenes.rows import each_row
 
 HIGH, LOW, FACE = "\ud83d", "\ude00", "\U0001f600"
 
@@ -52,8 +51,8 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("api", STREAMS)
-@pytest.mark.parametrize(("pieces", "text"), [
+@each_row("api", STREAMS)
+@each_row(("pieces", "text"), [
     (("a" + HIGH, LOW + "b"), f"a{FACE}b"),
     (("a" + HIGH,), "a" + HIGH),
     ((LOW, "b"), LOW + "b"),

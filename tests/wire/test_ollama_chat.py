@@ -31,6 +31,7 @@ from loop_core.values import (
 from loop_core.wire.ollama_chat import LOSES, PATHS, Decoder, encode, read_request, recognises
 from loop_core.wire.ollama_chat.decode import STOP_REASONS
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 CALL = {"function": {"name": "f", "arguments": {"a": 1}}}
 COUNTS = {"total_duration": 9, "prompt_eval_count": 7, "eval_count": 3}
@@ -78,7 +79,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), WORDS)
+@each_row(("word", "stop", "detail"), WORDS)
 def test_every_done_reason(word: str, stop: Stop, detail: str | None) -> None:
     for data in (lines(line("Hi"), end(word)), whole(word, content="Hi"), whole(word, 2, content="Hi")):
         response = decode(data)
@@ -111,7 +112,7 @@ def test_a_reason_before_done_is_none() -> None:
     assert not response.tool_calls[0].closed
 
 
-@pytest.mark.parametrize("reason", ["brand_new", 7, True, ["stop"], "STOP"])
+@each_row("reason", ["brand_new", 7, True, ["stop"], "STOP"])
 def test_a_reason_that_no_row_knows(reason: Any) -> None:
     response = decode(lines(end(reason)))
     assert response.stop_reason.normalized is Stop.UNKNOWN
@@ -164,7 +165,7 @@ def test_one_line_that_is_not_done_is_a_stream() -> None:
     assert not decode(lines(end("stop"))).streaming
 
 
-@pytest.mark.parametrize("arguments", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "[1]"])
+@each_row("arguments", ['{"a" : 1.50}', "{}", '{"b":{"c":[1,2]},"a":"\\u00e9€"}', "[1]"])
 def test_arguments_are_verbatim(arguments: str) -> None:
     call = '{"function":{"arguments": ' + arguments + ', "name":"f"}}'
     text = '{"model":"m","message":{"content":"","tool_calls":[' + call + ']},"done":true,"done_reason":"stop"}'
@@ -304,7 +305,7 @@ odd = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.dictionaries(names, odd, max_size=6), max_size=4), st.booleans())
 def test_odd_shapes_break_nothing(values: list[dict[str, Any]], begun: bool) -> None:
     data = (lines(line("a")) if begun else b"") + b"".join(json.dumps(value).encode() + b"\n" for value in values)
@@ -350,7 +351,7 @@ def responses(draw: st.DrawFn) -> ChatResponse:
                         stop_reason=StopReason(stop, raw, row.detail if row else None))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(responses(), st.booleans(), st.integers(1, 40))
 def test_what_is_encoded_is_decoded_again(response: ChatResponse, stream: bool, chunk: int) -> None:
     order = [(ReasoningPart, TextPart, ToolCall).index(type(part)) for part in response.parts]
@@ -365,7 +366,7 @@ def test_what_is_encoded_is_decoded_again(response: ChatResponse, stream: bool, 
         assert [response.parts, response.usage, response.model] == [(), None, None]
 
 
-@pytest.mark.parametrize("data", [
+@each_row("data", [
     lines(line("Hi"), end()), lines(line("Hi")), lines(line("Hi"), {"error": "lost"}), b'{"error":"no"}',
     lines(line("Hi"), end("stop"), {"error": "late"}), whole("stop", tool_calls=[{"function": {"name": "f"}}]),
     b'{"error":{"message":"m","code":500,"type":"api_error"}}', lines(line("", tool_calls=[CALL])),
@@ -381,7 +382,7 @@ def closed_call(**fields: Any) -> ToolCall:
     return ToolCall(**{"id": None, "name": "f", "arguments": "{}", "closed": True, **fields})
 
 
-@pytest.mark.parametrize(("what", "fields"), [
+@each_row(("what", "fields"), [
     ("call.arguments", {"parts": (closed_call(arguments='{"path": "x'),)}),
     ("call.arguments", {"parts": (closed_call(arguments=""),)}),
     ("call.closed", {"parts": (closed_call(closed=False),)}),
@@ -472,7 +473,7 @@ def test_read_request() -> None:
     assert (request.model, request.max_tokens, request.stream, request.tool_choice) == ("tiny:1b", 64, False, None)
 
 
-@pytest.mark.parametrize(("change", "field", "value"), [
+@each_row(("change", "field", "value"), [
     ({"stream": True}, "stream", True),
     ({"stream": None}, "stream", True),
     ({"options": {"num_predict": -1}}, "max_tokens", None),
@@ -502,7 +503,7 @@ def test_its_own() -> None:
         assert not recognises(value, "message")
 
 
-@pytest.mark.parametrize("value", [{}, {"error": "x"}, {"model": "m", "response": "x", "done": True},
+@each_row("value", [{}, {"error": "x"}, {"model": "m", "response": "x", "done": True},
                                    {"message": "x", "done": True}, {"message": {}}, {"choices": [], "done": True}])
 def test_strangers(value: dict[str, Any]) -> None:
     assert not recognises(value)

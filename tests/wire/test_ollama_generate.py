@@ -11,6 +11,7 @@ from inspector.sessions.traffic import by_content, by_path
 from loop_core.errors import EncodeError
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool
 from loop_core.wire import decode_response, encode_request, wire
+from tests.scenes.rows import each_row
 
 API = "ollama_generate"
 
@@ -19,7 +20,7 @@ def line(text: str, **more: Any) -> bytes:
     return json.dumps({"model": "m", "created_at": "t", "response": text, "done": False, **more}).encode() + b"\n"
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), [
+@each_row(("word", "stop", "detail"), [
     ("stop", Stop.END_TURN, None), ("length", Stop.MAX_TOKENS, None), ("load", Stop.UNKNOWN, "load"),
     ("unload", Stop.UNKNOWN, "unload"), ("odd", Stop.UNKNOWN, None),
 ])

@@ -35,6 +35,7 @@ from loop_core.wire.openai_chat.calls import CallAssembly
 from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.table import LOSES, PATHS, recognises
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 API = "openai_chat"
 
@@ -127,7 +128,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), [
+@each_row(("word", "stop", "detail"), [
     ("guardrail_intervened", Stop.SAFETY_BLOCKED, "guardrail"),
     ("MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
     ("model_context_window_exceeded", Stop.CONTEXT_WINDOW_EXCEEDED, None),
@@ -155,7 +156,7 @@ def test_the_word_null_is_no_reason() -> None:
     assert [call.closed for call in read(calls).tool_calls] == [True]
 
 
-@pytest.mark.parametrize(("word", "stop"), WORDS)
+@each_row(("word", "stop"), WORDS)
 def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> None:
     for data in (whole({"content": "Hi"}, word), sse(chunk({"content": "Hi"}), chunk({}, word))):
         response = read(data)
@@ -164,7 +165,7 @@ def test_stop_words_mean_the_same_whole_and_streamed(word: str, stop: Stop) -> N
         assert response.text == "Hi"
 
 
-@pytest.mark.parametrize(("word", "stop", "detail"), [
+@each_row(("word", "stop", "detail"), [
     # google-genai 3.4.0 types.py FinishReason, behind the prefixes of the OpenAI-compatible endpoint
     ("function_call_filter: MALFORMED_FUNCTION_CALL", Stop.MALFORMED_TOOL_CALL, None),
     ("function_call_filter: UNEXPECTED_TOOL_CALL", Stop.MALFORMED_TOOL_CALL, "undeclared tool"),
@@ -249,7 +250,7 @@ def test_content_that_azure_filtered_is_no_clean_end() -> None:
         assert (response.stop_reason.evidence[-1].at.pointer or "").endswith("/choices/0/content_filter_results")
 
 
-@pytest.mark.parametrize(("lists", "stop"), [
+@each_row(("lists", "stop"), [
     ([{"id": "a", "filtered": False}, {"id": "b", "filtered": True}], Stop.SAFETY_BLOCKED),
     ([{"id": "a", "filtered": False}], Stop.END_TURN), ([], Stop.END_TURN), (["a", None], Stop.END_TURN),
     ({"filtered": True, "details": [{"id": "b", "filtered": True}]}, Stop.SAFETY_BLOCKED),
@@ -313,7 +314,7 @@ def test_a_prompt_that_azure_filtered_is_told() -> None:
     assert rules(response) == {"prompt_filtered"}
 
 
-@pytest.mark.parametrize("word", ["eos", "model_length", "5", "tool_use", "stop: STOP", "stop:"])
+@each_row("word", ["eos", "model_length", "5", "tool_use", "stop: STOP", "stop:"])
 def test_a_word_that_is_in_no_row_is_unknown(word: str) -> None:
     assert reason(read(whole({"content": "Hi"}, word))) == (Stop.UNKNOWN, None, word)
 
@@ -329,8 +330,8 @@ def test_words_of_a_profile_go_first() -> None:
     assert reason(read(whole({"content": "Hi"}, "stop"), words=words)) == (Stop.ERROR, "retryable: odd server", "stop")
 
 
-@pytest.mark.parametrize(("finish", "raw"), [(None, None), ("", "")])
-@pytest.mark.parametrize("done", [True, False])
+@each_row(("finish", "raw"), [(None, None), ("", "")])
+@each_row("done", [True, False])
 def test_without_a_reason_nothing_is_finished(finish: str | None, raw: str | None, done: bool) -> None:
     stream = sse(calls(start(arguments='{"a":1}')), chunk({"content": "Hi"}, finish), done=done)
     for data in (stream, whole({"content": "Hi", "tool_calls": [CALL]}, finish)):
@@ -557,7 +558,7 @@ QUIRKS: list[tuple[str, list[Any], list[tuple[str | None, str, str | None]], set
 ]
 
 
-@pytest.mark.parametrize(("events", "expected", "found"), [row[1:] for row in QUIRKS], ids=[row[0] for row in QUIRKS])
+@each_row(("events", "expected", "found"), [row[1:] for row in QUIRKS])
 def test_servers_that_count_calls_their_own_way(
     events: list[Any], expected: list[tuple[str | None, str, str | None]], found: set[str]
 ) -> None:
@@ -609,7 +610,7 @@ def test_fields_that_a_server_fills_with_nothing_are_no_calls() -> None:
     assert calls_of(read(whole({**phantom, "tool_calls": [both]}, "tool_calls"))) == [("call_1", "f", A)]
 
 
-@pytest.mark.parametrize("pieces", [['{"a"', ":1}"], ['{"a"'], [""], ['{"a":1}']])
+@each_row("pieces", [['{"a"', ":1}"], ['{"a"'], [""], ['{"a":1}']])
 def test_a_call_in_both_fields_is_one_call(pieces: list[str]) -> None:
     """llama-cpp-python sends it so where the request names the tool (llama_chat_format.py): it must not run twice."""
     text = "".join(pieces)
@@ -690,7 +691,7 @@ def test_the_signature_of_gemini_goes_with_its_call() -> None:
 # -- text, thinking, blocks ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("content", "text"), [
+@each_row(("content", "text"), [
     ("Hi", "Hi"), ("", None), (None, None), ([], None),
     ([{"type": "text", "text": "H"}, {"type": "text", "text": "i"}], "Hi"),
     (["H", {"type": "text", "text": "i"}], "Hi"),
@@ -725,7 +726,7 @@ def test_thinking_inside_the_content_as_a_summary() -> None:
         assert read(data).parts == (ReasoningPart("Hmm."), TextPart("4"))
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary"])
+@each_row("field", ["reasoning_content", "reasoning", "reasoning_text", "thinking", "cot_summary"])
 def test_thinking_in_every_field(field: str) -> None:
     body = whole({"content": "4", field: "Hmm."})
     stream = sse(chunk({"role": "assistant", "content": "", field: None}), chunk({field: "Hm"}),
@@ -796,7 +797,7 @@ def test_blocks_that_are_not_interpreted_stay_verbatim() -> None:
         assert set(read(data).parts) == expected
 
 
-@pytest.mark.parametrize(("field", "value", "kept"), [
+@each_row(("field", "value", "kept"), [
     ("audio", {"id": "a", "data": "AA=="}, ['{"id": "a", "data": "AA=="}']),
     ("images", [{"type": "image_url"}], ['{"type": "image_url"}']),
     ("executed_tools", [{"type": "search", "index": 0}, 5], ['{"type": "search", "index": 0}', "5"]),
@@ -818,13 +819,13 @@ def test_a_character_that_is_split_over_two_chunks_becomes_whole() -> None:
     assert rules(response) == {"frame.lenient"}
 
 
-@pytest.mark.parametrize("word", ["ping", "[HEARTBEAT]", "keep-alive", "[KEEP ALIVE]"])
+@each_row("word", ["ping", "[HEARTBEAT]", "keep-alive", "[KEEP ALIVE]"])
 def test_a_word_between_the_events_loses_nothing(word: str) -> None:
     response = read(sse(chunk({"content": "Hel"}), f"data: {word}\n\n", chunk({"content": "lo"}), chunk({}, "stop")))
     assert (response.text, rules(response)) == ("Hello", {"frame.no_json"})
 
 
-@pytest.mark.parametrize("broken", ['{"choices":[{"index":0', '[{"choices":', '["a', "[[1, 2", '"content":', "0}}]"])
+@each_row("broken", ['{"choices":[{"index":0', '[{"choices":', '["a', "[[1, 2", '"content":', "0}}]"])
 def test_a_frame_that_was_meant_to_be_json_is_lost(broken: str) -> None:
     response = read(sse(chunk({"content": "Hel"}), f"data: {broken}\n\n", chunk({"content": "lo"}), chunk({}, "stop")))
     assert rules(response) == {"frame.invalid"}
@@ -849,7 +850,7 @@ def test_a_stream_of_whole_messages_is_read_like_one_of_deltas() -> None:
 # -- beside the message ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("counts", "usage"), [
+@each_row(("counts", "usage"), [
     (USAGE, Usage(5, 7)),
     ({**USAGE, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 4}},
      Usage(5, 7, 4, 3)),
@@ -878,7 +879,7 @@ def test_more_thinking_than_tokens_is_a_contradiction() -> None:
     assert "7 output tokens" in found.message
 
 
-@pytest.mark.parametrize("field", [
+@each_row("field", [
     {"name": "helper"}, {"id": "msg_1"}, {"model": "m"}, {"object": "chat.completion.message"},
     {"index": 0}, {"created": 1}, {"prefix": True}, {"partial": True},
     {"logprobs": {"content": [{"token": "Hi", "logprob": -0.1}]}},
@@ -904,7 +905,7 @@ def test_a_call_without_an_id_has_its_place() -> None:
     assert b'"name": "f"' in body[found.at.start:found.at.end]
 
 
-@pytest.mark.parametrize("events", [
+@each_row("events", [
     [{**chunk({"content": "a"}), "usage": {"prompt_tokens": 5, "completion_tokens": 1}},
      {**chunk({"content": "b"}), "usage": {"prompt_tokens": 5, "completion_tokens": 7}}, chunk({}, "stop")],
     [chunk({"content": "a"}), chunk({}, "stop", usage={"prompt_tokens": 5, "completion_tokens": 7})],  # Moonshot
@@ -989,7 +990,7 @@ def test_a_native_word_that_comes_before_the_reason_is_kept() -> None:
     assert read(stream).native == {"native_finish_reason": "MAX_TOKENS"}
 
 
-@pytest.mark.parametrize(("event", "stop", "detail"), [
+@each_row(("event", "stop", "detail"), [
     ({"error": {"message": "overloaded", "type": "server_error"}}, Stop.ERROR, "retryable"),
     ({"error": {"message": "bad", "code": 400}}, Stop.ERROR, "fatal"),
     ({"object": "error", "message": "boom", "type": "BadRequestError", "code": 400}, Stop.ERROR, "fatal"),  # vLLM
@@ -1253,9 +1254,9 @@ ROUND = [
 ]
 
 
-@pytest.mark.parametrize("data", ROUND)
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("size", [1, 16])
+@each_row("data", ROUND)
+@each_row("stream", [False, True])
+@each_row("size", [1, 16])
 def test_what_is_written_reads_alike(data: bytes, stream: bool, size: int) -> None:
     response = read(data)
     again = round_trip(response, stream=stream, size=size)
@@ -1308,7 +1309,7 @@ def test_calls_that_the_provider_ran_are_left_out() -> None:
     assert essence(round_trip(response, stream=False), LOSES) == essence(response, LOSES)
 
 
-@pytest.mark.parametrize(("response", "stream", "what"), [
+@each_row(("response", "stream", "what"), [
     (make(continuation_token="t"), False, "continuation_token"),
     (make(native={"blockReason": "SAFETY"}), False, "native.blockReason"),
     (make(native={"failed_generation": "{"}), False, "native.failed_generation"),
@@ -1430,7 +1431,7 @@ def test_the_cap_in_every_spelling(name: str) -> None:
     assert read_request({name: 9}).max_tokens == 9
 
 
-@pytest.mark.parametrize(("choice", "expected"), [
+@each_row(("choice", "expected"), [
     ("auto", "auto"), ("none", "none"), ("required", "any"), ("any", "any"), (None, None), ("odd", None), (5, None),
     ({"type": "function", "function": {"name": "g"}}, "tool:g"),
     ({"type": "custom", "custom": {"name": "sql"}}, "tool:sql"),
@@ -1462,7 +1463,7 @@ def test_odd_requests_are_read_as_far_as_they_go(body: dict[str, Any]) -> None:
 # -- recognising -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [
+@each_row("value", [
     chunk({"content": "Hi"}), chunk({}, "stop"), json.loads(whole({"content": "Hi"})),
     {**chunk(), "choices": [], "usage": USAGE},
     {"choices": [], "prompt_filter_results": []},
@@ -1472,7 +1473,7 @@ def test_chat_completions_are_recognised(value: dict[str, Any]) -> None:
     assert recognises(value)
 
 
-@pytest.mark.parametrize("value", [
+@each_row("value", [
     {}, {"error": {"message": "x", "type": "y"}}, {"object": "error"},
     {"choices": "x"}, {"choices": [5]}, {"choices": []},
     {"object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": "stop"}]},
@@ -1485,7 +1486,7 @@ def test_others_are_not(value: dict[str, Any]) -> None:
     assert not recognises(value)
 
 
-@pytest.mark.parametrize(("path", "known"), [
+@each_row(("path", "known"), [
     ("/v1/chat/completions", True), ("/openai/deployments/gpt-4o/chat/completions", True), ("/chat/completions/", True),
     ("/v1/chat/completions?api-version=1", True), ("/v1/agents/completions", True),
     ("/v1/text/chatcompletion_v2", True), ("/ml/v1/text/chat?version=2025-01-01", True), ("/text/chat", False),

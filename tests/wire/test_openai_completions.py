@@ -12,6 +12,7 @@ from loop_core.errors import EncodeError
 from loop_core.judge.classify import judge
 from loop_core.values import Message, Request, Role, Stop, TextPart, Tool
 from loop_core.wire import decode_response, encode_request, wire
+from tests.scenes.rows import each_row
 
 API = "openai_completions"
 
@@ -21,7 +22,7 @@ def completion(text: str = "a", reason: str | None = "stop", **more: Any) -> byt
     return json.dumps({"id": "cmpl-1", "object": "text_completion", "model": "m", "choices": [choice]}).encode()
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     ("stop", Stop.END_TURN), ("length", Stop.MAX_TOKENS), ("content_filter", Stop.SAFETY_BLOCKED),
     ("abort", Stop.CANCELLED), ("error", Stop.ERROR),
     ("insufficient_system_resource", Stop.ERROR), ("odd", Stop.UNKNOWN), (None, Stop.INTERRUPTED),

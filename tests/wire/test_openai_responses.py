@@ -36,6 +36,7 @@ from loop_core.wire.openai_responses import Decoder, encode, encode_request, rea
 from loop_core.wire.openai_responses.table import API, LOSES, PATHS, recognises
 from tests.scenes.essence import essence
 from tests.scenes.recordings import exchange, show
+from tests.scenes.rows import each_row
 
 URL = "https://api.openai.com/v1/responses"
 
@@ -129,18 +130,18 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "more", "stop", "detail", "raw"), ROWS)
+@each_row(("status", "more", "stop", "detail", "raw"), ROWS)
 def test_a_status_in_a_whole_body(status: str | None, more: Any, stop: Stop, detail: str | None,
                                   raw: str | None) -> None:
     reason = decode(body(status, **more)).stop_reason
     assert (reason.normalized, reason.detail, reason.raw) == (stop, detail, raw)
 
 
-@pytest.mark.parametrize(("kind", "row"), [
+@each_row(("kind", "row"), [
     ("completed", ROWS[0]), ("incomplete", ROWS[1]), ("incomplete", ROWS[3]), ("incomplete", ROWS[5]),
     ("failed", ROWS[9]), ("cancelled", ROWS[10]),
 ])
-@pytest.mark.parametrize("stated", [True, False])
+@each_row("stated", [True, False])
 def test_the_last_event_of_a_stream(kind: str, row: Any, stated: bool) -> None:
     status, more, stop, detail, raw = row
     found = decode(sse(creation(), end(kind, status if stated else None, **more)))
@@ -190,7 +191,7 @@ def test_an_early_completed_is_not_believed() -> None:
     assert "openai_responses.early_status" in rules(found)
 
 
-@pytest.mark.parametrize(("kind", "status", "raw", "stop"), [
+@each_row(("kind", "status", "raw", "stop"), [
     ("incomplete", "completed", "incomplete", Stop.INTERRUPTED),
     ("failed", "completed", "failed", Stop.ERROR),
     ("cancelled", "completed", "cancelled", Stop.CANCELLED),
@@ -203,7 +204,7 @@ def test_where_event_and_status_disagree_the_stricter_counts(kind: str, status: 
     assert "openai_responses.terminal_conflict" in rules(found)
 
 
-@pytest.mark.parametrize(("kind", "status", "pointer"), [
+@each_row(("kind", "status", "pointer"), [
     ("completed", "completed", "/response/status"), ("completed", None, "/type"), ("incomplete", "completed", "/type"),
     ("completed", "incomplete", "/response/status"),
 ])
@@ -213,7 +214,7 @@ def test_the_place_of_the_word_is_that_of_the_member_that_said_it(kind: str, sta
     assert evidence.at.pointer == pointer
 
 
-@pytest.mark.parametrize(("status", "stop", "admission"), [
+@each_row(("status", "stop", "admission"), [
     ("completed", Stop.TOOL_CALL, "ready"), ("incomplete", Stop.INTERRUPTED, "held"), ("failed", Stop.ERROR, "held"),
     ("in_progress", Stop.INTERRUPTED, "held"), (None, Stop.INTERRUPTED, "held"),
 ])
@@ -252,13 +253,13 @@ def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
     assert cut.stop_reason.normalized is Stop.MAX_TOKENS
 
 
-@pytest.mark.parametrize(("more", "held"), [
+@each_row(("more", "held"), [
     ({"output": [REFUSAL]}, b'"I cannot help."'),
     ({"content_filters": [{"blocked": True}]}, b'[{"blocked": true}]'),
     ({"incomplete_details": {"reason": "max_output_tokens"}}, b'"max_output_tokens"'),
     ({"output": [{**TEXT, "status": "incomplete"}]}, b'"incomplete"'),
-], ids=["refusal", "content_filters", "incomplete_details", "output.status"])
-@pytest.mark.parametrize("streamed", [False, True])
+])
+@each_row("streamed", [False, True])
 def test_what_contradicts_completed_points_at_the_field_that_says_so(
     more: dict[str, Any], held: bytes, streamed: bool
 ) -> None:
@@ -323,7 +324,7 @@ CODES = {
 """Every code of openai 3.54.0 types/responses/response_error.py, as the facts class them."""
 
 
-@pytest.mark.parametrize("code", CODES)
+@each_row("code", CODES)
 def test_every_error_code_is_classified(code: str) -> None:
     error = {"code": code, "message": "The request could not be handled."}
     for data in (body("failed", [], error=error), sse(creation(), end("failed", "failed", [], error=error))):
@@ -473,7 +474,7 @@ def test_a_function_call() -> None:
         assert (call.kind, call.form, call.status) == (CallKind.FUNCTION, ArgsForm.STRING, "completed")
 
 
-@pytest.mark.parametrize(("status", "response", "closed"), [
+@each_row(("status", "response", "closed"), [
     ("completed", "completed", True), ("completed", "incomplete", True), ("incomplete", "incomplete", False),
     ("in_progress", "completed", False), (None, "completed", True), (None, "incomplete", False),
     ("odd", "completed", False),
@@ -515,7 +516,7 @@ def test_the_end_of_a_call_may_bring_all_of_it() -> None:
     assert (cut.tool_calls[0].arguments, cut.tool_calls[0].closed) == ('{"a":1}', False)
 
 
-@pytest.mark.parametrize(("pieces", "whole", "closed", "kept"), [
+@each_row(("pieces", "whole", "closed", "kept"), [
     ('{"a":1}', '{"a": 1}', True, '{"a": 1}'),
     ('{"a":12}', '{"a":1}', False, '{"a":1}'),
     ('{"a":1}', '{"a":true}', False, '{"a":true}'),
@@ -535,7 +536,7 @@ def ends_of(*items: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
             "one": [*map(item_end, items), end("completed", "completed", [])]}
 
 
-@pytest.mark.parametrize(("item", "change", "rule"), [
+@each_row(("item", "change", "rule"), [
     (CALL, {"arguments": '{"a":2}'}, "arguments_differ"), (CALL, {"name": "g"}, "name_differs"),
     ({"type": "custom_tool_call", "id": "c1", "call_id": "call_1", "name": "sh", "input": "ls"}, {"input": "rm"},
      "input_differs"),
@@ -577,7 +578,7 @@ def text_item(text: str) -> dict[str, Any]:
     return {**TEXT, "content": [{"type": "output_text", "text": text, "annotations": []}]}
 
 
-@pytest.mark.parametrize(("pieces", "text", "visible", "differs"), [
+@each_row(("pieces", "text", "visible", "differs"), [
     ("lo", "Hello", "Hello", False), ("lo, you", "Hello", "Hello", True), ("l", "Hello", "Hello", True),
     ("p me", "Hello", "Hello", True), ("lo", "", "Hello", True),
 ])
@@ -621,7 +622,7 @@ def test_a_text_that_the_last_event_leaves_out_is_kept_where_it_was() -> None:
     assert joined.text == "Hello there"
 
 
-@pytest.mark.parametrize(("pieces", "last"), [
+@each_row(("pieces", "last"), [
     (("\n\nHel", "lo"), "Hello"), (("Hel", "lo"), "Hello\n"), (("\n\n",), ""), (("\n\n",), None),
 ])
 def test_white_space_around_a_text_that_the_end_repeats_is_no_other_text(
@@ -655,7 +656,7 @@ WHOLE_CALL = (*CALL_STREAM, end("completed", "completed", [CALL]))
 GAPS = {"openai_responses.event_missing", "openai_responses.event_repeated"}
 
 
-@pytest.mark.parametrize(("order", "rule", "admission"), [
+@each_row(("order", "rule", "admission"), [
     ((0, 1, 4, 5, 6), "event_missing", "held"), ((0, 1, 3, 4, 5, 6), "event_missing", "held"),
     ((0, 1, 2, 3, 2, 4, 5, 6), "event_repeated", "held"), ((0, 1, 1, 4, 5, 6), "event_missing", "held"),
     # The pieces are the whole text, so no piece is missing and none came twice.
@@ -676,8 +677,8 @@ def test_a_call_in_which_the_numbers_of_the_events_show_a_gap_is_held_unless_its
         assert found.stop_reason == Stop.MALFORMED_TOOL_CALL
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
-@pytest.mark.parametrize("events", [WHOLE_CALL, (*STREAMED, item_end(TEXT), end("completed", "completed", []))])
+@each_row("times", [1, 2, 3])
+@each_row("events", [WHOLE_CALL, (*STREAMED, item_end(TEXT), end("completed", "completed", []))])
 def test_an_event_that_came_twice_with_its_number_is_read_once(events: tuple[Any, ...], times: int) -> None:
     frames = [frame + b"\n\n" for frame in sse(*events).split(b"\n\n") if frame]
     found = loop_core.read("openai_responses", b"".join(frame * times for frame in frames))
@@ -705,7 +706,7 @@ def test_equal_events_without_a_number_among_those_that_have_one_are_two(number:
     assert (found.text, rules(found)) == ("haha", set())
 
 
-@pytest.mark.parametrize("number", [0, None, 2, 99])
+@each_row("number", [0, None, 2, 99])
 def test_an_event_that_keeps_the_connection_open_may_have_any_number(number: int | None) -> None:
     frames = sse(*WHOLE_CALL).split(b"\n\n")
     alive = json.dumps({"type": "keepalive", "sequence_number": number}).encode()
@@ -716,7 +717,7 @@ def test_an_event_that_keeps_the_connection_open_may_have_any_number(number: int
     assert not rules(decode(counted)) & GAPS, "it has the next number"
 
 
-@pytest.mark.parametrize("numbers", [lambda n: 0, lambda n: None, lambda n: 10 + n, lambda n: str(n), lambda n: 2 * n])
+@each_row("numbers", [lambda n: 0, lambda n: None, lambda n: 10 + n, lambda n: str(n), lambda n: 2 * n])
 def test_only_a_server_that_counts_its_events_can_miss_one(numbers: Any) -> None:
     data = b"".join(f"data: {json.dumps({**event, 'sequence_number': numbers(number)})}\n\n".encode()
                     for number, event in enumerate(WHOLE_CALL))
@@ -768,7 +769,7 @@ UNANNOUNCED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "key", "check"), UNANNOUNCED)
+@each_row(("kind", "key", "check"), UNANNOUNCED)
 def test_pieces_of_an_item_that_was_never_announced(kind: str, key: str, check: Any) -> None:
     pieces = [{"type": f"response.{kind}.delta", "item_id": "x_1", "delta": part} for part in ("H", "i")]
     found = decode(sse(creation(), *pieces))
@@ -827,7 +828,7 @@ SERVER = [
 ]
 
 
-@pytest.mark.parametrize(("item", "name"), SERVER)
+@each_row(("item", "name"), SERVER)
 def test_what_the_provider_runs_itself(item: dict[str, Any], name: str) -> None:
     for data in (body(output=[item]), sse(creation(), new_item(item), item_end(item),
                                           end("completed", "completed", []))):
@@ -857,7 +858,7 @@ CLIENT = [
 ]
 
 
-@pytest.mark.parametrize(("item", "name"), CLIENT)
+@each_row(("item", "name"), CLIENT)
 def test_what_waits_for_the_client(item: dict[str, Any], name: str) -> None:
     for data in (body(output=[item]), sse(creation(), new_item(item), item_end(item),
                                           end("completed", "completed", []))):
@@ -878,7 +879,7 @@ def test_a_shell_call_that_has_its_output_was_run_by_the_provider() -> None:
     assert found.tool_calls == ()
 
 
-@pytest.mark.parametrize("kind", [
+@each_row("kind", [
     "compaction", "mcp_list_tools", "tool_search_output", "program_output", "shell_call_output",
     "local_shell_call_output",
     "computer_call_output", "apply_patch_call_output", "function_call_output", "custom_tool_call_output",
@@ -1008,7 +1009,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers(0, 3) | st.sampled_f
 
 @given(JSON, JSON, st.sampled_from(["response.output_item.done", "response.completed", "response.output_text.delta",
                                     "error"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_values_of_any_shape_raise_nothing(one: Any, other: Any, kind: str) -> None:
     decode(body(output=one, usage=other))
     event = {"type": kind, "item": one, "response": other, "delta": one, "error": other, "output_index": 0}
@@ -1049,9 +1050,9 @@ def samples() -> Iterator[Any]:
            b'"output":[{"type":"message","content":[{"type":"output_text","text":"a\\ud800b"}]}]}')
 
 
-@pytest.mark.parametrize("number", range(len(list(samples()))))
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("chunk", [1, 16])
+@each_row("number", range(len(list(samples()))))
+@each_row("stream", [False, True])
+@each_row("chunk", [1, 16])
 def test_what_is_decoded_is_encoded_and_decoded_alike(number: int, stream: bool, chunk: int) -> None:
     first = decode(list(samples())[number])
     again = decode(b"".join(encode(first, stream=stream, chunk=chunk)))
@@ -1186,7 +1187,7 @@ def test_a_request() -> None:
     assert request.tools[0].description == "d"
 
 
-@pytest.mark.parametrize(("choice", "read"), [
+@each_row(("choice", "read"), [
     ("auto", "auto"), ("none", "none"), ("required", "any"), ("any", "any"), ("odd", None), (None, None), (7, None),
     ({"type": "function", "name": "f"}, "tool:f"), ({"type": "function", "function": {"name": "f"}}, "tool:f"),
     ({"type": "custom", "name": "sh"}, "tool:sh"), ({"type": "web_search"}, "tool:web_search"),
@@ -1238,7 +1239,7 @@ def test_a_history() -> None:
                                                                      ("call_3", '[{"stdout": "x"}]')]
 
 
-@pytest.mark.parametrize(("kind", "key"), [
+@each_row(("kind", "key"), [
     ("function_call_output", "call_id"), ("custom_tool_call_output", "call_id"), ("computer_call_output", "call_id"),
     ("shell_call_output", "call_id"), ("apply_patch_call_output", "call_id"), ("tool_search_output", "call_id"),
     ("local_shell_call_output", "id"), ("mcp_approval_response", "approval_request_id"),
@@ -1280,7 +1281,7 @@ def test_what_is_recognised() -> None:
         assert not recognises(other)
 
 
-@pytest.mark.parametrize(("path", "found"), [
+@each_row(("path", "found"), [
     ("/v1/responses", True), ("/openai/responses?api-version=1", True), ("/v1/responses/", True),
     ("/v1/responses/resp_1", True),
     ("/v1/responses/resp_1/cancel", True), ("/v1/responses/input_tokens", False), ("/v1/chat/completions", False),

@@ -21,6 +21,7 @@ from loop_core.values import At, ChatResponse, ExchangePart, Stop
 from loop_core.wire import FORMATS, decode, profiles, wire
 from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_reading, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
+from tests.scenes.rows import each_row
 
 CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
 GEMINI, CONVERSE, OLLAMA = "gemini_generate", "bedrock_converse", "ollama_chat"
@@ -103,7 +104,7 @@ HOSTS = [
 ]
 
 
-@pytest.mark.parametrize(("api", "url", "name"), HOSTS)
+@each_row(("api", "url", "name"), HOSTS)
 def test_the_address_says_who_it_is(api: str, url: str, name: str) -> None:
     chosen = choose(api, url)
     assert chosen.profile.name == name
@@ -113,7 +114,7 @@ def test_the_address_says_who_it_is(api: str, url: str, name: str) -> None:
     assert seen.note == urlsplit(url).hostname
 
 
-@pytest.mark.parametrize("url", [
+@each_row("url", [
     "", "https://notopenai.com/v1", "https://api.openai.com.evil.example/v1", "http://[broken",
     "https://example.org/api.openai.com",
     "http://localhost:8000/v1/chat/completions", "not a url at all",
@@ -162,7 +163,7 @@ HEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("api", "header", "value", "name"), HEADERS)
+@each_row(("api", "header", "value", "name"), HEADERS)
 def test_a_header_says_who_it_is(api: str, header: str, value: str, name: str) -> None:
     chosen = choose(api, "http://localhost:9/v1", [("content-type", "application/json"), (header, value)])
     assert chosen.profile.name == name
@@ -239,7 +240,7 @@ BODIES: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("api", "body", "name", "pointer"), BODIES)
+@each_row(("api", "body", "name", "pointer"), BODIES)
 def test_a_body_gives_its_server_away(api: str, body: dict[str, Any], name: str, pointer: str) -> None:
     data = json.dumps(body).encode()
     for given in (body, data, b"data: " + data + b"\n\ndata: [DONE]\n\n", b"\xef\xbb\xbf\n" + data):
@@ -258,7 +259,7 @@ def test_marks_in_the_last_events_of_a_stream_count_too() -> None:
     assert choose(OLLAMA, "", (), lines).profile.name == "ollama"
 
 
-@pytest.mark.parametrize("body", [
+@each_row("body", [
     None, b"", b"\x00\x01", b"{", b"[]", b"data: {", b"{}", {}, {"choices": []}, {"choices": {}},
     {"system_fingerprint": "fp_1"},
     {"id": "chatcmpl-1"}, {"system_fingerprint": None}, b'{"text":"\\"timings\\""}', b'[{"candidates":[]}]',
@@ -275,7 +276,7 @@ def test_a_value_that_must_look_so_does_not_count_otherwise() -> None:
     assert choose(CHAT, "", (), {"system_fingerprint": "b12-native"}).profile is GENERIC
 
 
-@pytest.mark.parametrize(("api", "url", "name"), [
+@each_row(("api", "url", "name"), [
     (CHAT, "http://localhost:11434/v1/chat/completions", "ollama"),
     (MESSAGES, "http://0.0.0.0:11434/v1/messages", "ollama"),
     (RESPONSES, "http://127.0.0.1:1234/v1/responses", "lm_studio"), (CHAT, "http://[::1]:11434/v1", "ollama"),
@@ -360,7 +361,7 @@ KNOWN: dict[str, tuple[bool, Prefill, bool | None, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each_row("name", KNOWN)
 def test_what_is_known_of_a_server(name: str) -> None:
     profile, evidence = profile_named(name)
     under_cap, prefill, echoes, lies = KNOWN[name]
@@ -384,7 +385,7 @@ def test_an_unknown_name_lists_the_names() -> None:
         profile_named("gpt")
 
 
-@pytest.mark.parametrize(("model", "prefill"), [
+@each_row(("model", "prefill"), [
     ("claude-2.1", P.PLAIN), ("claude-instant-1.2", P.PLAIN), ("claude-3-opus-20240229", P.PLAIN),
     ("claude-3-5-haiku-latest", P.PLAIN), ("claude-3.7-sonnet", P.PLAIN), ("claude-sonnet-4-20250514", P.PLAIN),
     ("claude-sonnet-4", P.PLAIN), ("claude-opus-4-0", P.PLAIN), ("claude-opus-4-1-20250805", P.PLAIN),
@@ -412,7 +413,7 @@ def test_the_model_is_read_from_the_body_where_the_request_is_not_known() -> Non
     assert choose(RESPONSES, "https://api.openai.com/v1/responses", (), stream).profile.context_size == 1_047_576
 
 
-@pytest.mark.parametrize(("api", "url", "model", "size"), [
+@each_row(("api", "url", "model", "size"), [
     (CHAT, "https://api.openai.com/v1", "gpt-4o", 128_000), (CHAT, "https://api.openai.com/v1",
                                                              "gpt-4o-mini-2024-07-18", 128_000),
     (CHAT, "https://api.openai.com/v1", "gpt-4o-audio-preview", None),
@@ -489,7 +490,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "word", "stop", "detail"), WORDS)
+@each_row(("name", "word", "stop", "detail"), WORDS)
 def test_a_word_of_its_own(name: str, word: str, stop: Stop, detail: str | None) -> None:
     body = {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": word}]}
     data = json.dumps(body).encode()
@@ -519,7 +520,7 @@ def test_no_word_is_without_a_test_or_a_source() -> None:
     assert all(row.source for profile in SERVERS for row in profile.words.values())
 
 
-@pytest.mark.parametrize(("word", "stop"), [
+@each_row(("word", "stop"), [
     # Seen as native_finish_reason in recorded traffic of a router:
     ("stop", Stop.END_TURN), ("completed", Stop.END_TURN), ("end_turn", Stop.END_TURN), ("STOP", Stop.END_TURN),
     ("tool_calls", Stop.TOOL_CALL), ("tool_use", Stop.TOOL_CALL), ("length", Stop.MAX_TOKENS),

@@ -20,6 +20,7 @@ from loop_core.errors import LoopError
 from loop_core.values import ChatResponse, Usage
 from loop_core.wire import FORMATS, decode, wire
 from loop_core.wire.reads import text_of
+from tests.scenes.rows import each_row
 
 Recorded = Callable[[str], Sequence[Any]]
 
@@ -587,7 +588,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize(("api", "inner"), [
+@each_row(("api", "inner"), [
     ("bedrock_invoke", "anthropic_messages"), ("bedrock_invoke", "bedrock_converse"), ("bedrock_invoke", "openai_chat"),
     ("openai_completions", "openai_chat"),
 ])
@@ -599,7 +600,7 @@ def test_every_format_says_what_it_reads() -> None:
     assert set(BY_HAND) == set(FORMATS)
 
 
-@pytest.mark.parametrize(("api", "number"), [(api, number) for api in BY_HAND for number in range(len(BY_HAND[api]))])
+@each_row(("api", "number"), [(api, number) for api in BY_HAND for number in range(len(BY_HAND[api]))])
 def test_every_slice_is_where_it_was_read(api: str, number: int) -> None:
     body, expected = BY_HAND[api][number]
     traced = provenance(api, body)
@@ -615,7 +616,7 @@ def code_assist(body: bytes) -> bytes:
                     for value in re.split(rb"(?:\r?\n){2}", body) if value)
 
 
-@pytest.mark.parametrize("number", [number for number, (body, _) in enumerate(GEMINI_GENERATE) if body[:1] != b"["])
+@each_row("number", [number for number, (body, _) in enumerate(GEMINI_GENERATE) if body[:1] != b"["])
 def test_a_wrapped_answer_of_gemini_is_read_where_it_stands(number: int) -> None:
     body, expected = GEMINI_GENERATE[number]
     wrapped = code_assist(body)
@@ -680,7 +681,7 @@ def holds(api: str, body: bytes, response: ChatResponse, traced: Provenance) -> 
                 json.loads(body[read.start : read.end].decode("utf-8", "replace"), strict=False)
 
 
-@pytest.mark.parametrize("api", FORMATS)
+@each_row("api", FORMATS)
 def test_recorded_bodies_are_traced(api: str, traffic_of: Recorded) -> None:
     for exchange in traffic_of(api):
         asked = wire(api).read_request(exchange.request, exchange.url)

@@ -11,6 +11,7 @@ from loop_core import encode_response, read
 from loop_core.reader import Reading
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
 from loop_core.wire import response_calls
+from tests.scenes.rows import each_row
 
 WORDS = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
@@ -52,8 +53,8 @@ def test_servers_that_give_one_id_to_all_calls_made_several(api: str, stream: bo
     assert f"{api}.id_repeated" in {each.rule for each in found.findings}
 
 
-@pytest.mark.parametrize("more", ['{"at":"x","deep":true}', '{"at":"xy"}', "{}"])
-@pytest.mark.parametrize("api", ["gemini_generate", "ollama_chat", "anthropic_messages"])
+@each_row("more", ['{"at":"x","deep":true}', '{"at":"xy"}', "{}"])
+@each_row("api", ["gemini_generate", "ollama_chat", "anthropic_messages"])
 def test_a_call_that_came_once_more_with_more_arguments_is_held(api: str, more: str) -> None:
     found = reading(api, [call('{"at":"x"}'), call(more)], False)
     (verdict,) = found.calls
@@ -61,7 +62,7 @@ def test_a_call_that_came_once_more_with_more_arguments_is_held(api: str, more: 
     assert found.stop_reason is Stop.MALFORMED_TOOL_CALL
 
 
-@pytest.mark.parametrize("texts", [
+@each_row("texts", [
     ("", "{}"), ("{}", ""), (" ", "{ }"), (None, "{}"), ("{}", None), ("{}", "", None),
     ("", '{"at":1}'), ('{"at":1}', None),
 ])

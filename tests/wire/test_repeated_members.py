@@ -12,6 +12,7 @@ import pytest
 
 from loop_core import encode_response, json_parser, read
 from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, Usage
+from tests.scenes.rows import each_row
 
 CALL = '{"index":0,"id":"x","function":{"name":"f","arguments":"{\\"a\\":1}"%s}}'
 CHAT = '{"id":"a","choices":[{"index":0,"%s":{"tool_calls":[' + CALL + ']},"finish_reason":"tool_calls"%s}]}'
@@ -26,8 +27,8 @@ def admissions(body: bytes, api: str = "openai_chat") -> list[str]:
     return [verdict.admission.value for verdict in read(api, body).calls]
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize(("call", "choice"), [
+@each_row("stream", [True, False])
+@each_row(("call", "choice"), [
     (r',"arguments":"{\"a\":2}"', ""), (',"arguments":null', ""), (',"name":"g"', ""),
     ("", ',"finish_reason":"length","finish_reason":"tool_calls"'),
 ])
@@ -41,8 +42,8 @@ def test_a_call_beside_two_values_of_a_member_is_held(stream: bool, call: str, c
     assert noted.at.start is not None
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("choice", [',"finish_reason":"tool_calls"', ',"logprobs":null,"logprobs":{}'])
+@each_row("stream", [True, False])
+@each_row("choice", [',"finish_reason":"tool_calls"', ',"logprobs":null,"logprobs":{}'])
 def test_a_member_with_one_value_named_twice_says_nothing(stream: bool, choice: str) -> None:
     found = read("openai_chat", chat("", choice, stream))
     assert [verdict.admission for verdict in found.calls] == ["ready"]
@@ -63,7 +64,7 @@ def test_the_arguments_that_are_shown_are_not_another_readers(api: str, body: st
     assert admissions((body % f',"{name}":{{"a":2}}').encode(), api) == ["held"]
 
 
-@pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions", "openai_responses", "cohere_chat"])
+@each_row("api", ["anthropic_messages", "gemini_interactions", "openai_responses", "cohere_chat"])
 def test_the_event_that_begins_a_call_names_it_once(api: str) -> None:
     word = {"anthropic_messages": "tool_use", "gemini_interactions": "requires_action",
             "openai_responses": "completed", "cohere_chat": "TOOL_CALL"}[api]

@@ -13,6 +13,7 @@ import pytest
 
 from loop_core import encode_response, read
 from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
+from tests.scenes.rows import each_row
 
 WORDS = {
     "openai_chat": "tool_calls", "anthropic_messages": "tool_use", "bedrock_converse": "tool_use",
@@ -48,7 +49,7 @@ def releases(api: str, events: list[bytes]) -> list[Any]:
     return [each.arguments["at"] for each in read(api, b"".join(events)).calls if each.admission == "ready"]
 
 
-@pytest.mark.parametrize("api", WORDS)
+@each_row("api", WORDS)
 def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> None:
     first, second = answer(api, "first"), answer(api, "second")
     assert (releases(api, first), releases(api, second)) == (["first"], ["second"])

@@ -13,6 +13,7 @@ from loop_core.values import ChatResponse, OpaquePart, Stop, StopReason, TextPar
 from loop_core.wire import FORMATS, decode, decoder, wire
 from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.essence import essence
+from tests.scenes.rows import each_row
 
 ENDS = {"openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
         "gemini_generate": "STOP"}
@@ -32,8 +33,8 @@ def rules(response: ChatResponse) -> set[str]:
 # -- one line break between events -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", ENDS)
-@pytest.mark.parametrize("break_", [b"\n", b"\r\n", b"\r"])
+@each_row("api", ENDS)
+@each_row("break_", [b"\n", b"\r\n", b"\r"])
 def test_events_that_are_parted_by_one_line_break_are_read(api: str, break_: bytes) -> None:
     data = stream(api)
     single = data.replace(b"\n\n", b"\n").replace(b"\n", break_)
@@ -46,7 +47,7 @@ def test_events_that_are_parted_by_one_line_break_are_read(api: str, break_: byt
         assert essence(decode(api, parts)) == essence(twin)
 
 
-@pytest.mark.parametrize("api", ENDS)
+@each_row("api", ENDS)
 def test_their_facts_have_places_of_their_own(api: str) -> None:
     single = stream(api).replace(b"\n\n", b"\n")
     got = provenance(api, single)
@@ -78,7 +79,7 @@ def test_lines_that_are_one_json_text_together_are_one_event() -> None:
     assert "frame.single_newline" not in rules(got)
 
 
-@pytest.mark.parametrize("second", ["1", '"a"', "null", "oops", '{"choices":'])
+@each_row("second", ["1", '"a"', "null", "oops", '{"choices":'])
 def test_lines_of_which_one_is_no_object_are_not_parted(second: str) -> None:
     first = json.dumps({"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": None}]})
     got = decode("openai_chat", f"data: {first}\ndata: {second}\n\n".encode())
@@ -91,8 +92,8 @@ def test_lines_of_which_one_is_no_object_are_not_parted(second: str) -> None:
 TOLD = {"code": 500, "message": "context shift is disabled", "type": "server_error"}
 
 
-@pytest.mark.parametrize("api", ENDS)
-@pytest.mark.parametrize("join", [b"\n\n", b"\n"])
+@each_row("api", ENDS)
+@each_row("join", [b"\n\n", b"\n"])
 def test_an_error_in_a_field_of_its_own_ends_a_stream(api: str, join: bytes) -> None:
     """llama.cpp writes `error: {…}` where others write an event."""
     events = stream(api).split(b"\n\n")
@@ -112,8 +113,8 @@ def test_an_error_in_a_field_of_its_own_ends_a_stream(api: str, join: bytes) -> 
     assert json.loads(seen) == TOLD
 
 
-@pytest.mark.parametrize("api", ENDS)
-@pytest.mark.parametrize(("field", "message"), [
+@each_row("api", ENDS)
+@each_row(("field", "message"), [
     (b"error: the slot is gone", "the slot is gone"), (b'error: {"message": "cut he', '{"message": "cut he'),
     (b'error: "quoted"', "quoted"),
 ])
@@ -135,9 +136,9 @@ def test_the_text_of_an_http_error_that_begins_like_a_field_stays_whole() -> Non
 # -- redirects -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", FORMATS)
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("body", [b"", b"<html>Moved</html>", b'{"detail": "moved"}'])
+@each_row("api", FORMATS)
+@each_row("status", [301, 302, 303, 307, 308])
+@each_row("body", [b"", b"<html>Moved</html>", b'{"detail": "moved"}'])
 def test_a_redirect_is_told_with_its_status_and_where_it_leads(api: str, status: int, body: bytes) -> None:
     headers: list[tuple[str, str]] = [("Location", "https://new.example/v1/x")]
     got = decode(api, body, http_status=status, headers=headers)

@@ -17,6 +17,7 @@ from loop_core.values import ArgsForm, OpaquePart, Stop, ToolCall
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.json_values import byte_span, path_of, pointer
 from loop_core.wire.reads import find
+from tests.scenes.rows import each_row
 from tests.wire.test_provenance import BY_HAND
 
 Body = Callable[[Any, Any], dict[str, Any]]
@@ -51,15 +52,15 @@ CALLS: dict[str, Body] = {
 }
 
 
-@pytest.mark.parametrize("name", [5, 1.5, True, {"a": 1}, ["f"]])
-@pytest.mark.parametrize("api", CALLS)
+@each_row("name", [5, 1.5, True, {"a": 1}, ["f"]])
+@each_row("api", CALLS)
 def test_a_name_that_is_no_text_is_none(api: str, name: Any) -> None:
     (verdict,) = read(api, json.dumps(CALLS[api](name, {})).encode()).calls
     assert (verdict.call.name, verdict.admission is Admission.READY) == ("", False)
 
 
-@pytest.mark.parametrize("value", [5, 1.5, True, ["f"]])
-@pytest.mark.parametrize("api", CALLS)
+@each_row("value", [5, 1.5, True, ["f"]])
+@each_row("api", CALLS)
 def test_arguments_that_are_no_object_are_not_those_of_a_tool_without_any(api: str, value: Any) -> None:
     """They were taken for arguments that did not come, which mean `{}` to a tool without parameters."""
     tool = {"type": "function", "name": "now", "parameters": {"type": "object", "properties": {}}}
@@ -74,12 +75,12 @@ def test_arguments_of_cohere_that_came_as_an_object_are_those_characters() -> No
     assert (call.arguments, call.form) == ('{"n":1.50, "m":1e2}', ArgsForm.OBJECT)
 
 
-@pytest.mark.parametrize(("member", "value", "place"), [
+@each_row(("member", "value", "place"), [
     ("content", 5, "/content"), ("content", ["a", 3], "/content/1"), ("refusal", ["no"], "/refusal"),
     ("tool_calls", ["f"], "/tool_calls/0"), ("tool_calls", "f", "/tool_calls"),
     ("function_call", "f", "/function_call"),
 ])
-@pytest.mark.parametrize("streamed", [False, True])
+@each_row("streamed", [False, True])
 def test_a_value_of_chat_completions_that_is_not_read_is_told(
     member: str, value: Any, place: str, streamed: bool
 ) -> None:
@@ -102,7 +103,7 @@ def cohere(content: Any) -> dict[str, Any]:
     return {"finish_reason": "COMPLETE", "message": {"role": "assistant", "content": content}}
 
 
-@pytest.mark.parametrize(("api", "body", "name"), [
+@each_row(("api", "body", "name"), [
     ("ollama_chat", ollama(content=5), "content"), ("ollama_chat", ollama(content="hi", tool_calls="f"), "tool_calls"),
     ("ollama_chat", ollama(content="hi", tool_calls=["f"]), "tool_calls"),
     ("ollama_chat", ollama(content="hi", tool_calls=[{"function": "f"}]), "function"),
@@ -122,7 +123,7 @@ def test_a_value_that_may_hold_a_part_of_an_answer_is_told(api: str, body: dict[
     assert found == [f"{name} has a value of the wrong type, which is not read"]
 
 
-@pytest.mark.parametrize("empty", [None, "", [], {}])
+@each_row("empty", [None, "", [], {}])
 def test_an_empty_value_of_any_type_holds_nothing(empty: Any) -> None:
     bodies = {"ollama_chat": ollama(content="hi", thinking=empty, tool_calls=empty),
               "gemini_generate": gemini({"text": empty, "functionCall": empty}), "cohere_chat": cohere(["hi", empty])}
@@ -139,10 +140,10 @@ def test_a_piece_of_ollamas_stream_that_is_no_text_is_told() -> None:
     assert [each.rule for each in found.findings] == ["ollama_chat.unread_value"]
 
 
-@pytest.mark.parametrize(("content", "text", "kinds"), [
+@each_row(("content", "text", "kinds"), [
     ("hi", "hi", ["TextPart"]), (["hi"], "hi", ["TextPart"]), (5, "", ["OpaquePart"]), ([["hi"]], "", ["OpaquePart"]),
 ])
-@pytest.mark.parametrize("api", ["openai_responses", "gemini_interactions"])
+@each_row("api", ["openai_responses", "gemini_interactions"])
 def test_a_content_of_another_type_is_kept(api: str, content: Any, text: str, kinds: list[str]) -> None:
     output = {"type": "message" if api == "openai_responses" else "model_output", "role": "assistant",
               "status": "completed", "content": content}
@@ -158,8 +159,8 @@ def test_a_message_that_is_no_object_is_told() -> None:
     assert rules == ["openai_chat.unread_value", "ending.empty_answer"]
 
 
-@pytest.mark.parametrize("member", ["reasoning", "reasoning_content", "reasoning_details"])
-@pytest.mark.parametrize("value", [{"content": "so"}, [5], 5, [], {}, None])
+@each_row("member", ["reasoning", "reasoning_content", "reasoning_details"])
+@each_row("value", [{"content": "so"}, [5], 5, [], {}, None])
 def test_thinking_in_a_form_that_is_not_read_is_told(member: str, value: Any) -> None:
     found = read("openai_chat", json.dumps(chat({"content": "hi", member: value})).encode())
     told = [f"{member} has a value of the wrong type, which is not read"] if value else []
@@ -225,11 +226,11 @@ def test_no_value_of_another_type_is_lost_without_a_word(api: str) -> None:
     assert not lost
 
 
-@pytest.mark.parametrize(("thought", "shown"), [
+@each_row(("thought", "shown"), [
     (True, ("", "so")), (1, ("", "so")), ("true", ("", "so")), ("false", ("", "so")), (["x"], ("", "so")),
     (False, ("so", "")), (None, ("so", "")), (0, ("so", "")), ("", ("so", "")),
 ])
-@pytest.mark.parametrize("streamed", [False, True])
+@each_row("streamed", [False, True])
 def test_a_thought_of_gemini_is_never_shown_as_text(thought: Any, shown: tuple[str, str], streamed: bool) -> None:
     event = json.dumps({"candidates": [{"content": {"parts": [{"text": "so", "thought": thought}]}, "index": 0}]})
     found = read("gemini_generate", (f"data: {event}\n\n" if streamed else event).encode())
@@ -254,7 +255,7 @@ def test_a_piece_of_an_argument_of_gemini_that_is_no_text_keeps_the_call_from_be
 TEXT = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
 
 
-@pytest.mark.parametrize(("api", "value", "text"), [
+@each_row(("api", "value", "text"), [
     ("anthropic_messages", TEXT, "hi"),
     ("anthropic_messages", {**TEXT, "content": "hi"}, "hi"),
     ("anthropic_messages", {**TEXT, "content": "hi", "type": "message"}, "hi"),
@@ -269,7 +270,7 @@ def test_a_body_in_which_a_member_is_left_out_or_is_a_text_is_read(api: str, val
         api, text, Stop.END_TURN)
 
 
-@pytest.mark.parametrize("other", [
+@each_row("other", [
     {"role": "assistant", "content": "hi"},
     {"role": "user", "content": "hi", "stop_reason": None},
     {"role": "assistant", "content": None, "stop_reason": "end_turn"},
