@@ -713,6 +713,8 @@ def test_an_export_that_is_cut_within_a_message_shows_no_fault_of_the_model(tmp_
     whole = json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                           {"info": answer, "parts": rest}]})
     for at in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
+        if whole[at - 2 : at + 1].isalnum():
+            continue  # within a word, as the cut behind its first letter
         seen = show(whole[:at], tmp_path, name="export.json")
         assert not {"EMPTY ANSWER", "REASONING ONLY", "NO CALL"} & set(words(seen)), whole[at - 40 : at]
 

@@ -966,7 +966,7 @@ def test_recorded_bodies_with_changed_bytes_raise_nothing_but_the_typed_error(ap
 
 
 @given(value=st.dictionaries(st.sampled_from(FIELDS), ANY_JSON, max_size=5), event=st.none() | st.text(max_size=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_object_can_be_asked_about(value: dict[str, Any], event: str | None) -> None:
     for api in FORMATS:
         assert wire(api).recognises(value, event) in (True, False)
