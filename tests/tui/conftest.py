@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -13,11 +14,14 @@ from textual import events
 from textual._compositor import Compositor
 from textual.app import App, active_app
 from textual.css.model import RuleSet
+from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from inspector.tui import forget_drawn_widgets
+from inspector.tui.session_files import OpenSession
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +68,10 @@ def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             for key in characters[:-1]:
                 self._driver.send_message(events.Key(_character_to_key(key), key))
             now = max(len(characters), 1)
-            await one_by_one(self, waiting[now - 1 : now])
+            key = waiting[now - 1 : now]
             del waiting[:now]
+            self._keys_follow = bool(waiting)
+            await one_by_one(self, key)
 
     monkeypatch.setattr(App, "_press_keys", press)
 
@@ -98,7 +104,7 @@ draw_update = Compositor.render_update
 
 @pytest.fixture(autouse=True)
 def _drawn_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen is drawn once behind each key, when the app is idle, and not at each refresh on the way there.
+    """The screen is drawn once behind the keys of one call, when the app is idle, and not at each refresh on the way.
 
     Without a terminal, too, Textual draws each refresh, and throws it away: a third of the time of these tests.
     """
@@ -132,7 +138,7 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0)
         finally:
             waiting -= 1
-        if app.screen_stack:
+        if app.screen_stack and not getattr(app, "_keys_follow", False):
             draw_update(app.screen._compositor, screen_stack=app._background_screens)
 
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
@@ -158,16 +164,51 @@ def _rules_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stylesheet, "_parse_rules", read)
 
 
-@pytest.fixture
-def app_on(tmp_path: Path) -> Callable[..., object]:
-    """The app on a file of entries, opened as the command line does it, at the first step."""
-    from inspector.tui.app import LoopInspector
-    from inspector.tui.session_files import ReadingOptions, ScreenPlace, load
+replace_rules = Stylesheet.replace_rules
+"""Sets all rules of one node."""
+
+
+@pytest.fixture(autouse=True)
+def _equal_rules_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that a node has already are not set again one by one; Textual applies its sheet to each node several times
+    while a screen begins."""
+
+    def replace(node: DOMNode, rules: RulesMap, animate: bool = False) -> None:
+        if animate or node.styles.base._rules != rules:
+            replace_rules(node, rules, animate)
+        else:
+            node.notify_style_update()
+
+    monkeypatch.setattr(Stylesheet, "replace_rules", staticmethod(replace))
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list | None], OpenSession]:
+    """A file of entries as the command line loads it. A session never changes: the same entries are written and read
+    once in a process, and each has a folder of its own."""
+    from inspector.tui.session_files import ReadingOptions, load
     from tests.scenes.app import story
 
+    sessions: dict[str, OpenSession] = {}
+
+    def load_once(entries: list | None) -> OpenSession:
+        key = json.dumps(entries)
+        if key not in sessions:
+            sessions[key] = load([str(story(tmp_path_factory.mktemp("story"), entries))], ReadingOptions())
+        return sessions[key]
+
+    return load_once
+
+
+@pytest.fixture
+def app_on(loaded: Callable[[list | None], OpenSession]) -> Callable[..., object]:
+    """The app on a file of entries, opened as the command line does it, at the first step."""
+    from inspector.tui.app import LoopInspector
+    from inspector.tui.session_files import ScreenPlace
+
     def make_app(entries: list | None = None, **options: object) -> LoopInspector:
-        path = str(story(tmp_path, entries))
-        options = {"begins": ScreenPlace((path,)), **options}
-        return LoopInspector([path], opened_already=load([path], ReadingOptions()), **options)
+        session = loaded(entries)
+        options = {"begins": ScreenPlace(session.paths), **options}
+        return LoopInspector(list(session.paths), opened_already=session, **options)
 
     return make_app
