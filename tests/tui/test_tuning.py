@@ -39,7 +39,7 @@ from inspector.whatif.grid_run import tune
 from inspector.whatif.heat import LEAST_CAP_MARK, MEASURES
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
-from tests.scenes.app import HOSTILE, cut_call_ran, cut_text, har, hostile, page, screen_rows, until
+from tests.scenes.app import HOSTILE, cut_text, har, hostile, page, screen_rows, until
 from tests.scenes.recordings import ASKS, TOOLS, WHOLE, call, chat, pair_of
 from tests.tui.test_hostile import commands_in
 from tests.whatif.test_simulation import case_of
@@ -104,14 +104,27 @@ def test_a_blank_grid_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
 async def open_tune(pilot: Pilot[Any], axes: str = "") -> TuneScreen:
     """The screen over all turns of the session at hand, with these axes."""
     await pilot.app.workers.wait_for_complete()  # what was kept of the session is read
-    await pilot.press("u")
-    screen = await settle(pilot)
-    screen._to_turn(0)
-    screen._map.cell = next(iter(screen.table.best()), 0)
+    with pytest.MonkeyPatch.context() as patch:
+        if axes:
+            patch.setattr(TuneScreen, "_start", lambda screen: None)  # the default grid is not run before the other
+        await pilot.press("u")
+    screen = pilot.app.screen
+    assert isinstance(screen, TuneScreen)
     if axes:
         screen._axes(axes)
-        await settle(pilot)
+    await settle(pilot)
+    screen._to_turn(0)
+    screen._map.cell = next(iter(screen.table.best()), 0)
     return screen
+
+
+async def open_again(pilot: Pilot[Any], size: tuple[int, int]) -> TuneScreen:
+    """The screen of a grid that has run, opened anew in a terminal of this size."""
+    if isinstance(pilot.app.screen, TuneScreen):
+        await pilot.press("escape")
+    await pilot.resize_terminal(*size)
+    await pilot.press("u")
+    return await settle(pilot)
 
 
 async def type_line(pilot: Pilot[Any], text: str) -> None:
@@ -125,27 +138,27 @@ def values(screen: TuneScreen) -> tuple[int | None, ...]:
     return screen.table.grid.values(screen.table.cell)
 
 
-@BOTH
-async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(
-    app_on: AppOn, size: tuple[int, int]
-) -> None:
+async def test_it_shows_the_map_the_cell_the_answer_and_how_far_to_trust_them(app_on: AppOn) -> None:
     """Turn 1 was cut five times at 64 tokens under a cap of 256: five continuations, 5 times 64 and the last 20."""
-    async with app_on().run_test(size=size) as pilot:
+    async with app_on().run_test(size=SMALL) as pilot:
         screen = await open_tune(pilot, "attempts=4,5 tokens=128,1000")
-        shown = page(pilot.app)
-        told = ("1 OF 2 CAN COMPLETE, 1 unknown fewest output tokens 404 with up to 5 continuations and up to 1,000 "
-                "tokens of continuations: from the recording")
-        assert told in " ".join(shown.split())
-        assert "4         ■ 0/2" in shown
         assert values(screen) == (5, 1000), "the cursor stands on the smallest budget"
-        assert "5         ■ 0/2   ∅ 1/2◆◀" in shown, "it opens on the smallest budget, whose mark is seen"
-        assert "RECORDED in 4" in shown
-        assert "SIMULATED" not in shown
-        assert "✓ done  6 segments · 340 output tokens" in shown
-        assert "all 2 turns" in shown
-        screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
-        await pilot.pause()
-        assert "4 cells · 2 turns" in page(pilot.app)
+        for size in (SMALL, WIDE):
+            screen = await open_again(pilot, size)
+            shown = page(pilot.app)
+            told = ("1 OF 2 CAN COMPLETE, 1 unknown fewest output tokens 404 with up to 5 continuations and up to "
+                    "1,000 tokens of continuations: from the recording")
+            assert told in " ".join(shown.split()), size
+            assert "4         ■ 0/2" in shown, size
+            assert values(screen) == (5, 1000)
+            assert "5         ■ 0/2   ∅ 1/2◆◀" in shown, "it opens on the smallest budget, whose mark is seen"
+            assert "RECORDED in 4" in shown, size
+            assert "SIMULATED" not in shown, size
+            assert "✓ done  6 segments · 340 output tokens" in shown, size
+            assert "all 2 turns" in shown, size
+            screen.query_one("#cell" if size == SMALL else "#answers").scroll_end(animate=False)
+            await pilot.pause()
+            assert "4 cells · 2 turns" in page(pilot.app), size
 
 
 async def test_it_opens_on_the_turn_at_the_cursor_also_where_it_was_open_before(app_on: AppOn) -> None:
@@ -299,7 +312,7 @@ async def test_a_long_conclusion_is_wrapped_and_not_cut(app_on: AppOn) -> None:
         assert "[outcome]" in page(pilot.app)
 
 
-async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
+async def test_v_and_clicks_go_through_the_measures(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await open_tune(pilot, "attempts=0..5")
         assert "[outcome]" in page(pilot.app)
@@ -315,6 +328,9 @@ async def test_v_goes_through_the_measures(app_on: AppOn) -> None:
             y = next(at for at, row in enumerate(rows) if "segments" in row and "outcome" in row)
             await pilot.click(offset=(rows[y].index(name), y))
             assert f"[{name}]" in page(pilot.app)
+        row = screen_rows(pilot.app)[-1]
+        await pilot.click(offset=(row.index("v measure") + 1, 23))  # behind spend, the last of the three
+        assert "[segments]" in page(pilot.app)
         await pilot.press("full_stop")
         assert "has no use now: Stop the run" in page(pilot.app)
 
@@ -559,30 +575,23 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
 # -- the mouse -------------------------------------------------------------------------------------------------------
 
 
-@BOTH
-async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        screen = await open_tune(pilot, "attempts=1,5 tokens=128,1000")
-        rows = screen_rows(pilot.app)
-        y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
-        x = rows[y].index("0/2", rows[y].index("0/2") + 3)
-        await pilot.click(offset=(x, y))
-        assert values(screen) == (1, 1000)
-        await pilot.click(offset=(x, y - 1))
-        assert values(screen) == (1, 1000), "a heading is no cell"
-        await pilot.click(offset=(x, y + 1), times=2)
-        await pilot.pause()
-        session = pilot.app.screen
-        assert isinstance(session, SessionScreen)
-        assert session.run.view.replay.settings == screen.table.grid.settings(3)
-
-
-async def test_the_key_bar_is_clicked(app_on: AppOn) -> None:
+async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await open_tune(pilot, "attempts=1,5")
-        row = screen_rows(pilot.app)[-1]
-        await pilot.click(offset=(row.index("v measure") + 1, 23))
-        assert "[spend]" in page(pilot.app)
+        await open_tune(pilot, "attempts=1,5 tokens=128,1000")
+        for size in (SMALL, WIDE):
+            screen = await open_again(pilot, size)
+            rows = screen_rows(pilot.app)
+            y = next(at for at, row in enumerate(rows) if row.split()[:2] == ["1", "■"])
+            x = rows[y].index("0/2", rows[y].index("0/2") + 3)
+            await pilot.click(offset=(x, y))
+            assert values(screen) == (1, 1000)
+            await pilot.click(offset=(x, y - 1))
+            assert values(screen) == (1, 1000), "a heading is no cell"
+            await pilot.click(offset=(x, y + 1), times=2)
+            await pilot.pause()
+            session = pilot.app.screen
+            assert isinstance(session, SessionScreen), size
+            assert session.run.view.replay.settings == screen.table.grid.settings(3)
 
 
 # -- running ---------------------------------------------------------------------------------------------------------
@@ -593,6 +602,10 @@ class Slow:
 
     def __init__(self) -> None:
         self.go, self.waits, self.ended = Event(), Event(), Event()
+
+    def begin_anew(self) -> None:
+        for event in (self.go, self.waits, self.ended):
+            event.clear()
 
     def __call__(self, case: Any, grid: Any, progress: Any = None, cancelled: Any = None) -> grids.TunedGrid:
         questions = 0
@@ -617,8 +630,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     return made
 
 
-async def begin(pilot: Pilot[Any], slow: Slow) -> TuneScreen:
-    await pilot.press("u")
+async def begin(pilot: Pilot[Any], slow: Slow, key: str = "u") -> TuneScreen:
+    await pilot.press(key)
     while not slow.waits.is_set():
         await pilot.pause(0.005)
     await pilot.pause(0.15)
@@ -658,32 +671,31 @@ async def test_the_map_is_shown_while_values_between_its_columns_are_searched(
 
 
 @BOTH
-@pytest.mark.parametrize("key", ["escape", "."])
-async def test_stopping_shows_what_was_done_and_says_so(
-    app_on: AppOn, slow: Slow, key: str, size: tuple[int, int]
-) -> None:
+async def test_stopping_shows_what_was_done_and_says_so(app_on: AppOn, slow: Slow, size: tuple[int, int]) -> None:
     """Six budgets (340 is five cut answers of 64 tokens and one of 20) and the recorded ones, for two turns."""
     async with app_on().run_test(size=size) as pilot:
-        screen = await begin(pilot, slow)
-        assert screen.running
-        assert "RUNNING" in page(pilot.app)
-        assert "2 of 14 parts" in page(pilot.app)
-        assert text_of(screen.table.head(80, (2, 14), stopping=True)[1]).startswith("STOPPING")
-        assert text_of(screen.table.head(80, (14, 14))[1]).startswith("SEARCHING"), "what is left is no part"
-        await pilot.press(key)
-        await settle(pilot)
-        shown = page(pilot.app)
-        assert "STOPPED  2 of 14 parts were run, the rest is blank  r runs it again" in shown
-        assert screen.table.tuning.cancelled
-        first = next(row for row in screen_rows(pilot.app) if row.split()[:2] == ["0", "■"])
-        assert first.count("■") == 1, "only the cells of the first budget were run"
-        await pilot.press("G")
-        assert "not run" in page(pilot.app)
-        slow.go.set()
-        await pilot.press("r")
-        await settle(pilot)
-        assert "STOPPED" not in page(pilot.app)
-        assert not screen.table.tuning.cancelled
+        for starts, stops in (("u", "escape"), ("r", ".")):
+            slow.begin_anew()
+            screen = await begin(pilot, slow, starts)
+            assert screen.running
+            assert "RUNNING" in page(pilot.app)
+            assert "2 of 14 parts" in page(pilot.app)
+            assert text_of(screen.table.head(80, (2, 14), stopping=True)[1]).startswith("STOPPING")
+            assert text_of(screen.table.head(80, (14, 14))[1]).startswith("SEARCHING"), "what is left is no part"
+            await pilot.press(stops)
+            await settle(pilot)
+            shown = page(pilot.app)
+            assert "STOPPED  2 of 14 parts were run, the rest is blank  r runs it again" in shown, stops
+            assert screen.table.tuning.cancelled
+            first = next(row for row in screen_rows(pilot.app) if row.split()[:2] == ["0", "■"])
+            assert first.count("■") == 1, "only the cells of the first budget were run"
+            await pilot.press("G")
+            assert "not run" in page(pilot.app)
+            slow.go.set()
+            await pilot.press("r")
+            await settle(pilot)
+            assert "STOPPED" not in page(pilot.app)
+            assert not screen.table.tuning.cancelled
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, SessionScreen), "with nothing to stop, escape leaves"
 
@@ -704,18 +716,19 @@ async def test_a_key_struck_before_the_grid_is_seen_does_not_stop_it(app_on: App
         assert "STOPPED  2 of 14 parts" in page(pilot.app)
 
 
-@pytest.mark.parametrize("key", ["b", "x"])
-async def test_what_a_key_says_about_a_running_grid_ends_with_the_run(app_on: AppOn, slow: Slow, key: str) -> None:
+async def test_what_a_key_says_about_a_running_grid_ends_with_the_run(app_on: AppOn, slow: Slow) -> None:
     """The note stood on, although nothing ran any more, and `b` did nothing for who had moved the cursor."""
     async with app_on().run_test(size=SMALL) as pilot:
-        screen = await begin(pilot, slow)
-        await pilot.press("j", key)
-        assert "stops it" in screen.note
-        slow.go.set()
-        await until(pilot, lambda: not screen.running)
-        await pilot.pause()
-        assert screen.note == ""
-        assert (screen.table.cell in screen.table.best()) is (key == "b")
+        for starts, key in (("u", "b"), ("r", "x")):
+            slow.begin_anew()
+            screen = await begin(pilot, slow, starts)
+            await pilot.press("g", "j", key)
+            assert "stops it" in screen.note, key
+            slow.go.set()
+            await settle(pilot)
+            await pilot.pause()
+            assert screen.note == "", key
+            assert (screen.table.cell in screen.table.best()) is (key == "b"), key
 
 
 async def test_keys_are_answered_while_it_runs(app_on: AppOn, slow: Slow) -> None:
@@ -750,26 +763,30 @@ async def test_other_axes_stop_the_run_that_goes_on(app_on: AppOn, slow: Slow) -
         assert slow.ended.wait(5)
 
 
-@pytest.mark.parametrize("keys", [("q",), ("escape", "escape"), ("ctrl+q",), ("j", "enter")])
-async def test_leaving_stops_the_run(app_on: AppOn, slow: Slow, keys: tuple[str, ...]) -> None:
+async def test_leaving_stops_the_run_and_what_was_left_is_run_when_it_is_opened_again(
+    app_on: AppOn, slow: Slow
+) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
-        await begin(pilot, slow)
-        await pilot.press(keys[0])
-        if len(keys) > 1 and keys[0] == "escape":
-            await settle(pilot)
-        await pilot.press(*keys[1:])
-        await pilot.pause()
-    assert slow.ended.wait(5)
-
-
-async def test_what_was_left_while_it_ran_is_run_when_it_is_opened_again(app_on: AppOn, slow: Slow) -> None:
-    async with app_on().run_test(size=SMALL) as pilot:
-        await begin(pilot, slow)
-        await pilot.press("q")
+        for stops, leaves in (((), "q"), (("escape",), "escape"), (("j",), "enter"), ((), "q")):
+            slow.begin_anew()
+            await begin(pilot, slow)
+            await pilot.press(*stops)
+            if stops == ("escape",):
+                await settle(pilot)
+            await pilot.press(leaves)
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, SessionScreen), (stops, leaves)
+            assert slow.ended.wait(5), (stops, leaves)
+            if stops == ("escape",):
+                pilot.app.screen.branches._table = None  # a grid that was stopped is not run again by itself
         slow.go.set()
         await pilot.press("u")
         screen = await settle(pilot)
         assert not screen.table.tuning.cancelled
+        slow.begin_anew()
+        await begin(pilot, slow, "r")
+        await pilot.press("ctrl+q")
+    assert slow.ended.wait(5)
 
 
 async def test_several_processes_give_the_same(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -820,15 +837,9 @@ async def test_x_writes_csv_or_json_into_a_folder_and_never_over_a_file(app_on: 
         await pilot.press("x", "escape")
         await pilot.press("x", "enter", "escape")
         assert isinstance(pilot.app.screen, TuneScreen)
-
-
-async def test_a_folder_that_cannot_be_written_is_a_sentence(app_on: AppOn, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    async with app_on().run_test(size=WIDE) as pilot:
-        await open_tune(pilot, "attempts=1")
         await pilot.press("x", "enter")
-        await type_line(pilot, str(tmp_path / "file" / "in"))
-        assert "not written" in page(pilot.app)
+        await type_line(pilot, str(folder / "story-har-tune.csv" / "in"))
+        assert "not written" in page(pilot.app), "a file is no folder"
 
 
 # -- sessions of any kind --------------------------------------------------------------------------------------------
@@ -888,9 +899,10 @@ async def test_hostile_names_are_inert_and_ascii_is_ascii(tmp_path: Path, size: 
 
 
 async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
-    for size, wanted in ((SMALL, ["cell", "map"]), (WIDE, ["cell", "answers", "map"])):
-        async with app_on().run_test(size=size) as pilot:
-            await open_tune(pilot, "attempts=1")
+    async with app_on().run_test(size=SMALL) as pilot:
+        await open_tune(pilot, "attempts=1")
+        for size, wanted in ((SMALL, ["cell", "map"]), (WIDE, ["cell", "answers", "map"])):
+            await pilot.resize_terminal(*size)
             found = []
             for _ in wanted:
                 await pilot.press("tab")
@@ -898,21 +910,23 @@ async def test_tab_goes_through_the_panes_that_are_seen(app_on: AppOn) -> None:
             assert found == wanted
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (109, 30), (110, 30), (160, 45)])
-async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=size) as pilot:
+async def test_what_must_be_seen_is_seen_at_any_size(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 15)) as pilot:
         await open_tune(pilot)
-        shown = page(pilot.app)
-        for said in ("Tune", "1 OF 2 CAN COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help", "RECORDED"):
-            assert said in shown, said
-        await pilot.resize_terminal(100, 20)
-        await pilot.pause()
-        assert "◀" in page(pilot.app)
-        assert pilot.app.screen.query_one(HeatMap).has_focus
+        for size in ((60, 15), (80, 24), (109, 30), (110, 30), (160, 45)):
+            await open_again(pilot, size)
+            shown = page(pilot.app)
+            for said in ("Tune", "1 OF 2 CAN COMPLETE", "[outcome]", "attempts", "max_tokens", "◀", "? help",
+                         "RECORDED"):
+                assert said in shown, (size, said)
+            await pilot.resize_terminal(100, 20)
+            await pilot.pause()
+            assert "◀" in page(pilot.app), size
+            assert pilot.app.screen.query_one(HeatMap).has_focus, size
 
 
 async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_it(app_on: AppOn) -> None:
-    async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=(60, 20)) as pilot:
+    async with app_on().run_test(size=(60, 20)) as pilot:
         screen = await open_tune(pilot)
         assert screen._cell.content_size.height >= 3
         assert "✓ complete  ■ incomplete" not in page(pilot.app)
@@ -924,41 +938,42 @@ async def test_on_a_low_screen_the_cell_has_several_rows_and_the_legend_follows_
         assert "✓ complete  ■ incomplete" in page(pilot.app)
 
 
-@pytest.mark.parametrize("width", range(70, 131, 10))
-async def test_no_row_of_the_legend_ends_at_a_mark_or_begins_with_a_blank(app_on: AppOn, width: int) -> None:
-    async with app_on().run_test(size=(width, 40)) as pilot:
+async def test_no_row_of_the_legend_ends_at_a_mark_or_begins_with_a_blank(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(70, 40)) as pilot:
         screen = await open_tune(pilot)
         legend = screen.query_one("#legend")
-        rows = [text_of(row) for row in legend.make(legend.size.width)]
-        assert len(rows) > 1
-        assert "".join(rows).endswith("◀\u00a0here")
-        for row in rows:
-            assert not row.startswith((" ", "\u00a0")), rows
-            assert row.rstrip()[-1] not in "✓■▷∅~▾◆◇◀", rows
+        for width in range(70, 131, 10):
+            await pilot.resize_terminal(width, 40)
+            rows = [text_of(row) for row in legend.make(legend.size.width)]
+            assert len(rows) > 1, width
+            assert "".join(rows).endswith("◀\u00a0here"), width
+            for row in rows:
+                assert not row.startswith((" ", "\u00a0")), rows
+                assert row.rstrip()[-1] not in "✓■▷∅~▾◆◇◀", rows
 
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
-async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole() -> None:
-    paths = [str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))]
-    app = LoopInspector(paths)
-    async with app.run_test(size=WIDE) as pilot:
+async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole_whatever_its_filter() -> None:
+    app = LoopInspector([str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))])
+    async with app.run_test(size=SMALL) as pilot:
         table = app.screen
-        for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
-            for _ in range(500):
+        assert isinstance(table, TurnsScreen)
+        await until(pilot, lambda: not table.reading)
+        for narrowed, says in (("verdict:truncated", True), ("", False)):
+            turns_reading.narrow(table, narrowed)
+            for key, kind in (("p", PoliciesScreen), ("u", TuneScreen)):
                 await pilot.press(key)
-                await pilot.pause(0.02)
-                if isinstance(app.screen, kind):
-                    break
-            assert isinstance(app.screen, kind)
-            await app.workers.wait_for_complete()
-            await pilot.pause()
-            assert "3 turns" in page(app)
-            await pilot.press("escape")
-            assert app.screen is table
-        await pilot.press("u")
-        await until(pilot, lambda: isinstance(app.screen, TuneScreen) and not app.screen.running)
+                await until(pilot, lambda kind=kind: isinstance(app.screen, kind))
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+                assert "3 turns" in page(app)
+                assert ("all 3 turns, filter not applied" in page(app)) is says, (key, narrowed)
+                if (key, narrowed) != ("u", ""):
+                    await pilot.press("escape")
+                    assert app.screen is table
+        await settle(pilot)
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen), "the whole as one session, where a cell was chosen"
         await pilot.press("u", "escape")
@@ -967,9 +982,8 @@ async def test_a_table_of_turns_is_tuned_and_laid_under_the_policies_as_a_whole(
         assert app.screen is table
 
 
-@pytest.mark.parametrize(("keys", "opens"), [(("escape",), False), (("f",), True)])
 async def test_reading_all_files_for_a_view_can_be_given_up_and_disturbs_no_question(
-    monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], opens: bool
+    monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = Event()
     monkeypatch.setattr(turns_reading, "load", lambda *given: (go.wait(5), load(*given))[1])
@@ -978,69 +992,56 @@ async def test_reading_all_files_for_a_view_can_be_given_up_and_disturbs_no_ques
         table = app.screen
         assert isinstance(table, TurnsScreen)
         await until(pilot, lambda: not table.reading)
-        await pilot.press("u")
-        assert "reading all files as one session… · esc gives up" in page(app)
-        await pilot.press(*keys)
-        go.set()
-        await app.workers.wait_for_complete()
-        await pilot.pause(0.3)
-        if opens:
-            assert isinstance(app.screen, FilterPrompt)
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(app.screen, TuneScreen))
-        else:
-            assert app.screen is table
-            assert "given up: the view over all files is not opened" in page(app)
-            await pilot.press("escape")
-            assert "nothing is open that esc could close" in page(app)
-
-
-async def test_views_over_all_turns_say_that_the_filter_of_the_table_does_not_apply() -> None:
-    app = LoopInspector([str(path) for path in sorted(SAMPLES.glob("0[12]*.jsonl"))])
-    async with app.run_test(size=SMALL) as pilot:
-        table = app.screen
-        assert isinstance(table, TurnsScreen)
-        await until(pilot, lambda: not table.reading)
-        for narrowed, says in (("verdict:truncated", True), ("", False)):
-            turns_reading.narrow(table, narrowed)
-            for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
-                await pilot.press(key)
-                await until(pilot, lambda kind=kind: isinstance(app.screen, kind))
-                await app.workers.wait_for_complete()
-                await pilot.pause()
-                assert "3 turns" in page(app)
-                assert ("all 3 turns, filter not applied" in page(app)) is says, (key, narrowed)
+        for key in ("escape", "f"):
+            go.clear()
+            await pilot.press("u")
+            assert "reading all files as one session… · esc gives up" in page(app)
+            await pilot.press(key)
+            go.set()
+            await app.workers.wait_for_complete()
+            await pilot.pause(0.3)
+            if key == "escape":
+                assert app.screen is table
+                assert "given up: the view over all files is not opened" in page(app)
                 await pilot.press("escape")
+                assert "nothing is open that esc could close" in page(app)
+        assert isinstance(app.screen, FilterPrompt)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TuneScreen))
 
 
-@pytest.mark.parametrize("key", ["u", "p"])
-async def test_a_view_over_a_file_that_is_no_longer_there_says_so(key: str, tmp_path: Path) -> None:
+async def test_a_view_over_a_file_that_is_no_longer_there_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
     path.write_bytes(next(SAMPLES.glob("02*.jsonl")).read_bytes())
     async with (app := LoopInspector([str(path)])).run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
-        await pilot.press(key)
-        await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
-        assert "no longer exists" not in page(app)
-        await pilot.press("escape")
+        for key in ("u", "p"):
+            await pilot.press(key)
+            await until(pilot, lambda: not isinstance(app.screen, SessionScreen))
+            assert "no longer exists" not in page(app)
+            await pilot.press("escape")
         path.unlink()
-        await pilot.press(key)
-        await until(pilot, lambda: "a.har no longer exists: this shows what was read of it" in page(app))
+        for key in ("u", "p"):
+            await pilot.press(key)
+            await until(pilot, lambda: not isinstance(app.screen, SessionScreen)
+                        and "a.har no longer exists: this shows what was read of it" in page(app))
+            await pilot.press("escape")
 
 
-@pytest.mark.parametrize(("key", "kind"), [("u", TuneScreen), ("p", PoliciesScreen)])
-async def test_among_files_found_on_the_machine_a_view_is_over_the_session_of_the_row(key: str, kind: type) -> None:
+async def test_among_files_found_on_the_machine_a_view_is_over_the_session_of_the_row() -> None:
     app = LoopInspector()
     async with app.run_test(size=WIDE) as pilot:
         table = app.screen
         assert isinstance(table, TurnsScreen)
         await until(pilot, lambda: table.counts.turns and not table.reading)
         turns_reading.narrow(table, "file:*02-text-cut-twice*")
-        await pilot.press(key)
-        await until(pilot, lambda: isinstance(app.screen, kind))
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "1 turn " in page(app)
+        for key, kind in (("u", TuneScreen), ("p", PoliciesScreen)):
+            await pilot.press(key)
+            await until(pilot, lambda kind=kind: isinstance(app.screen, kind))
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert "1 turn " in page(app), key
+            await pilot.press("escape")
 
 
 async def test_the_map_has_the_columns_that_it_needs_where_the_cell_keeps_enough() -> None:
