@@ -108,26 +108,26 @@ async def test_a_wrong_address_is_told_with_the_name_of_its_field(make_app: Make
         assert "nothing can be sent" in page(pilot.app)
 
 
-@pytest.mark.parametrize("size", [(60, 20), *SIZES])
-async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(
-    make_app: MakeApp, fake: Fake, size: tuple[int, int]
-) -> None:
-    async with make_app().run_test(size=size) as pilot:
-        await form_with_live(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: "p asks a stand-in" in page(pilot.app))
-        await pilot.press("p")
-        await until(pilot, lambda: len(session(pilot).runs.every) == 2)
-        await pilot.pause()
-        screen = session(pilot)
-        step = screen.run.view.steps[screen.step]
-        assert (step.fidelity.value, step.turn.terminal) == ("SIMULATED", "completed")
-        assert "stand-in 2" in screen.runs.tree.every[1].name
-        assert "what was not recorded is made up" in " ".join(view_text(pilot.app).split())
-        assert "asked live" not in view_text(pilot.app)
-        await pilot.press("2")
-        assert "SIMULATED response 4" in view_text(pilot.app)
-        assert fake.got == []
+async def test_a_stand_in_answers_without_a_key_and_nobody_else_is_asked(make_app: MakeApp, fake: Fake) -> None:
+    async with make_app().run_test(size=(60, 20)) as pilot:
+        for number, size in enumerate([(60, 20), *SIZES], 1):
+            await pilot.resize_terminal(*size)
+            await form_with_live(pilot)
+            await pilot.press("enter")
+            await until(pilot, lambda: "p asks a stand-in" in page(pilot.app))
+            await pilot.press("p")
+            await until(pilot, lambda number=number: len(session(pilot).runs.every) == number + 1)
+            await pilot.pause()
+            screen = session(pilot)
+            step = screen.run.view.steps[screen.step]
+            assert (step.fidelity.value, step.turn.terminal) == ("SIMULATED", "completed"), size
+            assert f"stand-in {number + 1}" in screen.runs.tree.every[number].name, size
+            assert "what was not recorded is made up" in " ".join(view_text(pilot.app).split()), size
+            assert "asked live" not in view_text(pilot.app), size
+            await pilot.press("2")
+            assert "SIMULATED response 4" in view_text(pilot.app), size
+            assert fake.got == [], size
+            await pilot.press("R", "g", "enter")  # the original again
 
 
 async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_asked(
@@ -154,38 +154,39 @@ async def test_a_run_is_shown_also_if_the_saved_branches_are_read_while_it_is_as
         assert "is over" not in screen.note
 
 
-@pytest.mark.parametrize("size", SIZES)
 async def test_a_provider_that_needs_a_key_is_not_asked_without_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "REPEAT_TIME", 0.0)
     for name in ("OPENAI_API_KEY", "LOOP_INSPECTOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     path = write_two_turns("https://api.openai.com", tmp_path / "s.har")
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
-        await form_with_live(pilot)
-        await pilot.press("enter")
-        says = "✖ none: set OPENAI_API_KEY: api.openai.com needs a key"
-        await until(pilot, lambda: says in page(pilot.app))
-        assert "no key is set · p asks a stand-in · esc leaves" in page(pilot.app)
-        assert "y asks" not in page(pilot.app), "no key is offered that would send nothing"
-        await pilot.press("y")
-        assert "nothing was sent · no key is set · p asks a stand-in · esc leaves" in page(pilot.app)
-        assert isinstance(pilot.app.screen, AskLive)
-        await pilot.press("escape")
-        assert not session(pilot).branches.live.under_way
+    says = "✖ none: set OPENAI_API_KEY: api.openai.com needs a key"
+    async with app.run_test(size=SIZES[0]) as pilot:
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await form_with_live(pilot)
+            await pilot.press("enter")
+            await until(pilot, lambda: says in page(pilot.app))
+            assert "no key is set · p asks a stand-in · esc leaves" in page(pilot.app), size
+            assert "y asks" not in page(pilot.app), "no key is offered that would send nothing"
+            await pilot.press("y")
+            assert "nothing was sent · no key is set · p asks a stand-in · esc leaves" in page(pilot.app), size
+            assert isinstance(pilot.app.screen, AskLive), size
+            await pilot.press("escape")
+            assert not session(pilot).branches.live.under_way, size
 
 
-@pytest.mark.parametrize("keys", [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]])
-async def test_nothing_leaves_unless_it_is_said(make_app: MakeApp, fake: Fake, keys: list[str]) -> None:
+async def test_nothing_leaves_unless_it_is_said(make_app: MakeApp, fake: Fake) -> None:
     async with make_app().run_test(size=(80, 24)) as pilot:
-        await form_with_live(pilot)
-        await pilot.press(*keys)
-        await pilot.pause(0.05)
-        assert fake.got == []
-        assert len(session(pilot).runs.every) == 1
-        assert not isinstance(pilot.app.screen, AskLive)
+        for keys in [["escape"], ["enter", "escape"], ["enter", "enter", "enter", "escape"]]:
+            await form_with_live(pilot)
+            await pilot.press(*keys)
+            await pilot.pause(0.05)
+            assert fake.got == [], keys
+            assert len(session(pilot).runs.every) == 1, keys
+            assert not isinstance(pilot.app.screen, AskLive), keys
 
 
 async def test_a_key_that_is_held_down_asks_nothing(
@@ -248,22 +249,23 @@ async def test_address_and_model_are_typed_and_looked_at(make_app: MakeApp, fake
         assert fake.got[0].json["model"] == "yy"
 
 
-@pytest.mark.parametrize("size", [(60, 20), *SIZES])
-async def test_a_run_is_told_from_the_moment_it_is_confirmed(
-    make_app: MakeApp, fake: Fake, size: tuple[int, int]
-) -> None:
-    fake.answers = [lambda peer: peer.hold()]
-    async with make_app().run_test(size=size) as pilot:
-        await form_with_live(pilot)
-        session_under = next(each for each in pilot.app.screen_stack if isinstance(each, SessionScreen))
-        session_under.note = "turn 1: enter, then y asks the provider, or p a stand-in without a key"
-        await pilot.press("enter", "y")
-        begins = re.compile(r"LIVE request 1 of at most 6 · \d+ s · 0 characters · esc stops it · turn 1 asks")
-        await until(pilot, lambda: begins.search(" ".join(page(pilot.app).split())) is not None)  # with the next frame
-        assert "then y asks" not in page(pilot.app)
-        await until(pilot, lambda: " · 1 s · " in page(pilot.app))
-        await pilot.press("escape")
-        await until(pilot, lambda: "esc stops it" not in page(pilot.app))
+async def test_a_run_is_told_from_the_moment_it_is_confirmed(make_app: MakeApp, fake: Fake) -> None:
+    fake.answers = [lambda peer: peer.hold()] * 3
+    begins = re.compile(r"LIVE request 1 of at most 6 · \d+ s · 0 characters · esc stops it · turn 1 asks")
+    async with make_app().run_test(size=(60, 20)) as pilot:
+        for size in [(60, 20), *SIZES]:
+            await pilot.resize_terminal(*size)
+            await form_with_live(pilot)
+            session_under = next(each for each in pilot.app.screen_stack if isinstance(each, SessionScreen))
+            session_under.note = "turn 1: enter, then y asks the provider, or p a stand-in without a key"
+            await pilot.press("enter", "y")
+            # with the next frame
+            await until(pilot, lambda: begins.search(" ".join(page(pilot.app).split())) is not None)
+            assert "then y asks" not in page(pilot.app), size
+            await until(pilot, lambda: " · 1 s · " in page(pilot.app))
+            await pilot.press("escape")
+            await until(pilot, lambda: "esc stops it" not in page(pilot.app))
+            await pilot.press("R", "g", "enter")  # the original again
 
 
 @pytest.mark.parametrize("key", ["A", "escape"])

@@ -49,24 +49,26 @@ async def settle(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("name", "keys", "value"), [
-    ("policy", ["p"], "pi-presence"), ("seam", ["right"], "careful"), ("method", ["left"], "hint"),
-    ("profile", ["v"], "venice"), ("source", ["space"], "simulation"),
-])
-async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn, name: str, keys: list[str], value: str) -> None:
+async def test_each_word_of_the_form_makes_a_branch(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", *["down"] * (5 + WORDS.index(name)))
-        form = pilot.app.screen
-        assert isinstance(form, LimitsForm)
-        await pilot.press(*keys)
-        assert form.query_one(f"#{name}", Cycle).value == value
-        assert (word_meaning(name, value) or FIELD_DETAILS[name])[:40] in page(pilot.app)
-        assert bool(word_meaning(name, value)) is (name in ("policy", "seam"))
-        assert FIELD_LABELS[name]
-        await pilot.press("enter")
-        settings = session(pilot).run.view.replay.settings
-        found = "simulation" if name == "source" and settings.simulate else getattr(settings, name)
-        assert (found.name if name == "policy" else found) == value
+        for name, keys, value in [
+            ("policy", ["p"], "pi-presence"), ("seam", ["right"], "careful"), ("method", ["left"], "hint"),
+            ("profile", ["v"], "venice"), ("source", ["space"], "simulation"),
+        ]:
+            await pilot.press("e", *["down"] * (5 + WORDS.index(name)))
+            form = pilot.app.screen
+            assert isinstance(form, LimitsForm), name
+            await pilot.press(*keys)
+            assert form.query_one(f"#{name}", Cycle).value == value
+            assert (word_meaning(name, value) or FIELD_DETAILS[name])[:40] in page(pilot.app), name
+            assert bool(word_meaning(name, value)) is (name in ("policy", "seam")), name
+            assert FIELD_LABELS[name], name
+            await pilot.press("enter")
+            settings = session(pilot).run.view.replay.settings
+            found = "simulation" if name == "source" and settings.simulate else getattr(settings, name)
+            assert (found.name if name == "policy" else found) == value, name
+            await pilot.press("o")
+            assert session(pilot).run.name == "original", name
 
 
 async def test_the_form_says_what_a_change_would_do(app_on: AppOn) -> None:
@@ -442,12 +444,11 @@ async def test_the_form_says_what_each_policy_does_as_it_is_chosen(app_on: AppOn
             await pilot.press("right")
 
 
-@pytest.mark.parametrize("size", [(20, 5), (80, 24), (160, 45)])
-async def test_going_to_a_run_with_more_steps_draws_no_step_that_the_other_lacks(size: tuple[int, int]) -> None:
+async def test_going_to_a_run_with_more_steps_draws_no_step_that_the_other_lacks() -> None:
     """In the run without continuations the first turn has more steps, so a place in the second has a larger number."""
     path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=(20, 5)) as pilot:
         await pilot.press("enter")
         await pilot.pause()
         session = app.screen
@@ -456,13 +457,15 @@ async def test_going_to_a_run_with_more_steps_draws_no_step_that_the_other_lacks
         short, last = session.run.view, len(session.run.view.steps) - 1
         session.runs.under({"continuation_max_attempts": "0"})
         session.step = last
-        for _ in range(2):
-            await pilot.press("o")
-            await pilot.pause()
-            assert session.run.view is not short
-            assert session.step > last, "the same place, which the shorter run numbers otherwise"
-            assert session.step == session.query_one(Status).step
-            await pilot.press("o")
-            await pilot.pause()
-            assert session.run.view is short
-            assert session.step == session.query_one(Status).step == last
+        for size in ((20, 5), (80, 24), (160, 45)):
+            await pilot.resize_terminal(*size)
+            for _ in range(2):
+                await pilot.press("o")
+                await pilot.pause()
+                assert session.run.view is not short, size
+                assert session.step > last, "the same place, which the shorter run numbers otherwise"
+                assert session.step == session.query_one(Status).step, size
+                await pilot.press("o")
+                await pilot.pause()
+                assert session.run.view is short, size
+                assert session.step == session.query_one(Status).step == last, size

@@ -62,15 +62,11 @@ async def test_the_ends_are_told_and_not_passed(app_on: AppOn) -> None:
         await pilot.press("backspace")
         assert session(pilot).step == 0
         assert "this is the first step" in page(pilot.app)
+        await pilot.press("space")
+        assert "this is the first step" not in page(pilot.app), "a note goes with the next key"
         await pilot.press("8", "G", "space")
         assert session(pilot).step == 27
         assert "this is the last step" in page(pilot.app)
-
-
-async def test_a_note_goes_with_the_next_key(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press("backspace", "space")
-        assert "this is the first step" not in page(pilot.app)
 
 
 async def test_list_keys_move_over_steps_and_pass_headings(app_on: AppOn) -> None:
@@ -126,21 +122,21 @@ async def test_brackets_go_between_turns(app_on: AppOn) -> None:
         assert session(pilot).step == 0
 
 
-@pytest.mark.parametrize(("typed", "step"), [("7", 6), ("1", 0), ("28", 27)])
-async def test_a_number_jumps(app_on: AppOn, typed: str, step: int) -> None:
+async def test_a_number_jumps(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press(":", *typed, "enter")
-        assert session(pilot).step == step
+        for typed, step in [("7", 6), ("1", 0), ("28", 27)]:
+            await pilot.press(":", *typed, "enter")
+            assert session(pilot).step == step, (typed, step)
 
 
-@pytest.mark.parametrize("typed", ["0", "29", "9" * 20])
-async def test_a_number_that_is_no_step_is_told(app_on: AppOn, typed: str) -> None:
+async def test_a_number_that_is_no_step_is_told(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press("space", ":", typed[0], *typed[1:], "enter")
-        assert pilot.app.screen.query_one(Input).value == typed, "the line stays open for correction"
-        assert "is not a step: expected 1 to 28" in page(pilot.app)
-        await pilot.press(*["backspace"] * len(typed), "5", "enter")
-        assert session(pilot).step == 4
+        for typed in ["0", "29", "9" * 20]:
+            await pilot.press("space", ":", typed[0], *typed[1:], "enter")
+            assert pilot.app.screen.query_one(Input).value == typed, "the line stays open for correction"
+            assert "is not a step: expected 1 to 28" in page(pilot.app), typed
+            await pilot.press(*["backspace"] * len(typed), "5", "enter")
+            assert session(pilot).step == 4, typed
 
 
 async def test_a_setting_after_a_colon_is_run(app_on: AppOn) -> None:
@@ -170,12 +166,13 @@ async def test_a_line_is_completed(app_on: AppOn) -> None:
         assert session(pilot).runs.node.name == "policy=pi-presence, seam=overlap"
 
 
-@pytest.mark.parametrize("typed", ["breakpoints", "breakp"])
-async def test_whatever_a_key_does_has_a_name(app_on: AppOn, typed: str) -> None:
+async def test_whatever_a_key_does_has_a_name(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press(":", *typed, "enter")
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, BreakpointList)
+        for typed in ["breakpoints", "breakp"]:
+            await pilot.press(":", *typed, "enter")
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, BreakpointList), typed
+            await pilot.press("escape")
 
 
 async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn) -> None:
@@ -188,12 +185,16 @@ async def test_a_command_that_is_none_is_told_with_what_was_meant(app_on: AppOn)
         assert "'zzz' is not a command here; expected a step's number, turn 2, file NAME" in page(pilot.app)
 
 
-async def test_a_turn_is_gone_to_by_its_number(app_on: AppOn) -> None:
+async def test_a_turn_is_gone_to_by_its_number_and_one_file_is_not_looked_for(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press(":", *"turn 3", "enter")
         assert "turn 3: expected 1 to 2 · enter tries again, esc leaves" in page(pilot.app)
         await pilot.press("backspace", "2", "enter")
         assert session(pilot).step == 20
+        await pilot.press(":", "9", "escape")
+        assert session(pilot).step == 20, "escape leaves the line"
+        await pilot.press(":", *"file story", "enter")
+        assert "this session is one file" in page(pilot.app)
 
 
 async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
@@ -214,41 +215,31 @@ async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
         assert "no file is called 'alfa'; did you mean alpha.har" in page(pilot.app)
 
 
-async def test_one_file_is_not_looked_for(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press(":", *"file story", "enter")
-        assert "this session is one file" in page(pilot.app)
-
-
-async def test_escape_leaves_a_prompt(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press(":", "9", "escape")
-        assert session(pilot).step == 0
-
-
 TAB_SAYS = {
     "1": "segment 1 · 64 tokens", "2": "openai_chat.stop_reasons", "3": "shown as", "4": "no tool calls in this turn",
     "5": "against step 1", "6": "stop_reason_observed", "7": "OUT OF HERE", "8": "RequestContinuation",
 }
 
 
-@pytest.mark.parametrize(("key", "text"), TAB_SAYS.items())
-async def test_numbers_open_tabs_in_one_pane(app_on: AppOn, key: str, text: str) -> None:
+async def test_numbers_open_tabs_in_one_pane(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        await pilot.press("space", key)
-        assert text in page(pilot.app)
-        assert f"[{key}" in page(pilot.app)
+        await pilot.press("space")
+        for key, text in TAB_SAYS.items():
+            await pilot.press(key)
+            assert text in page(pilot.app), (key, text)
+            assert f"[{key}" in page(pilot.app), (key, text)
 
 
-@pytest.mark.parametrize("key", "1234567")
-async def test_numbers_open_tabs_beside_the_list(app_on: AppOn, key: str) -> None:
+async def test_numbers_open_tabs_beside_the_list(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press("space", key)
-        shown = page(pilot.app)
-        assert f"[{key} " in shown
-        assert "RequestContinuation" in shown
-        assert "MACHINE" in shown
-        assert "SPENT" in shown
+        await pilot.press("space")
+        for key in "1234567":
+            await pilot.press(key)
+            shown = page(pilot.app)
+            assert f"[{key} " in shown, key
+            assert "RequestContinuation" in shown, key
+            assert "MACHINE" in shown, key
+            assert "SPENT" in shown, key
 
 
 async def test_eight_takes_the_list_in_hand_where_it_is_seen(app_on: AppOn) -> None:
@@ -282,7 +273,9 @@ async def test_the_line_beside_the_text_is_lit_while_the_text_has_the_focus(app_
 async def test_a_pane_alone_has_no_line_beside_it(app_on: AppOn, plain: bool) -> None:
     async with app_on(plain=plain).run_test(size=ONE_PANE) as pilot:
         assert not pilot.app.screen.query_one("#middle").styles.border_left[0]
-    async with app_on(plain=plain).run_test(size=(120, 35)) as pilot:
+        await pilot.resize_terminal(120, 35)
+        assert pilot.app.screen.query_one("#middle").styles.border_left[0]
+        pilot.app.screen.query_one(StepList).focus()
         await pilot.press("tab", "z")
         assert pilot.app.screen.has_class("-zoom-text")
         assert not pilot.app.screen.query_one("#middle").styles.border_left[0]
@@ -381,14 +374,15 @@ async def test_search_in_the_text_leaves_every_pane_on_its_step(app_on: AppOn) -
         assert "write_file" in page(pilot.app)
 
 
-@pytest.mark.parametrize("keys", ["}", "]", "space", "G", "!"])
-async def test_keys_that_move_stay_inside_the_filter(app_on: AppOn, keys: str) -> None:
+async def test_keys_that_move_stay_inside_the_filter(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("f", *"state:Request", "enter")
-        for _ in range(4):
-            await pilot.press(keys)
-            assert session(pilot).filtered
-            assert session(pilot).rows.keeps(session(pilot).step)
+        for key in ("}", "]", "space", "G", "!"):
+            await pilot.press("g")
+            for _ in range(4):
+                await pilot.press(key)
+                assert session(pilot).filtered, key
+                assert session(pilot).rows.keeps(session(pilot).step), key
 
 
 async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
@@ -400,20 +394,19 @@ async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
         assert "▶  3 " in page(pilot.app)
 
 
-@pytest.mark.parametrize(("words", "behind"), [(13, False), (16, True)])
-async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(
-    app_on: AppOn, words: int, behind: bool
-) -> None:
+async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(app_on: AppOn) -> None:
     """Behind its last row, or on a row of their own if not even help and leaving fit there."""
     async with app_on().run_test(size=(60, 20)) as pilot:
-        session(pilot).note = "one " * words + "end"
-        await pilot.pause()
-        *_, before, last = page(pilot.app).splitlines()
-        assert last.endswith("? help  q quit")
-        assert before.startswith(" one one")
-        assert ("end " in last) is behind
-        await pilot.click("#keys", offset=(last.index("? help"), 1))
-        assert "Keys  (type to narrow" in page(pilot.app)
+        for words, behind in [(13, False), (16, True)]:
+            session(pilot).note = "one " * words + "end"
+            await pilot.pause()
+            *_, before, last = page(pilot.app).splitlines()
+            assert last.endswith("? help  q quit"), (words, behind)
+            assert before.startswith(" one one"), (words, behind)
+            assert ("end " in last) is behind, (words, behind)
+            await pilot.click("#keys", offset=(last.index("? help"), 1))
+            assert "Keys  (type to narrow" in page(pilot.app), (words, behind)
+            await pilot.press("escape")
 
 
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
@@ -444,17 +437,13 @@ async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
         assert session(pilot).panes.forms["wire"] == "hex"
 
 
-async def test_search_from_the_list_finds_what_only_the_text_holds(app_on: AppOn) -> None:
+async def test_search_in_the_list_goes_to_the_step_or_finds_what_only_the_text_holds(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("/", *"certificates", "enter")
         assert "'certificates' is in no step, but in this view" in page(pilot.app)
         assert session(pilot).step == 0
         assert pilot.app.screen.query_one(TextView)._match is not None
-
-
-async def test_search_in_the_list_goes_to_the_step(app_on: AppOn) -> None:
-    async with app_on().run_test(size=THREE) as pilot:
-        await pilot.press("/", *"unrecorded", "enter")
+        await pilot.press("/", "ctrl+u", *"unrecorded", "enter")
         assert session(pilot).run.view.steps[session(pilot).step].state.value == "Unrecorded"
 
 
@@ -593,17 +582,13 @@ async def test_z_shows_one_pane_alone(app_on: AppOn) -> None:
         assert pilot.app.screen.query_one(StepList).region.width == 160
 
 
-async def test_y_copies_what_the_view_shows(app_on: AppOn) -> None:
+async def test_y_copies_what_the_view_shows_and_capital_y_the_command_line(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("y")
         assert pilot.app.clipboard == "".join(PARTS[:4])
         assert "OSC 52" in page(pilot.app)
         await pilot.press("]", "space", "4", "y")
         assert pilot.app.clipboard.startswith('{"path": "report.md"')
-
-
-async def test_capital_y_copies_the_command_line(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("Y")
         screen = session(pilot)
         assert pilot.app.clipboard == command(screen.opened.paths, screen.run.view.replay.settings)
@@ -618,18 +603,18 @@ async def test_t_goes_between_light_and_dark(app_on: AppOn) -> None:
         assert "CUT CALL RUN" in page(pilot.app)
 
 
-@pytest.mark.parametrize("key", ["question_mark", "f1"])
-async def test_help_names_every_key(app_on: AppOn, key: str) -> None:
+async def test_help_names_every_key(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        expected = [found.binding.tooltip for _, found in active_keys(pilot.app.screen)]
-        await pilot.press(key)
-        assert isinstance(pilot.app.screen, HelpScreen)
-        listed = "\n".join(text_of(line) for rows in pilot.app.screen._sections.values() for line in rows)
-        assert expected
-        for words in expected:
-            assert words in listed
-        await pilot.press("escape")
-        assert isinstance(pilot.app.screen, SessionScreen)
+        for key in ["question_mark", "f1"]:
+            expected = [found.binding.tooltip for _, found in active_keys(pilot.app.screen)]
+            await pilot.press(key)
+            assert isinstance(pilot.app.screen, HelpScreen), key
+            listed = "\n".join(text_of(line) for rows in pilot.app.screen._sections.values() for line in rows)
+            assert expected, key
+            for words in expected:
+                assert words in listed, key
+            await pilot.press("escape")
+            assert isinstance(pilot.app.screen, SessionScreen), key
 
 
 async def test_the_help_has_keys_as_they_are_printed_in_columns_that_do_not_shift(app_on: AppOn) -> None:
@@ -642,9 +627,12 @@ async def test_the_help_has_keys_as_they_are_printed_in_columns_that_do_not_shif
                 continue
             names = [name for row in rows for name in row[0].text.strip().split(", ")]
             assert all(len(name) == 1 or name in printed or name.startswith("ctrl+") for name in names), names
+        assert list(sections(pilot.app.screen)) == [
+            "Move", "Find", "Look", "What if", "Open, copy, export", "Everywhere in the app", "Filter language",
+            "Marks"], "by what keys are for"
 
 
-async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
+async def test_the_palette_is_in_the_order_of_the_help_and_begins_with_no_key_that_moves(app_on: AppOn) -> None:
     from inspector.tui.keys import KeyCommands
 
     async with app_on().run_test(size=ONE_PANE) as pilot:
@@ -653,20 +641,8 @@ async def test_the_palette_is_in_the_order_of_the_help(app_on: AppOn) -> None:
                   if title not in ("Filter language", "Marks") for row in rows]
         offered = [found.binding.tooltip for _, _, found in KeyCommands(screen)._every()]
         assert offered == [words for words in helped if words != "All commands, by name"]
-
-
-async def test_the_palette_writes_every_short_name_alike(app_on: AppOn) -> None:
-    from inspector.tui.keys import KeyCommands
-
-    async with app_on().run_test(size=ONE_PANE) as pilot:
-        about = [words for _, words, _ in KeyCommands(pilot.app.screen)._every()]
+        about = [words for _, words, _ in KeyCommands(screen)._every()]
         assert not [words for words in about if words.partition(" · ")[2] != words.partition(" · ")[2].lower()]
-
-
-async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cursor(app_on: AppOn) -> None:
-    from inspector.tui.keys import KeyCommands
-
-    async with app_on().run_test(size=ONE_PANE) as pilot:
         offered = [str(hit.text) async for hit in KeyCommands(pilot.app.screen).discover()]
         assert offered[0].startswith("To the other pane")
         assert offered[1].startswith(str(every_id()["step.forward"].tooltip))
@@ -674,13 +650,6 @@ async def test_the_palette_begins_with_commands_and_not_with_keys_that_move_a_cu
         moving = ("A line up", "A line down", "A page up", "A page down", "The first line", "The last line", "Left,",
                   "Right,", "In Wire")
         assert all(each.startswith(moving) for each in offered[-len(moving):])
-
-
-async def test_the_help_is_ordered_by_what_keys_are_for(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
-        titles = list(sections(pilot.app.screen))
-        assert titles == ["Move", "Find", "Look", "What if", "Open, copy, export", "Everywhere in the app",
-                          "Filter language", "Marks"]
 
 
 def test_every_binding_has_one_purpose() -> None:
@@ -692,16 +661,16 @@ def test_every_binding_has_one_purpose() -> None:
     assert set(WAYS_TO_SCREENS) <= {kind.__name__ for kind in owners()}
 
 
-@pytest.mark.parametrize(("typed", "command"), [
-    ("exit", "back"), ("grep", "search"), ("diff", "compare"), ("bookmark", "mark"), ("contrast", "theme"),
-    ("max_tokens", "limits"), ("clipboard", "copy"), ("sweep", "tune")])
-async def test_the_palette_finds_a_command_by_other_words(app_on: AppOn, typed: str, command: str) -> None:
+async def test_the_palette_finds_a_command_by_other_words(app_on: AppOn) -> None:
     from inspector.tui.keys import KeyCommands
 
     async with app_on().run_test(size=ONE_PANE) as pilot:
-        provider = KeyCommands(pilot.app.screen)
-        wanted = next(title for title, _, found in provider._every() if found.binding.id == command)
-        assert wanted in [hit.text async for hit in provider.search(typed)]
+        for typed, command in [
+            ("exit", "back"), ("grep", "search"), ("diff", "compare"), ("bookmark", "mark"), ("contrast", "theme"),
+            ("max_tokens", "limits"), ("clipboard", "copy"), ("sweep", "tune")]:
+            provider = KeyCommands(pilot.app.screen)
+            wanted = next(title for title, _, found in provider._every() if found.binding.id == command)
+            assert wanted in [hit.text async for hit in provider.search(typed)], (typed, command)
 
 
 async def test_a_key_of_another_screen_says_where_it_works(app_on: AppOn) -> None:
@@ -752,12 +721,15 @@ async def test_q_goes_back_then_quits(app_on: AppOn) -> None:
         assert pilot.app.return_value == 0
 
 
-@pytest.mark.parametrize("size", [(60, 20), ONE_PANE, THREE])
-async def test_escape_never_leaves_the_program(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        await pilot.press("escape", "escape")
-        assert pilot.app.is_running
-        assert "nothing is open that esc could close · q leaves" in page(pilot.app)
+async def test_escape_never_leaves_the_program(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        for size in [(60, 20), ONE_PANE, THREE]:
+            await pilot.resize_terminal(*size)
+            await pilot.press("space")
+            assert "nothing is open" not in page(pilot.app), "the note of the size before is gone"
+            await pilot.press("escape", "escape")
+            assert pilot.app.is_running, size
+            assert "nothing is open that esc could close · q leaves" in page(pilot.app), size
 
 
 async def test_escape_closes_what_is_open_one_at_a_time(app_on: AppOn) -> None:
@@ -885,21 +857,21 @@ async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
         assert session(pilot).step == 20
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
-async def test_the_key_bar_holds_whole_keys_and_always_help_and_back(app_on: AppOn, width: int) -> None:
-    async with app_on().run_test(size=(width, 24)) as pilot:
-        bar = screen_rows(pilot.app)[-1].rstrip()
-        assert bar.endswith("? help  q quit")
-        whole = {f"{key} {found.binding.description}" for key, found in shown_keys(pilot.app.screen)} | {"q quit"}
-        assert all(part.strip() in whole for part in bar.split("  ") if part.strip())
+async def test_the_key_bar_holds_whole_keys_and_always_help_and_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 24)) as pilot:
+        for width in (60, 80, 100, 120, 160):
+            await pilot.resize_terminal(width, 24)
+            bar = screen_rows(pilot.app)[-1].rstrip()
+            assert bar.endswith("? help  q quit"), width
+            whole = {f"{key} {found.binding.description}" for key, found in shown_keys(pilot.app.screen)} | {"q quit"}
+            assert all(part.strip() in whole for part in bar.split("  ") if part.strip()), width
 
 
-async def test_every_binding_has_an_id_a_tooltip_and_a_key_of_its_own(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE):
-        every = [binding for owner in (SessionScreen, LoopInspector, RowList, TextView) for binding in owner.BINDINGS]
-        assert all(binding.id and binding.tooltip for binding in every)
-        ids = [binding.id for binding in every]
-        assert len(ids) == len(set(ids))
+def test_every_binding_has_an_id_a_tooltip_and_a_key_of_its_own() -> None:
+    every = [binding for owner in (SessionScreen, LoopInspector, RowList, TextView) for binding in owner.BINDINGS]
+    assert all(binding.id and binding.tooltip for binding in every)
+    ids = [binding.id for binding in every]
+    assert len(ids) == len(set(ids))
 
 
 async def test_a_click_moves_opens_tabs_and_presses_keys(app_on: AppOn) -> None:
@@ -956,19 +928,17 @@ async def test_below_a_question_the_bar_offers_no_keys(app_on: AppOn) -> None:
         assert "? help" in page(pilot.app)
 
 
-@pytest.mark.parametrize(("key", "said"), [
-    ("right_square_bracket", "] works in an open session (enter in the table of turns): The first step"),
-    ("semicolon", "; works in an open session (enter in the table of turns): Write a note"),
-    ("full_stop", ". works in an open session (enter in the table of turns): The next fact"),
-])
-async def test_a_sign_that_works_elsewhere_says_where_as_a_letter_does(key: str, said: str) -> None:
+async def test_a_sign_that_works_elsewhere_says_where_as_a_letter_does() -> None:
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=(120, 35)) as pilot:
         await app.workers.wait_for_complete()
         await pilot.pause(0.2)
-        await pilot.press(key)
-        await pilot.pause()
-        assert said in " ".join(page(app).split())
+        for key, sign, said in (("right_square_bracket", "]", "The first step"), ("semicolon", ";", "Write a note"),
+                          ("full_stop", ".", "The next fact")):
+            await pilot.press(key)
+            await pilot.pause()
+            where = f"{sign} works in an open session (enter in the table of turns): {said}"
+            assert where in " ".join(page(app).split())
 
 
 async def test_a_key_without_a_use_in_a_dialog_says_where_it_works(app_on: AppOn) -> None:

@@ -24,7 +24,7 @@ from inspector.tui import turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.growth import PERIOD
-from inspector.tui.key_words import TABS, SheetTab
+from inspector.tui.key_words import TABS
 from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import ChoiceList
 from inspector.tui.live_run import AskLive
@@ -148,20 +148,20 @@ async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> N
         assert "COMPLETE" in page(app)
 
 
-@pytest.mark.parametrize("tab", TABS, ids=[tab.name for tab in TABS])
-async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(tab: SheetTab, folder: Path) -> None:
+async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
         listed = await read(app, pilot)
         await pilot.press("down")
         row = listed.current_row
-        await pilot.press(tab.key)
-        assert isinstance(app.screen, SessionScreen)
-        assert (app.screen.opened.paths, app.screen.step) == (row.paths, row.step)
-        assert app.screen.open_tab == tab.name
-        await pilot.press("q")
-        assert isinstance(app.screen, TurnsScreen)
-        assert listed.current_row is row
+        for tab in TABS:
+            await pilot.press(tab.key)
+            assert isinstance(app.screen, SessionScreen), tab.name
+            assert (app.screen.opened.paths, app.screen.step) == (row.paths, row.step)
+            assert app.screen.open_tab == tab.name
+            await pilot.press("q")
+            assert isinstance(app.screen, TurnsScreen), tab.name
+            assert listed.current_row is row, tab.name
 
 
 async def test_the_keys_of_the_verdict_and_of_the_advice_work_on_a_row() -> None:
@@ -525,32 +525,32 @@ async def test_a_resumed_session_shows_its_own_turns_and_names_the_file_of_those
         assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [0]
 
 
-@pytest.mark.parametrize(("number", "says"), [
-    (2, "turn 2: it is a copy, listed with b-first.jsonl"), (4, "no row of this session has it")])
-async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(
-    resumed_folder: Path, number: int, says: str
-) -> None:
+async def test_a_line_that_names_a_copied_turn_says_which_file_has_it(resumed_folder: Path) -> None:
     app = LoopInspector([str(resumed_folder)])
     async with app.run_test(size=SIZE) as pilot:
-        assert (await read(app, pilot)).current_row.copied == 2
-        await pilot.press(":", *f"turn {number}", "enter")
-        await pilot.pause()
-        assert says in page(app)
+        for number, says in [
+            (2, "turn 2: it is a copy, listed with b-first.jsonl"), (4, "no row of this session has it")]:
+            assert (await read(app, pilot)).current_row.copied == 2, (number, says)
+            await pilot.press(":", *f"turn {number}", "enter")
+            await pilot.pause()
+            assert says in page(app), (number, says)
+            await pilot.press("escape")
 
 
-@pytest.mark.parametrize(("number", "turn"), [(1, 1), (2, 2), (3, 0)])
 async def test_a_view_over_all_begins_at_the_row_although_the_original_of_its_session_was_not_read(
-    resumed_folder: Path, number: int, turn: int
+    resumed_folder: Path
 ) -> None:
     app = LoopInspector([str(resumed_folder)])
     async with app.run_test(size=SIZE) as pilot:
-        listed = await read(app, pilot)
-        listed.set_rows(str(resumed_folder / "b-first.jsonl"), [])  # as after reading was stopped
-        listed.relist()
-        listed.choose(next(at for at, row in enumerate(listed_rows(listed)) if row.number == number))
-        await pilot.press("p")
-        await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
-        assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [turn]
+        for number, turn in [(1, 1), (2, 2), (3, 0)]:
+            listed = await read(app, pilot)
+            listed.set_rows(str(resumed_folder / "b-first.jsonl"), [])  # as after reading was stopped
+            listed.relist()
+            listed.choose(next(at for at, row in enumerate(listed_rows(listed)) if row.number == number))
+            await pilot.press("p")
+            await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))
+            assert [screen.came_from for screen in app.screen_stack if isinstance(screen, SessionScreen)] == [turn]
+            await pilot.press("escape")
 
 
 async def test_sessions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
@@ -615,42 +615,43 @@ async def test_the_first_frame_says_where_sessions_are_looked_for(folder: Path, 
         assert "looking for sessions in runs…" in page(app)
 
 
-@pytest.mark.parametrize(("line", "row"), [
-    ("2", ("b.jsonl", 1)), ("file a", ("a.jsonl", 1)), ("file B.js", ("b.jsonl", 1)), ("turn 2", ("d.jsonl", 2)),
-])
-async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path, line: str, row: tuple[str, int]) -> None:
+async def test_a_colon_takes_a_row_a_turn_or_a_file(folder: Path) -> None:
     (folder / "d.jsonl").write_text(claude(prompt("one"), failure(), prompt("two"), block(text("Y"), stop="end_turn")))
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
-        listed = await read(app, pilot)
-        listed.choose(next(at for at, each in enumerate(listed_rows(listed)) if each.file.endswith("d.jsonl")))
-        want = listed_rows(listed)[1] if line == "2" else None
-        await pilot.press(":", *line, "enter")
-        await pilot.pause()
-        here = listed.current_row
-        assert want in (None, here)
-        assert want or (here.file.rpartition("/")[2], here.number) == row
+        for line, row in [
+            ("2", ("b.jsonl", 1)), ("file a", ("a.jsonl", 1)), ("file B.js", ("b.jsonl", 1)),
+            ("turn 2", ("d.jsonl", 2)),
+        ]:
+            listed = await read(app, pilot)
+            listed.choose(next(at for at, each in enumerate(listed_rows(listed)) if each.file.endswith("d.jsonl")))
+            want = listed_rows(listed)[1] if line == "2" else None
+            await pilot.press(":", *line, "enter")
+            await pilot.pause()
+            here = listed.current_row
+            assert want in (None, here), (line, row)
+            assert want or (here.file.rpartition("/")[2], here.number) == row, (line, row)
 
 
-@pytest.mark.parametrize(("line", "says"), [
-    ("0", "expected 1 to 4"), ("9" * 5000, "is not a row: expected 1 to 4"), ("file zz", "no file is called"),
-    ("turn " + "x" * 5000, "no row of this session"),
-    ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
-    ("zz", "expected a row's number, turn 2, file NAME or a command, which tab completes"),
-    ("max_tokens=80", "settings are for a session, which enter opens"),
-], ids=lambda value: value[:20])
-async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path, line: str, says: str) -> None:
+async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(160, 30)) as pilot:
-        listed = await read(app, pilot)
-        await pilot.press(":")
-        await pilot.pause()
-        app.screen.query_one(Input).value = line
-        await pilot.press("enter")
-        await pilot.pause()
-        assert says in page(app)
-        await pilot.press("escape")
-        assert (app.screen, listed.cursor) == (listed.screen, 0)
+        for line, says in [
+            ("0", "expected 1 to 4"), ("9" * 5000, "is not a row: expected 1 to 4"), ("file zz", "no file is called"),
+            ("turn " + "x" * 5000, "no row of this session"),
+            ("file runs", "4 files match"), ("turn 7", "no row of this session has it"),
+            ("zz", "expected a row's number, turn 2, file NAME or a command, which tab completes"),
+            ("max_tokens=80", "settings are for a session, which enter opens"),
+        ]:
+            listed = await read(app, pilot)
+            await pilot.press(":")
+            await pilot.pause()
+            app.screen.query_one(Input).value = line
+            await pilot.press("enter")
+            await pilot.pause()
+            assert says in page(app), line[:20]
+            await pilot.press("escape")
+            assert (app.screen, listed.cursor) == (listed.screen, 0), line[:20]
 
 
 async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Path) -> None:
@@ -754,21 +755,19 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "enter reverses" not in page(app)
 
 
-@pytest.mark.parametrize(("column", "order"), [("tokens", ["b", "c", "a"]), ("took", ["c", "a", "b"])])
-async def test_an_amount_is_sorted_with_the_largest_first_as_the_list_of_columns_says(
-    tmp_path: Path, column: str, order: list[str],
-) -> None:
+async def test_an_amount_is_sorted_with_the_largest_first_as_the_list_of_columns_says(tmp_path: Path) -> None:
     for name, tokens, took in (("a", 7, 300), ("b", 900, 20), ("c", 30, 4_000)):
         pair = pair_of(ASKS, chat(name, tokens=tokens)) | {"duration_ms": took}
         (tmp_path / f"{name}.jsonl").write_bytes(lines(pair, pair))  # two pairs, as a file of one is part of its folder
     async with (app := LoopInspector([str(tmp_path)])).run_test(size=(160, 45)) as pilot:
-        listed = await read(app, pilot)
-        await pilot.press("s")
-        assert re.search(rf" {column} .* first ", page(app))
-        await pilot.press("escape")
-        app.screen.sort_by(column)
-        assert f"{column}▾" in page(app)
-        assert [*dict.fromkeys(row.name for row in listed_rows(listed))] == order
+        for column, order in [("tokens", ["b", "c", "a"]), ("took", ["c", "a", "b"])]:
+            listed = await read(app, pilot)
+            await pilot.press("s")
+            assert re.search(rf" {column} .* first ", page(app)), (column, order)
+            await pilot.press("escape")
+            app.screen.sort_by(column)
+            assert f"{column}▾" in page(app), (column, order)
+            assert [*dict.fromkeys(row.name for row in listed_rows(listed))] == order, (column, order)
 
 
 async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_shown() -> None:
@@ -1101,18 +1100,17 @@ async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None
     assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", "not_read"]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 160])
-async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_always_seen(
-    folder: Path, width: int
-) -> None:
+async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_always_seen(folder: Path) -> None:
     app = LoopInspector([str(folder)])
-    async with app.run_test(size=(width, 20)) as pilot:
-        await read(app, pilot)
-        shown = page(app)
-        assert all(len(line) <= width for line in shown.splitlines())
-        assert "✂ TRUNCATED" in shown
-        assert "raw → reason" in shown
-        assert "q quit" in shown
+    async with app.run_test(size=(60, 20)) as pilot:
+        for width in [60, 80, 120, 160]:
+            await pilot.resize_terminal(width, 20)
+            await read(app, pilot)
+            shown = page(app)
+            assert all(len(line) <= width for line in shown.splitlines()), width
+            assert "✂ TRUNCATED" in shown, width
+            assert "raw → reason" in shown, width
+            assert "q quit" in shown, width
 
 
 async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None:
@@ -1404,21 +1402,21 @@ async def test_the_numbers_above_the_table_add_up_to_its_rows(folder: Path, by_f
         assert said.endswith(f"= {len(listed_rows(listed))} rows")
 
 
-@pytest.mark.parametrize(("size", "rows"), [((60, 20), 2), ((80, 24), 3), ((160, 45), 2)])
-async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out(
-    size: tuple[int, int], rows: int
-) -> None:
+async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out() -> None:
     app = LoopInspector(["sample_sessions"])
-    async with app.run_test(size=size) as pilot:
-        await read(app, pilot)
-        shown = page(app).splitlines()[:rows]
-        assert "verdict▾" in page(app).splitlines()[rows]
-        assert not any(line.rstrip().endswith("…") for line in shown)
-        kinds = len({row.verdict.word for row in app.screen.listed.rows if row.verdict and not row.verdict.complete})
-        told_kinds = sum(shown_row.count(mark) for shown_row in shown for mark in "✖▣✂▤⊘≈")
-        left = re.findall(r"(\d+) more verdicts?\b", " ".join(shown))
-        assert told_kinds + sum(map(int, left)) == kinds
-        assert bool(left) is (size != (160, 45)), "what is left out is named"
+    async with app.run_test(size=(60, 20)) as pilot:
+        for size, rows in [((60, 20), 2), ((80, 24), 3), ((160, 45), 2)]:
+            await pilot.resize_terminal(*size)
+            await read(app, pilot)
+            shown = page(app).splitlines()[:rows]
+            assert "verdict▾" in page(app).splitlines()[rows], (size, rows)
+            assert not any(line.rstrip().endswith("…") for line in shown), (size, rows)
+            verdicts = [row.verdict for row in app.screen.listed.rows if row.verdict]
+            kinds = len({verdict.word for verdict in verdicts if not verdict.complete})
+            told_kinds = sum(shown_row.count(mark) for shown_row in shown for mark in "✖▣✂▤⊘≈")
+            left = re.findall(r"(\d+) more verdicts?\b", " ".join(shown))
+            assert told_kinds + sum(map(int, left)) == kinds, (size, rows)
+            assert bool(left) is (size != (160, 45)), "what is left out is named"
 
 
 async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path) -> None:
@@ -1465,21 +1463,20 @@ async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> Non
         assert "only a live run can show" in " ".join(view_text(app).split())
 
 
-@pytest.mark.parametrize(("before", "said"), [
-    ((), "is in no turn that is listed"), (("enter",), "is not in this view"), (("enter", "tab"), "is in no step"),
-    (("P",), "is not in this table"),
-])
-async def test_a_long_text_that_was_pasted_into_the_search_leaves_room_for_the_answer(
-    before: tuple[str, ...], said: str
-) -> None:
+async def test_a_long_text_that_was_pasted_into_the_search_leaves_room_for_the_answer() -> None:
     app = LoopInspector(["sample_sessions"])
     async with app.run_test(size=(80, 24)) as pilot:
         await read(app, pilot)
-        await pilot.press(*before)
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        await pilot.press("slash")
-        app.screen.query_one(Input).value = "lorem " * 500
-        await pilot.press("enter")
-        await pilot.pause()
-        assert f"lorem lor…' {said}" in " ".join(page(app).split())
+        for before, said in (((), "is in no turn that is listed"), (("enter",), "is not in this view"),
+                             (("enter", "tab"), "is in no step"), (("P",), "is not in this table")):
+            await pilot.press(*before)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert isinstance(app.screen, TurnsScreen) is (before == ())
+            await pilot.press("slash")
+            app.screen.query_one(Input).value = "lorem " * 500
+            await pilot.press("enter")
+            await pilot.pause()
+            assert f"lorem lor…' {said}" in " ".join(page(app).split()), before
+            while not isinstance(app.screen, TurnsScreen):
+                await pilot.press("escape")
