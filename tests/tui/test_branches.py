@@ -99,21 +99,17 @@ def session_of(pilot: Pilot[Any]) -> SessionScreen:
 
 async def test_any_other_limit_is_typed_by_its_name(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "up", *"max_tool_step=3", "enter")
+        await pilot.press("e", "up")
+        assert pilot.app.focused.id == OTHER_LIMITS
+        shown = page(pilot.app)
+        assert all(name in shown for name in FIELD_DETAILS[OTHER_LIMITS].split(", ")), "each can be read at 80 by 24"
+        assert "enter runs" in shown
+        await pilot.press(*"max_tool_step=3", "enter")
         assert "unknown setting 'max_tool_step'; did you mean max_tool_steps?" in page(pilot.app)
         await pilot.press(*["backspace"] * 2, *"s=3 min_progress_chars=5000", "enter")
         limits = session(pilot).run.view.replay.settings.limits
         assert (limits.max_tool_steps, limits.min_progress_chars) == (3, 5000)
         assert session(pilot).run.view.turns[0].terminal == "no_progress"
-
-
-async def test_the_names_of_all_other_limits_can_be_read_at_80_by_24(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "up")
-        assert pilot.app.focused.id == OTHER_LIMITS
-        shown = page(pilot.app)
-        assert all(name in shown for name in FIELD_DETAILS[OTHER_LIMITS].split(", "))
-        assert "enter runs" in shown
 
 
 async def test_a_cap_that_the_request_leaves_out_is_said_to_be_not_set(app_on: AppOn) -> None:
@@ -168,15 +164,6 @@ async def test_the_tree_shows_goes_and_takes_away(app_on: AppOn) -> None:
         assert "there is only the original run" in page(pilot.app)
 
 
-async def test_the_original_is_not_laid_beside_itself(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await pilot.press("e", "5", "enter", "R", "g", "enter", "R", "d")
-        assert isinstance(pilot.app.screen, RunTree)
-        assert "choose another run: d shows it beside the original" in page(pilot.app)
-        await pilot.press("j", "d")
-        assert isinstance(pilot.app.screen, SideBySide)
-
-
 async def test_the_tree_shows_how_each_run_ends_also_where_its_name_is_too_long(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=(60, 20)) as pilot:
         await pilot.press("e", "5", "down", *"90000", "down", *"888888", "down", "2", "enter")
@@ -189,9 +176,14 @@ async def test_the_tree_shows_how_each_run_ends_also_where_its_name_is_too_long(
         assert "…  Complete" in row
 
 
-async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: AppOn) -> None:
+async def test_two_runs_stand_side_by_side_on_their_first_difference_and_equal_steps_unfold(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await pilot.press("e", "5", "enter", "R", "g", "d")
+        await pilot.press("e", "5", "enter", "R", "g", "enter", "R", "d")
+        assert isinstance(pilot.app.screen, RunTree)
+        assert "choose another run: d shows it beside the original" in page(pilot.app)
+        await pilot.press("j", "d")
+        assert isinstance(pilot.app.screen, SideBySide)
+        await pilot.press("escape", "o", "R", "g", "d")
         screen = pilot.app.screen
         assert isinstance(screen, SideBySide)
         pairs = screen.query_one(PairList)
@@ -215,13 +207,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference(app_on: App
         assert "no difference before this step" in page(pilot.app)
         await pilot.press("tab", "tab", "enter")
         assert session(pilot).step == 12
-        await pilot.press("R", "g", "d", "escape")
-        assert isinstance(pilot.app.screen, SessionScreen)
-
-
-async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=THREE) as pilot:
-        await pilot.press("e", "5", "enter", "R", "g", "d", "k", "enter")
+        await pilot.press("R", "g", "d", "k", "enter")
         pairs = pilot.app.screen.query_one(PairList)
         assert pairs.shown[pairs.cursor] == (0, 0, True)
         assert "equal steps" not in page(pilot.app)
@@ -229,6 +215,8 @@ async def test_equal_steps_side_by_side_are_unfolded(app_on: AppOn) -> None:
         assert "3 ◌ ContinuePending 0 of 5" in page(pilot.app), "each under its own limit"
         await pilot.press("g", "enter")
         assert "this row is not a step" in page(pilot.app)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen)
 
 
 async def test_the_runs_are_compared_by_the_turn_at_the_cursor(app_on: AppOn) -> None:

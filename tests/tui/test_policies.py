@@ -57,7 +57,7 @@ async def open_matrix(pilot: Pilot[Any]) -> PolicyTable:
     return pilot.app.screen.query_one(PolicyTable)
 
 
-async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
+async def test_the_matrix_has_a_row_for_each_turn_and_a_cell_says_whose_policy_it_is(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         cells = await open_matrix(pilot)
         assert cells.matrix is not None
@@ -68,6 +68,10 @@ async def test_the_matrix_has_a_row_for_each_turn(app_on: AppOn) -> None:
         assert rows[1].split() == ["turn", "strict", "zeroclaw-", "zeroclaw-", "zoo-", "zoo-", "pi-", "botnexus"]
         assert rows[3].replace("▶", " ").split() == ["1", *" ".join(FIRST).split()]
         assert rows[4].split() == ["2", *" ".join(SECOND).split()]
+        for rights, whose in ((0, "This engine's own: nothing unfinished counts"), (2, "ZeroClaw as it was merged:"),
+                              (4, "BotNexus:")):
+            await pilot.press(*["l"] * rights)
+            assert f"policy         {whose}" in page(pilot.app)
 
 
 async def test_policies_that_have_no_room_are_counted(app_on: AppOn) -> None:
@@ -80,15 +84,6 @@ async def test_policies_that_have_no_room_are_counted(app_on: AppOn) -> None:
             assert ("← →" in head) is (width == 60), (width, said)
 
 
-async def test_a_cell_says_whose_policy_it_is(app_on: AppOn) -> None:
-    async with app_on().run_test(size=SMALL) as pilot:
-        await open_matrix(pilot)
-        for rights, whose in ((0, "This engine's own: nothing unfinished counts"), (2, "ZeroClaw as it was merged:"),
-                              (4, "BotNexus:")):
-            await pilot.press(*["l"] * rights)
-            assert f"policy         {whose}" in page(pilot.app)
-
-
 async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=LARGE) as pilot:
         await pilot.press("e", "1", "enter")
@@ -98,7 +93,7 @@ async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
         assert "retry_limit after 1 continuation\n" in view_text(pilot.app)
 
 
-async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppOn) -> None:
+async def test_the_details_of_a_cell_scroll_down_and_never_sideways_and_tab_goes_to_them(app_on: AppOn) -> None:
     """They are wrapped to their width, which the scroll bar beside them does not change."""
     async with app_on().run_test(size=SMALL) as pilot:
         await open_matrix(pilot)
@@ -110,6 +105,14 @@ async def test_the_details_of_a_cell_scroll_down_and_never_sideways(app_on: AppO
             bars.add((detail.show_vertical_scrollbar, detail.show_horizontal_scrollbar))
         assert (True, False) in bars
         assert not any(sideways for _, sideways in bars)
+        cells = pilot.app.screen.query_one(PolicyTable)
+        await pilot.press("down", "tab")
+        assert detail.has_focus
+        await pilot.press("G")
+        assert detail.scroll_offset.y > 0
+        assert cells.here == (1, 1)
+        await pilot.press("tab")
+        assert cells.has_focus
 
 
 async def test_the_file_of_a_turn_is_named_where_there_are_several(tmp_path: Path) -> None:
@@ -180,13 +183,23 @@ async def test_keys_move_among_the_cells_and_the_reason_is_told_in_full(app_on: 
             assert said in page(pilot.app)
 
 
-async def test_braces_go_to_what_differs_from_strict(app_on: AppOn) -> None:
+async def test_braces_go_to_what_differs_from_strict_and_the_search_to_what_it_finds(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         cells = await open_matrix(pilot)
         for key, here in (("}", (0, 3)), ("}", (0, 4)), ("{", (0, 3)), ("{", (0, 3))):
             await pilot.press(key)
             assert cells.here == here
         assert "every policy does the same as strict before this cell" in page(pilot.app)
+        await pilot.press("n")
+        assert "nothing was searched yet" in page(pilot.app)
+        await pilot.press("/", *"ran", "enter")
+        assert cells.here == (1, 4)
+        await pilot.press("n")
+        assert cells.here == (1, 5)
+        await pilot.press("N", "N")
+        assert cells.here == (1, 5)
+        await pilot.press("/", *"xyz", "enter")
+        assert "'xyz' is not in this table" in page(pilot.app)
 
 
 async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
@@ -237,8 +250,14 @@ async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
         assert screen.runs.index == 1
 
 
-async def test_the_cell_of_strict_is_the_run_itself(app_on: AppOn) -> None:
+async def test_the_cell_of_strict_is_the_run_itself_and_back_leads_to_it_as_it_was(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
+        await pilot.press("space")
+        await open_matrix(pilot)
+        await pilot.press("escape")
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionScreen)
+        assert (screen.step, len(screen.runs.every)) == (1, 1), "back leads to the session as it was"
         await open_matrix(pilot)
         await pilot.press("j", "enter")
         screen = pilot.app.screen
@@ -285,44 +304,6 @@ def test_a_simulated_matrix_says_so(tmp_path: Path) -> None:
     assert "policies, RECORDED" in CliRunner().invoke(main, ["policies", path]).output
     assert "policies, RECORDED" in CliRunner().invoke(main, ["policies", path, "--simulate"]).output, "nothing differs"
     assert "policies, SIMULATED" in CliRunner().invoke(main, ["policies", path, "--set", "max_tokens=32"]).output
-
-
-async def test_search_finds_cells_and_marks_them(app_on: AppOn) -> None:
-    async with app_on().run_test(size=SMALL) as pilot:
-        cells = await open_matrix(pilot)
-        await pilot.press("n")
-        assert "nothing was searched yet" in page(pilot.app)
-        await pilot.press("/", *"ran", "enter")
-        assert cells.here == (1, 4)
-        await pilot.press("n")
-        assert cells.here == (1, 5)
-        await pilot.press("N", "N")
-        assert cells.here == (1, 5)
-        await pilot.press("/", *"xyz", "enter")
-        assert "'xyz' is not in this table" in page(pilot.app)
-
-
-async def test_tab_goes_to_the_cells_text_and_back(app_on: AppOn) -> None:
-    async with app_on().run_test(size=SMALL) as pilot:
-        cells = await open_matrix(pilot)
-        await pilot.press("down", "tab")
-        text = pilot.app.screen.query_one(TextView)
-        assert text.has_focus
-        await pilot.press("G")
-        assert text.scroll_offset.y > 0
-        assert cells.here == (1, 0)
-        await pilot.press("tab")
-        assert cells.has_focus
-
-
-async def test_back_leads_to_the_session_as_it_was(app_on: AppOn) -> None:
-    async with app_on().run_test(size=SMALL) as pilot:
-        await pilot.press("space")
-        await open_matrix(pilot)
-        await pilot.press("escape")
-        screen = pilot.app.screen
-        assert isinstance(screen, SessionScreen)
-        assert (screen.step, len(screen.runs.every)) == (1, 1)
 
 
 async def test_a_narrow_screen_shows_the_policies_around_the_cursor(app_on: AppOn) -> None:

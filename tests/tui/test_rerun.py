@@ -47,9 +47,12 @@ async def test_the_first_sample_is_completed_in_five_keys_from_the_start(size: t
         assert screen.opened.paths == (short(samples()[0].path),)
 
 
-async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
+async def test_the_branch_stands_beside_the_original_and_is_not_made_twice(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
         before = session(pilot).run.view
+        await pilot.press("r")
+        assert len(session(pilot).runs.every) == 1
+        assert "has these settings already" in page(pilot.app)
         await pilot.press("e", "5", "enter")
         screen = session(pilot)
         made = screen.run
@@ -68,6 +71,18 @@ async def test_the_branch_stands_beside_the_original(app_on: AppOn) -> None:
         assert "run 1 of 2: original" in page(pilot.app)
         await pilot.press("o", "O", "O")
         assert screen.run is made
+        await pilot.press("Y")
+        assert "--set continuation_max_attempts=5" in pilot.app.clipboard
+        await pilot.press("e")
+        shown = page(pilot.app)
+        assert "original" in shown
+        assert "▶ attempts=5" in shown, "the form lists the runs"
+        assert "6 segments" in shown
+        await pilot.press("escape", "1", "o", "e", "5", "enter")
+        assert len(session(pilot).runs.every) == 2, "the same limits go to the run that has them"
+        assert session(pilot).runs.index == 1
+        assert "Run attempts=5 beside the original" in page(pilot.app), "as when it was made"
+        assert "turn 1 ends in Complete · o goes between runs" in page(pilot.app)
 
 
 async def test_where_the_recording_ends_it_says_so(app_on: AppOn) -> None:
@@ -140,18 +155,13 @@ async def test_a_wrong_value_is_told_beside_its_field_and_not_run(app_on: AppOn)
             assert len(session(pilot).runs.every) == 1, (typed, said)
 
 
-async def test_arrows_and_tab_go_between_fields(app_on: AppOn) -> None:
+async def test_arrows_and_tab_go_between_fields_and_any_character_leaves_the_form_open(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
         await pilot.press("e", "down", "down")
         assert pilot.app.focused is not None
         assert pilot.app.focused.id == "continuation_max_output_chars"
         await pilot.press("up", "tab", "tab", "tab")
         assert pilot.app.focused.id == "max_tokens"
-
-
-async def test_any_character_on_a_field_of_words_leaves_the_form_open(app_on: AppOn) -> None:
-    async with app_on().run_test(size=(80, 24)) as pilot:
-        await pilot.press("e")
         form = pilot.app.screen
         form.query_one("#source", Cycle).focus()
         await pilot.press("at", "x", "_", "1")
@@ -198,55 +208,30 @@ async def test_a_typed_max_tokens_comes_back_where_the_recording_was_only_passed
         assert (source.value, cap.value) == ("simulation", "1024")
 
 
-async def test_the_same_limits_go_to_the_run_that_has_them(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
-        await pilot.press("r")
-        assert len(session(pilot).runs.every) == 1
-        assert "has these settings already" in page(pilot.app)
-        await pilot.press("e", "5", "enter", "1", "o", "e", "5", "enter")
-        assert len(session(pilot).runs.every) == 2
-        assert session(pilot).runs.index == 1
-        assert "Run attempts=5 beside the original" in page(pilot.app), "as when it was made"
-        assert "turn 1 ends in Complete · o goes between runs" in page(pilot.app)
-
-
-async def test_the_command_line_of_a_branch(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=(120, 40)) as pilot:
-        await pilot.press("e", "5", "enter", "Y")
-        assert "--set continuation_max_attempts=5" in pilot.app.clipboard
-
-
 async def test_limits_that_change_nothing_say_so(app_on: AppOn) -> None:
     async with app_on(cut_text(PARTS[:1])).run_test(size=(120, 40)) as pilot:
         await pilot.press("e", "5", "enter")
         assert "nothing differs" in page(pilot.app)
 
 
-async def test_the_form_lists_the_runs(app_on: AppOn) -> None:
-    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
-        await pilot.press("e", "5", "enter", "e")
-        shown = page(pilot.app)
-        assert "original" in shown
-        assert "▶ attempts=5" in shown
-        assert "6 segments" in shown
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 35)])
-async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn, size: tuple[int, int]) -> None:
+async def test_taking_the_advice_makes_the_run_that_was_tried(app_on: AppOn) -> None:
     """Five parts are four continuations: the limit of three is raised by one, and the turn is complete."""
-    async with app_on(cut_text()).run_test(size=size) as pilot:
-        advice = session(pilot).run.view.turns[0].verdict.advice
-        assert advice is not None
-        assert advice.set is not None
-        assert "F try" in page(pilot.app)
-        await pilot.press("F")
-        turn = session(pilot).run.view.turns[0]
-        assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED")
-        assert session(pilot).runs.command().endswith(
-            " ".join(f"--set {name}={value}" for name, value in advice.set.items()))
-        assert "F try" not in page(pilot.app)
-        await pilot.press("F")
-        assert "turn 1: nothing to change" in page(pilot.app)
+    async with app_on(cut_text()).run_test(size=(80, 24)) as pilot:
+        for size in [(80, 24), (120, 35)]:
+            await pilot.resize_terminal(*size)
+            advice = session(pilot).run.view.turns[0].verdict.advice
+            assert advice is not None, size
+            assert advice.set is not None, size
+            assert "F try" in page(pilot.app), size
+            await pilot.press("F")
+            turn = session(pilot).run.view.turns[0]
+            assert (turn.terminal, turn.verdict.word) == ("completed", "CUT, COMPLETED"), size
+            assert session(pilot).runs.command().endswith(
+                " ".join(f"--set {name}={value}" for name, value in advice.set.items()))
+            assert "F try" not in page(pilot.app), size
+            await pilot.press("F")
+            assert "turn 1: nothing to change" in page(pilot.app), size
+            await pilot.press("o")
 
 
 async def test_advice_that_only_a_live_answer_shows_opens_the_form_on_it_and_runs_nothing(app_on: AppOn) -> None:
