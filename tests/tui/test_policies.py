@@ -217,37 +217,37 @@ async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -
         assert pilot.app.screen.run.name == "policy=zoo-before"
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(
-    app_on: AppOn, size: tuple[int, int],
-) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        cells = await open_matrix(pilot)
-        matrix = cells.matrix
-        assert matrix is not None
-        assert (", 0 complete under strict" in screen_rows(pilot.app)[0]) is (size == LARGE)
-        assert "complete       0 of 2 turns, by the verdict of each" in view_text(pilot.app)
-        await pilot.press("j", "l", "l", "l", "l", "enter")
-        screen = pilot.app.screen
-        assert isinstance(screen, SessionScreen)
-        assert screen.run.view.replay.settings.policy.name == "zoo-after"
-        strict = screen.runs.every[0].view.steps
-        own = screen.run.view.steps
-        first = screen.run.view.turns[1].run.first
-        # The step at which the cursor stands is the first of the turn with another state than strict's.
-        far = screen.step - first
-        offset = matrix.replays[0].turns[1].first
-        assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
-        assert own[screen.step].state is not strict[offset + far].state
-        assert "turn 2: ran a cut call · differs from strict here" in page(pilot.app)
-        assert screen.panes.tab == "diff"
-        await pilot.press("o")
-        assert screen.run.name == "original"
-        # The same cell again is the same run.
-        await open_matrix(pilot)
-        await pilot.press("j", "l", "l", "l", "l", "enter")
-        assert len(screen.runs.every) == 2
-        assert screen.runs.index == 1
+async def test_enter_opens_the_cell_as_a_branch_where_it_parts_from_strict(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        for size in [SMALL, LARGE]:
+            await pilot.resize_terminal(*size)
+            cells = await open_matrix(pilot)
+            matrix = cells.matrix
+            assert matrix is not None, size
+            assert (", 0 complete under strict" in screen_rows(pilot.app)[0]) is (size == LARGE), size
+            assert "complete       0 of 2 turns, by the verdict of each" in view_text(pilot.app), size
+            await pilot.press("j", "l", "l", "l", "l", "enter")
+            screen = pilot.app.screen
+            assert isinstance(screen, SessionScreen), size
+            assert screen.run.view.replay.settings.policy.name == "zoo-after", size
+            strict = screen.runs.every[0].view.steps
+            own = screen.run.view.steps
+            first = screen.run.view.turns[1].run.first
+            # The step at which the cursor stands is the first of the turn with another state than strict's.
+            far = screen.step - first
+            offset = matrix.replays[0].turns[1].first
+            assert [step.state for step in own[first : screen.step]] == [s.state for s in strict[offset : offset + far]]
+            assert own[screen.step].state is not strict[offset + far].state, size
+            assert "turn 2: ran a cut call · differs from strict here" in page(pilot.app), size
+            assert screen.panes.tab == "diff", size
+            await pilot.press("o")
+            assert screen.run.name == "original", size
+            # The same cell again is the same run.
+            await open_matrix(pilot)
+            await pilot.press("j", "l", "l", "l", "l", "enter")
+            assert len(screen.runs.every) == 2, size
+            assert screen.runs.index == 1, size
+            await pilot.press("o")
 
 
 async def test_the_cell_of_strict_is_the_run_itself_and_back_leads_to_it_as_it_was(app_on: AppOn) -> None:

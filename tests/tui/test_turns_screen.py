@@ -459,7 +459,10 @@ async def test_a_hostile_name_and_message_are_inert() -> None:
 # -- what was named ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_with_its_reason(folder: Path) -> None:
+async def test_a_folder_is_listed_and_written_worst_first_and_what_was_not_read_comes_last_with_its_reason(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -470,6 +473,10 @@ async def test_a_folder_is_listed_worst_first_and_what_was_not_read_comes_last_w
         shown = page(app)
         assert "3 turns in 3 sessions + 1 not read = 4 rows · 2 need attention + 1 complete" in shown
         assert "no session" in shown
+        await pilot.press("x", "backspace", *"out", "enter")
+    lines = (folder / "out" / "turns.csv").read_text().splitlines()
+    assert lines[0].startswith("verdict,file,reason,turn,tokens")
+    assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", "not_read"]
 
 
 async def test_a_long_name_of_a_file_leaves_room_for_the_number_of_its_row(tmp_path: Path) -> None:
@@ -654,7 +661,7 @@ async def test_a_line_that_names_no_row_stays_open_with_the_reason(folder: Path)
             assert (app.screen, listed.cursor) == (listed.screen, 0), line[:20]
 
 
-async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Path) -> None:
+async def test_the_line_takes_the_name_of_any_command_and_what_is_typed_there_is_no_key(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -662,6 +669,12 @@ async def test_the_line_takes_the_name_of_any_command_as_in_a_session(folder: Pa
         await pilot.pause()
         assert listed.by_file
         assert "one row per session" in app.screen.note
+        theme = app.theme
+        await pilot.press(":", *"turn 3")
+        assert app.theme == theme, "letters behind the colon once changed the theme and ran all files under a grid"
+        assert app.screen.query_one(Input).value == "turn 3"
+        await pilot.press("escape")
+        assert isinstance(app.screen, TurnsScreen)
         await pilot.press(":", *"hel", "enter")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
@@ -705,6 +718,12 @@ async def test_every_row_opens_the_file_and_the_step_that_its_verdict_is_about(f
             assert app.screen.step == view.deciding_step(view.turns[row.number - 1])
             await pilot.press("q")
             assert listed.current_row == row
+        await pilot.click("#turns-heading", offset=(30, 0))
+        assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
+        await pilot.click("#turns", offset=(5, 2))
+        assert listed.current_row.name == "c"
+        await pilot.click("#turns", offset=(5, 2), times=2)
+        assert isinstance(app.screen, SessionScreen)
 
 
 async def test_a_folder_without_a_session_ends_the_program_with_the_reasons(tmp_path: Path) -> None:
@@ -808,18 +827,6 @@ async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> No
             assert "by title, or file name without one; turns in order" in page(app), "where a session's name is from"
 
 
-async def test_a_click_on_a_heading_sorts_and_on_a_row_moves_and_opens(folder: Path) -> None:
-    app = LoopInspector([str(folder)])
-    async with app.run_test(size=SIZE) as pilot:
-        listed = await read(app, pilot)
-        await pilot.click("#turns-heading", offset=(30, 0))
-        assert [row.name for row in listed_rows(listed)] == ["a", "b", "c", "notes"]
-        await pilot.click("#turns", offset=(5, 2))
-        assert listed.current_row.name == "c"
-        await pilot.click("#turns", offset=(5, 2), times=2)
-        assert isinstance(app.screen, SessionScreen)
-
-
 async def test_a_second_click_opens_although_it_comes_late(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
@@ -847,7 +854,7 @@ async def test_a_filter_narrows_while_it_is_typed_and_escape_takes_it_back(folde
         assert words(listed) == []
 
 
-async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path) -> None:
+async def test_what_a_filter_cannot_find_as_a_term_is_searched_or_told(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -859,6 +866,16 @@ async def test_a_word_that_is_no_term_is_searched_by_the_filter_too(folder: Path
         await pilot.press("f", *["backspace"] * 5, *"heldd")
         await pilot.pause(0.3)
         assert '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app)
+        await pilot.press("ctrl+u", *"~b report", "enter")
+        assert "~b looks into what the table does not keep" in page(app)
+        await pilot.press("f", "ctrl+u", *"model:claude-", "enter")
+        said = '0 of 3 turns · no model is "claude-": model:claude-* finds "claude-'
+        assert said in page(app), "it stays when the line is closed, since nothing else says why nothing is listed"
+        await pilot.press("f")
+        await until(pilot, lambda: said in page(app))
+        await pilot.press("end", "*")
+        await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
+        assert "no model" not in page(app)
 
 
 async def test_a_mistake_in_a_filter_is_read_to_its_end_in_a_narrow_terminal(folder: Path) -> None:
@@ -868,19 +885,6 @@ async def test_a_mistake_in_a_filter_is_read_to_its_end_in_a_narrow_terminal(fol
         await pilot.press("f", *"model")
         said = 'column 1: model needs a value, such as model:…; in "quotes" it is searched as text'
         await until(pilot, lambda: said in " ".join(page(app).split()))
-
-
-async def test_a_part_of_a_model_s_name_says_how_the_whole_is_found(folder: Path) -> None:
-    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
-        await read(app, pilot)
-        await pilot.press("f", *"model:claude-", "enter")
-        said = '0 of 3 turns · no model is "claude-": model:claude-* finds "claude-'
-        assert said in page(app), "it stays when the line is closed, since nothing else says why nothing is listed"
-        await pilot.press("f")
-        await until(pilot, lambda: said in page(app))
-        await pilot.press("end", "*")
-        await until(pilot, lambda: "2 of 3 turns" in page(app))  # a failed turn has a model of the recorder
-        assert "no model" not in page(app)
 
 
 async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -898,18 +902,6 @@ async def test_closed_sessions_are_freed(folder: Path, monkeypatch: pytest.Monke
             await pilot.pause(2 * PERIOD)  # asyncio keeps a timer that was stopped, and its screen, until its time
             FREEZE()  # as the reading of the next file does
         assert len(opened) < 4
-
-
-async def test_what_is_typed_behind_a_colon_is_no_key_of_the_table(folder: Path) -> None:
-    """Letters behind the colon once changed the theme and ran all files under a grid."""
-    async with (app := LoopInspector([str(folder)])).run_test(size=SIZE) as pilot:
-        await read(app, pilot)
-        theme = app.theme
-        await pilot.press(":", *"turn 3")
-        assert app.theme == theme
-        assert app.screen.query_one(Input).value == "turn 3"
-        await pilot.press("escape")
-        assert isinstance(app.screen, TurnsScreen)
 
 
 async def test_escape_removes_the_filter_of_the_table_and_f_offers_it_again(folder: Path) -> None:
@@ -973,14 +965,6 @@ async def test_the_line_of_a_file_ends_in_no_lone_word(folder: Path) -> None:
         rows = [line.rstrip(" │") for line in page(app).split("\n")]
         assert any(str(folder) in row for row in rows)
         assert not any(row.endswith(" in") for row in rows), "a lone word at the end of a row"
-
-
-async def test_a_filter_into_bodies_says_that_the_table_keeps_none(folder: Path) -> None:
-    app = LoopInspector([str(folder)])
-    async with app.run_test(size=SIZE) as pilot:
-        await read(app, pilot)
-        await pilot.press("f", *"~b report", "enter")
-        assert "~b looks into what the table does not keep" in page(app)
 
 
 async def test_search_goes_through_messages_and_answers_and_says_where_there_is_nothing(folder: Path) -> None:
@@ -1086,18 +1070,6 @@ async def test_attention_is_worst_first_in_every_order_as_in_a_session(folder: P
         for name in (*worst, worst[0]):
             await pilot.press("!")
             assert listed.current_row.name == name
-
-
-async def test_the_table_is_written_as_csv(folder: Path, tmp_path: Path) -> None:
-    app = LoopInspector([str(folder)])
-    out = tmp_path / "out"
-    out.mkdir()
-    async with app.run_test(size=SIZE) as pilot:
-        await read(app, pilot)
-        await pilot.press("x", "backspace", *str(out), "enter")
-    lines = (out / "turns.csv").read_text().splitlines()
-    assert lines[0].startswith("verdict,file,reason,turn,tokens")
-    assert [line.split(",")[0] for line in lines[1:]] == ["truncated", "call_rejected", "complete", "not_read"]
 
 
 async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_always_seen(folder: Path) -> None:
@@ -1385,21 +1357,21 @@ async def test_rows_that_came_are_listed_while_the_next_file_takes_long(
         await read(app, pilot)
 
 
-@pytest.mark.parametrize("by_file", [False, True])
-async def test_the_numbers_above_the_table_add_up_to_its_rows(folder: Path, by_file: bool) -> None:
+async def test_the_numbers_above_the_table_add_up_to_its_rows(folder: Path) -> None:
     two = claude(prompt("one"), block(text("Yes."), stop="end_turn"), prompt("two"), failure())
     (folder / "d.jsonl").write_text(two)
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
-        listed = await read(app, pilot)
-        if by_file:
-            await pilot.press("v")
-        said = "4 sessions with 5 turns + 1 not read = 5 rows" if by_file else (
-            "5 turns in 4 sessions + 1 not read = 6 rows")
-        assert said in page(app)
-        assert "3 need attention + 2 complete" in page(app)
-        assert f"row 1 of {len(listed_rows(listed))}" in page(app)
-        assert said.endswith(f"= {len(listed_rows(listed))} rows")
+        for by_file in [False, True]:
+            listed = await read(app, pilot)
+            if by_file:
+                await pilot.press("v")
+            said = "4 sessions with 5 turns + 1 not read = 5 rows" if by_file else (
+                "5 turns in 4 sessions + 1 not read = 6 rows")
+            assert said in page(app), by_file
+            assert "3 need attention + 2 complete" in page(app), by_file
+            assert f"row 1 of {len(listed_rows(listed))}" in page(app), by_file
+            assert said.endswith(f"= {len(listed_rows(listed))} rows"), by_file
 
 
 async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out() -> None:
