@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -29,22 +28,24 @@ def session(pilot: Pilot[Any]) -> SessionScreen:
     return screen
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_the_first_sample_is_completed_in_five_keys_from_the_start(size: tuple[int, int]) -> None:
+async def test_the_first_sample_is_completed_in_five_keys_from_the_start() -> None:
     app = LoopInspector()
-    async with app.run_test(size=size) as pilot:
-        while app.screen.reading:  # its row then knows the step: that of the turn that is worst
-            await pilot.pause(0.02)
-        await pilot.pause()
-        await pilot.press("enter", "[", "e", "5", "enter")
-        screen = session(pilot)
-        step = screen.run.view.steps[screen.step]
-        assert (step.state.value, step.turn.terminal, step.fidelity.value) == ("Complete", "completed", "RECORDED")
-        assert screen.run.view.replay.settings.limits.continuation_max_attempts == 5
-        shown = page(app)
-        for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "differs at"):
-            assert said in shown
-        assert screen.opened.paths == (short(samples()[0].path),)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size in [(80, 24), (160, 45)]:
+            await pilot.resize_terminal(*size)
+            while app.screen.reading:  # its row then knows the step: that of the turn that is worst
+                await pilot.pause(0.02)
+            await pilot.pause()
+            await pilot.press("enter", "[", "e", "5", "enter")
+            screen = session(pilot)
+            step = screen.run.view.steps[screen.step]
+            assert (step.state.value, step.turn.terminal, step.fidelity.value) == ("Complete", "completed", "RECORDED")
+            assert screen.run.view.replay.settings.limits.continuation_max_attempts == 5, size
+            shown = page(app)
+            for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "differs at"):
+                assert said in shown, size
+            assert screen.opened.paths == (short(samples()[0].path),), size
+            await pilot.press("q")
 
 
 async def test_the_branch_stands_beside_the_original_and_is_not_made_twice(app_on: AppOn) -> None:
