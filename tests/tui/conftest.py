@@ -125,6 +125,7 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def idle(*seconds: float) -> None:
         app, loop = active_app.get(), asyncio.get_running_loop()
+        app.__dict__.setdefault("_drawn", None)
         patience = loop.time() + 0.02
         while runs(app) and loop.time() < patience:
             await asyncio.sleep(0.001)
@@ -137,7 +138,9 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0)
         finally:
             waiting -= 1
-        if app.screen_stack and not getattr(app, "_keys_follow", False):
+        # a screen that a key opened is drawn also where keys follow
+        if app.screen_stack and not (getattr(app, "_keys_follow", False) and app.screen is app._drawn):
+            app._drawn = app.screen
             draw_update(app.screen._compositor, screen_stack=app._background_screens)
 
     monkeypatch.setattr("textual.app.wait_for_idle", idle)

@@ -199,7 +199,7 @@ async def test_braces_go_to_what_differs_from_strict_and_the_search_to_what_it_f
         await pilot.press("N", "N")
         assert cells.here == (1, 5)
         await pilot.press("/", *"xyz", "enter")
-        assert "'xyz' is not in this table" in page(pilot.app)
+        await until(pilot, lambda: "'xyz' is not in this table" in page(pilot.app))
 
 
 async def test_a_click_chooses_a_cell_and_a_second_one_opens_it(app_on: AppOn) -> None:
