@@ -14,7 +14,6 @@ from textual import events
 from textual._compositor import Compositor
 from textual.app import App, active_app
 from textual.css.model import RuleSet
-from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.keys import _character_to_key
 from textual.widgets import Input
@@ -164,50 +163,6 @@ def _rules_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return rules_read[key]
 
     monkeypatch.setattr(Stylesheet, "_parse_rules", read)
-
-
-replace_rules, apply_sheet = Stylesheet.replace_rules, Stylesheet.apply
-sheets: dict[tuple[int, ...], int] = {}
-"""The numbers of the lists of rules that apps had; the rules themselves are in `rules_read`."""
-styles_found: dict[Any, tuple[bool, RulesMap | None]] = {}
-"""Whether a node under the rules of a sheet has a style for the mouse, and what the rules say of it."""
-
-
-@pytest.fixture(autouse=True)
-def _styles_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a sheet says of a node is found once for all nodes of the same types, ids, classes and states on the way to
-    it, unless it depends on their neighbours; and a node that has these styles is left alone. Textual applies its
-    sheet to each node several times while a screen begins: a fifth of the time."""
-
-    def replace(node: Any, rules: RulesMap, animate: bool = False) -> None:
-        before, after = getattr(node, "_replaced", (None, None))
-        if animate or before is not rules or after != node.styles.base._rules:
-            replace_rules(node, rules, animate)
-            node._replaced = rules, node.styles.base._rules.copy()
-        else:
-            node.notify_style_update()
-
-    def apply(self: Any, node: Any, *, animate: bool = False, cache: Any = None) -> None:
-        if getattr(self, "_numbered", None) is not self.rules:
-            self._numbered = self.rules
-            self._number = sheets.setdefault(tuple(map(id, self.rules)), len(sheets))
-        app = node.app
-        key = (self._number, app.app_focus, app.native_ansi_color, app.no_color, *(
-            (type(each), each._id, each.classes, each._pseudo_classes_cache_key) for each in node.css_path_nodes))
-        if key not in styles_found:
-            node._replaced = None, None
-            apply_sheet(self, node, animate=animate, cache=cache)
-            if not (node._has_focus_within or node._has_order_style or node._has_odd_or_even):
-                styles_found[key] = node._has_hover_style, node._replaced[0]
-            return
-        node._has_hover_style, rules = styles_found[key]
-        node._has_focus_within = node._has_order_style = node._has_odd_or_even = False
-        if rules is not None:
-            replace(node, rules, animate)
-        self._process_component_classes(node)
-
-    monkeypatch.setattr(Stylesheet, "replace_rules", staticmethod(replace))
-    monkeypatch.setattr(Stylesheet, "apply", apply)
 
 
 @pytest.fixture(scope="session")
