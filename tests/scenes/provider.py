@@ -15,6 +15,7 @@ import httpx
 
 from inspector.config.settings import Settings
 from inspector.provider import Intent, PlacedFault, Provider, Story
+from inspector.provider.dialect_output import TableQuery
 from inspector.provider.dialect_rows import TableRow, rows
 from inspector.provider.faults import FAULTS, Fault
 from inspector.provider.place import locate
@@ -106,6 +107,18 @@ def story_of(fault: Fault) -> Story:
 def table_rows(scenario: str, budget: int | None = None, policy: str = "strict") -> tuple[TableRow, ...]:
     """The rows of a scenario, run once in a process."""
     return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
+
+
+run_rows = TableQuery.rows
+tables: dict[str, tuple[TableRow, ...]] = {}
+"""What was run once in this process."""
+
+
+def rows_once(query: TableQuery) -> tuple[TableRow, ...]:
+    """The rows of a screen's table, in the place of `TableQuery.rows`."""
+    if (key := repr(query)) not in tables:
+        tables[key] = run_rows(query)
+    return tables[key]
 
 
 STORIES = tuple(story_of(fault) for fault in FAULTS.values())

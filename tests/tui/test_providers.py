@@ -30,9 +30,15 @@ from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, screen_rows, view_text
+from tests.scenes.provider import rows_once
 
 AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)
+
+
+@pytest.fixture(autouse=True)
+def _rows_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQuery, "rows", rows_once)
 
 
 class ProvidersApp(LoopInspector):
@@ -62,22 +68,23 @@ def chosen(rows: DialectTable) -> str:
     return rows.current_entry.row.name
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_every_dialect_is_there_with_what_matters_most(size: tuple[int, int]) -> None:
-    async with ProvidersApp().run_test(size=size) as pilot:
+async def test_every_dialect_is_there_with_what_matters_most() -> None:
+    async with ProvidersApp().run_test(size=SMALL) as pilot:
         rows = await settled_rows(pilot)
         entries = [each for each in rows.list_lines if not isinstance(each, str)]
         assert sum(1 + len(entry.equal_rows) for entry in entries) == len(DIALECTS)
-        shown = screen_rows(pilot.app)
-        assert shown[0].split()[:2] == ["call-cut", "1/13"]
-        assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
-        assert "looks finished: 8 by the provider's word, 0 after this program's check" in page(pilot.app)
-        vllm = next(row for row in shown if row.lstrip(" ▶").startswith("vllm +2"))
-        for said in ("tool_calls", "max_tokens", "hold, repair"):
-            assert said in vllm
-        if size == LARGE:
-            for said in ("tool_call → max_tokens", "prefix of a string", "all 4 !", "cut arguments"):
+        for size in (SMALL, LARGE):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            shown = screen_rows(pilot.app)
+            assert shown[0].split()[:2] == ["call-cut", "1/13"]
+            assert shown[0].rstrip().endswith("32 tokens ESTIMATED  SIMULATED")
+            assert "looks finished: 8 by the provider's word, 0 after this program's check" in page(pilot.app)
+            vllm = next(row for row in shown if row.lstrip(" ▶").startswith("vllm +2"))
+            for said in ("tool_calls", "max_tokens", "hold, repair"):
                 assert said in vllm
+        for said in ("tool_call → max_tokens", "prefix of a string", "all 4 !", "cut arguments"):
+            assert said in vllm
 
 
 async def test_the_row_at_the_cursor_is_told_below(app_on: AppOn) -> None:
@@ -374,13 +381,15 @@ async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyP
         assert rows.count == len(DIALECTS) + len({dialect.api for dialect in DIALECTS})
 
 
-@pytest.mark.parametrize("size", [(60, 15), SMALL, LARGE])
-async def test_ascii_is_ascii_in_every_scenario(size: tuple[int, int]) -> None:
-    async with ProvidersApp(plain=True).run_test(size=size) as pilot:
-        for _ in range(len(SCENARIOS)):
-            await settled_rows(pilot)
-            assert [row for row in screen_rows(pilot.app) if not row.isascii()] == []
-            assert all(len(row) == size[0] for row in screen_rows(pilot.app))
+async def test_ascii_is_ascii_in_every_scenario_at_every_size() -> None:
+    async with ProvidersApp(plain=True).run_test(size=LARGE) as pilot:
+        for scenario in SCENARIOS:
+            for size in ((60, 15), SMALL, LARGE):
+                await pilot.resize_terminal(*size)
+                await settled_rows(pilot)
+                rows = screen_rows(pilot.app)
+                assert scenario in rows[0]
+                assert [row for row in rows if not row.isascii() or len(row) != size[0]] == []
             await pilot.press("right")
 
 

@@ -1,29 +1,41 @@
 """The screens at any size from 60x15 to 160x45: what must be seen is seen, and nothing falls over while resizing."""
 
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
 import pytest
 from textual.events import MouseScrollDown
+from textual.pilot import Pilot
 
 from inspector.report.lines.spans import text_of
 from inspector.tui.app import LoopInspector
 from inspector.tui.lists import RowList
 from inspector.tui.panels import Dialog
+from inspector.tui.questions import Prompt
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
-from tests.scenes.app import page, screen_rows
+from tests.scenes.app import cut_text, page, screen_rows
 
 AppOn = Callable[..., LoopInspector]
+SAMPLE = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
 SIZES = [(60, 15), (80, 24), (99, 30), (109, 30), (110, 30), (119, 40), (120, 40), (139, 40), (140, 45), (160, 45)]
+
+
+async def each_size(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]]) -> AsyncIterator[tuple[int, int]]:
+    """The screen that is open, at each size in turn."""
+    for size in sizes:
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+        yield size
 
 
 def always(app: LoopInspector) -> None:
     """What no size may hide: the turn's verdict, step, turn, state, stop reason, fidelity, the open tab, help."""
     rows = screen_rows(app)
     assert "LIMIT REACHED  turn 1 of 2" in rows[0], "the turn stands in the header; a narrow status line leaves it out"
-    text = page(app)
+    text = "\n".join(rows).replace("\u00a0", " ")
     assert isinstance(app.screen, SessionScreen)
     step = app.screen.run.view.steps[app.screen.step]
     for said in (f"{app.screen.step + 1}/28", step.state.value, "RECORDED", "? help"):
@@ -35,31 +47,27 @@ def always(app: LoopInspector) -> None:
     assert all(len(row) == app.size.width for row in rows)
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_what_must_be_seen_is_seen(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        for _ in range(5):
-            always(pilot.app)
-            await pilot.press("space")
+async def test_what_must_be_seen_is_seen_and_every_tab_is_whole_in_the_strip(app_on: AppOn) -> None:
+    names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
+    async with app_on().run_test(size=SIZES[0]) as pilot:
+        async for size in each_size(pilot, SIZES):
+            strip = next(row for row in screen_rows(pilot.app) if "Merged" in row).replace(" ", "")
+            for number, name in enumerate(names, 1):
+                assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip, size
+            for _ in range(5):
+                always(pilot.app)
+                await pilot.press("space")
+            await pilot.press("colon", "1", "enter")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_every_tab_is_whole_in_the_strip(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        strip = next(row for row in screen_rows(pilot.app) if "Merged" in row)
-        names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
-        for number, name in enumerate(names, 1):
-            assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip.replace(" ", "")
-
-
-@pytest.mark.parametrize("size", [(60, 30), (80, 24), (120, 40), (160, 45)])
-async def test_the_place_of_a_call_is_one_row_at_any_size(size: tuple[int, int]) -> None:
-    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
-    async with app.run_test(size=size) as pilot:
+async def test_the_place_of_a_call_is_one_row_at_any_size() -> None:
+    app = LoopInspector([SAMPLE])
+    async with app.run_test(size=(60, 30)) as pilot:
         await pilot.press("enter", "4")
-        rows = [" ".join(cells.split()) for row in screen_rows(pilot.app) for cells in row.split("▏")]
-        assert "where response 7 · step 22" in rows
-        assert size[0] < 80 or "▣ HELD write_file incomplete the recorded agent ran it ▶ here" in rows
+        async for size in each_size(pilot, [(60, 30), (80, 24), (120, 40), (160, 45)]):
+            rows = [" ".join(cells.split()) for row in screen_rows(pilot.app) for cells in row.split("▏")]
+            assert "where response 7 · step 22" in rows, size
+            assert size[0] < 80 or "▣ HELD write_file incomplete the recorded agent ran it ▶ here" in rows, size
 
 
 @pytest.mark.parametrize(("width", "shown"), [
@@ -104,7 +112,7 @@ async def test_the_machine_can_be_folded_where_there_is_room_and_is_a_tab_where_
 
 
 async def test_the_machine_names_each_state_that_follows_in_full() -> None:
-    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
+    app = LoopInspector([SAMPLE])
     async with app.run_test(size=(160, 45)) as pilot:
         await pilot.press("enter")
         rows = [row.rpartition("▏")[2].strip() for row in screen_rows(app)]
@@ -164,12 +172,14 @@ async def test_the_list_stays_open_when_the_screen_grows_and_shrinks(app_on: App
 
 
 async def test_the_cursor_stays_in_sight_in_a_low_screen(app_on: AppOn) -> None:
-    async with app_on().run_test(size=(80, 15)) as pilot:
+    async with app_on(cut_text()[:3]).run_test(size=(80, 15)) as pilot:
         await pilot.press("8")
-        for step in range(28):
+        steps = len(pilot.app.screen.run.view.steps)
+        assert steps > pilot.app.screen.query_one("#steps").size.height > 0
+        for step in range(steps):
             assert f"▶ {step + 1:>2} " in page(pilot.app)
             await pilot.press("j")
-        for step in range(27, -1, -1):
+        for step in range(steps - 1, -1, -1):
             assert f"▶ {step + 1:>2} " in page(pilot.app)
             await pilot.press("k")
 
@@ -182,66 +192,77 @@ async def test_the_form_and_the_help_fit_eighty_by_twenty_four(app_on: AppOn) ->
         assert "Move" in page(pilot.app)
 
 
-@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24), (160, 45)])
-async def test_a_note_that_is_longer_than_a_row_takes_more_rows(size: tuple[int, int]) -> None:
+async def test_a_note_that_is_longer_than_a_row_takes_more_rows() -> None:
     path = "sample_sessions/12-safety-block.session.jsonl"
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
-        await pilot.press("F")
-        said = ("turn 1: F runs nothing: no setting changes this · change the prompt or the filter; a continuation "
-                "will not help")
-        assert said in " ".join(page(app).split())
-        assert all(len(row) == size[0] for row in screen_rows(app))
-        await pilot.press("space")
-        assert "? help" in screen_rows(app)[-1]
-        assert "step" in screen_rows(app)[-2] or "/3" in screen_rows(app)[-2]
+    async with app.run_test(size=(60, 15)) as pilot:
+        async for size in each_size(pilot, [(60, 15), (60, 20), (80, 24), (160, 45)]):
+            await pilot.press("F")
+            said = ("turn 1: F runs nothing: no setting changes this · change the prompt or the filter; a continuation "
+                    "will not help")
+            assert said in " ".join(page(app).split()), size
+            assert all(len(row) == size[0] for row in screen_rows(app)), size
+            await pilot.press("space")
+            assert "? help" in screen_rows(app)[-1], size
+            assert "step" in screen_rows(app)[-2] or "/3" in screen_rows(app)[-2], size
+            await pilot.press("home")
 
 
-@pytest.mark.parametrize("size", [(40, 10), (60, 15), (60, 20), (80, 24)])
-@pytest.mark.parametrize(("keys", "said"), [
-    ("L", "enter begins · esc leaves · ↑ ↓ fields · ← → words"),
-    ("R", "enter goes there · d beside this run · x removes it · esc leaves"),
-    ("b", "space on/off · a type one · d remove · esc close, then c runs to the next"),
-    ("e", "enter runs · esc leaves · ↑ ↓ fields · ← → words"),
-    ("F", "enter shows costs · esc leaves · ↑ ↓ fields · ← → words"),
-    ("V", "↑ ↓ scroll · 1 to 8 open a tab · esc closes"),
-    ("W", "enter chooses · esc leaves"),
-    ("x", "enter chooses · esc leaves"),
-    ("d", "enter chooses · esc leaves"),
-])
-async def test_a_box_names_its_keys_in_full_at_any_size(size: tuple[int, int], keys: str, said: str) -> None:
-    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
-        await pilot.press("exclamation_mark", "exclamation_mark", keys)
-        await pilot.pause()
-        assert isinstance(app.screen, Dialog)
-        assert said in " ".join(" ".join(row.strip("│ ") for row in screen_rows(app)).split())
-        assert screen_rows(app)[-1].strip("╰─╯ ") == "" or size[1] > 10, "the box has its lower edge"
+BOXES = {
+    "L": "enter begins · esc leaves · ↑ ↓ fields · ← → words",
+    "R": "enter goes there · d beside this run · x removes it · esc leaves",
+    "b": "space on/off · a type one · d remove · esc close, then c runs to the next",
+    "e": "enter runs · esc leaves · ↑ ↓ fields · ← → words",
+    "V": "↑ ↓ scroll · 1 to 8 open a tab · esc closes",
+    "W": "enter chooses · esc leaves",
+    "x": "enter chooses · esc leaves",
+    "d": "enter chooses · esc leaves",
+    "F": "enter shows costs · esc leaves · ↑ ↓ fields · ← → words",
+}
 
 
-@pytest.mark.parametrize("keys", ["x", "b", "d"])
-async def test_the_last_row_of_a_list_in_a_box_is_seen_in_the_smallest_terminal(keys: str) -> None:
-    """The foot of the box, or its edge, hid the last rows of a list that was higher than its room."""
-    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+async def test_a_box_names_its_keys_in_full_at_any_size() -> None:
+    """In the smallest terminal it opens; in the others it is drawn again."""
+    app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
     async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.press("exclamation_mark", "exclamation_mark", keys)
-        await pilot.pause()
-        listed = app.screen.query_one(RowList)
-        for _ in range(listed.count):
-            assert sum("▶" in row for row in screen_rows(app)) == 1
-            await pilot.press("down")
+        await pilot.press("exclamation_mark", "exclamation_mark")
+        for keys, said in BOXES.items():
+            await pilot.resize_terminal(40, 10)
+            await pilot.press(keys)
+            async for size in each_size(pilot, [(40, 10), (60, 15), (60, 20), (80, 24)]):
+                assert isinstance(app.screen, Dialog), keys
+                rows = screen_rows(app)
+                assert said in " ".join(" ".join(row.strip("│ ") for row in rows).split()), (keys, size)
+                assert rows[-1].strip("╰─╯ ") == "" or size[1] > 10, "the box has its lower edge"
+            await pilot.press("escape")
 
 
-@pytest.mark.parametrize(("width", "said"), [(40, "  esc"), (59, "  esc"), (60, " enter · esc"), (80, " enter · esc")])
-@pytest.mark.parametrize("keys", ["f", "slash", "colon", "o", "x"])
-async def test_a_line_to_type_in_says_how_to_leave_at_any_size(width: int, said: str, keys: str) -> None:
-    app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
-    async with app.run_test(size=(width, 10)) as pilot:
-        await pilot.press(keys)
-        await pilot.pause()
-        assert screen_rows(app)[-1].rstrip().endswith(said)
+async def test_the_last_row_of_a_list_in_a_box_is_seen_in_the_smallest_terminal() -> None:
+    """The foot of the box, or its edge, hid the last rows of a list that was higher than its room."""
+    app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("exclamation_mark", "exclamation_mark")
+        for keys in "xbd":
+            await pilot.press(keys)
+            await pilot.pause()
+            listed = app.screen.query_one(RowList)
+            for _ in range(listed.count):
+                assert sum("▶" in row for row in screen_rows(app)) == 1, keys
+                await pilot.press("down")
+            await pilot.press("escape")
+
+
+async def test_a_line_to_type_in_says_how_to_leave_at_any_size() -> None:
+    app = LoopInspector([SAMPLE])
+    async with app.run_test(size=(40, 10)) as pilot:
+        for keys in ("f", "slash", "colon", "o", "x"):
+            await pilot.resize_terminal(40, 10)
+            await pilot.press(keys)
+            async for width, _ in each_size(pilot, [(40, 10), (59, 10), (60, 10), (80, 10)]):
+                assert isinstance(app.screen, Prompt), keys
+                said = " enter · esc" if width >= 60 else "  esc"
+                assert screen_rows(app)[-1].rstrip().endswith(said), (keys, width)
+            await pilot.press("escape")
 
 
 async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
@@ -255,14 +276,13 @@ async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn
         assert "enter runs · esc leaves" in said
 
 
-@pytest.mark.parametrize("size", [(60, 15), (60, 20), (80, 24)])
-async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached(size: tuple[int, int]) -> None:
-    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
-        await pilot.press("!", "V", "end")
-        await pilot.pause()
-        assert "session        run original" in page(app)
+async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached() -> None:
+    app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
+    async with app.run_test(size=(60, 15)) as pilot:
+        await pilot.press("!", "V")
+        async for size in each_size(pilot, [(60, 15), (60, 20), (80, 24)]):
+            await pilot.press("home", "end")
+            assert "session        run original" in page(app), size
 
 
 async def test_the_table_of_providers_has_rows_in_the_smallest_terminal(app_on: AppOn) -> None:
@@ -274,37 +294,34 @@ async def test_the_table_of_providers_has_rows_in_the_smallest_terminal(app_on: 
         assert any("▶" in row for row in screen_rows(pilot.app))
 
 
-@pytest.mark.parametrize("keys", ["", "e", "W", "u", "p", "P", "L", "R", "question_mark"])
-async def test_a_terminal_of_one_cell_ends_no_screen(keys: str) -> None:
-    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+async def test_a_terminal_of_one_cell_ends_no_screen() -> None:
+    app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(*[keys] * bool(keys))
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        before = screen_rows(app)
-        for size in ((20, 5), (1, 1), (10, 3), (80, 24)):
-            await pilot.resize_terminal(*size)
+        below = app.screen
+        for keys in ("", "e", "W", "u", "p", "P", "L", "R", "question_mark"):
+            await pilot.press(*[keys] * bool(keys))
             await app.workers.wait_for_complete()
             await pilot.pause()
-        assert screen_rows(app)[0] == before[0]
+            assert (app.screen is below) is not bool(keys)
+            before = screen_rows(app)
+            async for _ in each_size(pilot, [(20, 5), (1, 1), (10, 3), (80, 24)]):
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+            assert screen_rows(app)[0] == before[0], keys
+            await pilot.press(*["escape"] * bool(keys))
+            assert app.screen is below, keys
 
 
-@pytest.mark.parametrize(("keys", "fields"), [
-    (("e",), ["3", "default", "120000", "1", "recorded"]),
-    (("L",), ["< lying-router >", "< openai_chat >", "< by address >"]),
-    (("L", "enter", "i"), ["1024", "3", "4 × max_tokens", "120000", "1"]),
-])
-async def test_a_form_shows_its_fields_beside_their_names_in_the_smallest_terminal(
-    keys: tuple[str, ...], fields: list[str]
-) -> None:
+async def test_a_form_shows_its_fields_beside_their_names_in_the_smallest_terminal() -> None:
     """The names alone were as wide as the box."""
-    path = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
-    app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
+    app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
     async with app.run_test(size=(40, 10)) as pilot:
-        for key in keys:
-            await pilot.press(key)
-            await app.workers.wait_for_complete()
-            await pilot.pause()
-        rows = "\n".join(screen_rows(app)[2:7])
-        assert [field for field in fields if field in rows.replace("…", " ").split() or f" {field}" in rows] == fields
+        for keys, fields in ((("e",), ["3", "default", "120000", "1", "recorded"]),
+                             (("escape", "L"), ["< lying-router >", "< openai_chat >", "< by address >"]),
+                             (("enter", "i"), ["1024", "3", "4 × max_tokens", "120000", "1"])):
+            for key in keys:
+                await pilot.press(key)
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+            rows = "\n".join(screen_rows(app)[2:7])
+            assert [each for each in fields if each in rows.replace("…", " ").split() or f" {each}" in rows] == fields
