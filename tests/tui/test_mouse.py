@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from inspector.provider.dialect_output import TableQuery
 from inspector.report.lines.spans import Tone
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
@@ -20,10 +21,16 @@ from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, entry, screen_rows, stream, until, user
+from tests.scenes.provider import rows_once
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
 SCREENS = {"session": "", "policies": "p", "providers": "P", "tune": "u"}
+
+
+@pytest.fixture(autouse=True)
+def _rows_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQuery, "rows", rows_once)
 
 
 async def open_screen(pilot: Pilot[Any], *keys: str) -> None:
@@ -41,16 +48,21 @@ async def click_words(pilot: Pilot[Any], words: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
-@pytest.mark.parametrize("keys", SCREENS.values(), ids=SCREENS)
-async def test_a_key_at_the_foot_is_clicked(app_on: AppOn, keys: str, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        await open_screen(pilot, *keys)
-        below = pilot.app.screen
-        await click_words(pilot, "? help")
-        assert isinstance(pilot.app.screen, HelpScreen)
-        await pilot.press("escape")
-        assert pilot.app.screen is below
+async def test_a_key_at_the_foot_is_clicked(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        session = pilot.app.screen
+        for name, keys in SCREENS.items():
+            await open_screen(pilot, *keys)
+            below = pilot.app.screen
+            for size in ((60, 20), (80, 24), (160, 45)):
+                await pilot.resize_terminal(*size)
+                await pilot.pause()
+                await click_words(pilot, "? help")
+                assert isinstance(pilot.app.screen, HelpScreen), (name, size)
+                await pilot.press("escape")
+                assert pilot.app.screen is below, (name, size)
+            await pilot.press(*["escape"] * bool(keys))
+            assert pilot.app.screen is session, name
 
 
 async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn) -> None:
@@ -61,13 +73,16 @@ async def test_a_key_at_the_foot_of_the_table_of_turns_is_clicked(app_on: AppOn)
         assert isinstance(pilot.app.screen, HelpScreen)
 
 
-@pytest.mark.parametrize("keys", [*SCREENS.values(), "?"], ids=[*SCREENS, "help"])
-async def test_the_wheel_scrolls_each_pane_under_it_and_no_other(app_on: AppOn, keys: str) -> None:
+async def test_the_wheel_scrolls_each_pane_under_it_and_no_other(app_on: AppOn) -> None:
     async with app_on().run_test(size=(120, 15)) as pilot:
-        await open_screen(pilot, *keys)
-        if keys == SCREENS["tune"]:
-            await pilot.press("g")  # the best cell, at which it opens, stands at the foot of the map
-        await check_wheel(pilot)
+        session = pilot.app.screen
+        for keys in (*SCREENS.values(), "?"):
+            await open_screen(pilot, *keys)
+            if keys == SCREENS["tune"]:
+                await pilot.press("g")  # the best cell, at which it opens, stands at the foot of the map
+            await check_wheel(pilot)
+            await pilot.press(*["escape"] * bool(keys))
+            assert pilot.app.screen is session
 
 
 async def test_the_wheel_scrolls_the_table_of_turns(tmp_path: Path) -> None:
@@ -80,39 +95,44 @@ async def test_the_wheel_scrolls_the_table_of_turns(tmp_path: Path) -> None:
         await check_wheel(pilot)
 
 
-@pytest.mark.parametrize(("keys", "over"), [
-    (("b",), BreakpointList), (("e", "5", "enter", "R"), RunTree), (("P", "s"), Choose), (("x",), Choose),
-])
-async def test_a_row_of_a_list_over_the_screen_is_clicked(app_on: AppOn, keys: tuple[str, ...], over: type) -> None:
+async def test_a_row_of_a_list_over_the_screen_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=(120, 35)) as pilot:
-        await open_screen(pilot, *keys)
-        assert isinstance(pilot.app.screen, over)
-        listed = pilot.app.focused
-        before = listed.cursor
-        y = next(at for at in range(listed.count) if listed.selectable(at) and at != before)
-        await pilot.click(listed, offset=(3, y - int(listed.scroll_offset.y)))
-        await pilot.pause()
-        assert not listed.is_attached or listed.cursor == y
+        session = pilot.app.screen
+        for keys, over in ((("b",), BreakpointList), (("P", "s"), Choose), (("x",), Choose),
+                           (("e", "5", "enter", "R"), RunTree)):
+            await open_screen(pilot, *keys)
+            assert isinstance(pilot.app.screen, over), keys
+            listed = pilot.app.focused
+            before = listed.cursor
+            y = next(at for at in range(listed.count) if listed.selectable(at) and at != before)
+            await pilot.click(listed, offset=(3, y - int(listed.scroll_offset.y)))
+            await pilot.pause()
+            assert not listed.is_attached or listed.cursor == y, keys
+            while pilot.app.screen is not session:
+                await pilot.press("escape")
 
 
-async def test_a_field_of_the_form_is_clicked(app_on: AppOn) -> None:
+async def test_a_field_of_a_form_and_each_key_in_its_note_are_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=(120, 45)) as pilot:
+        session = pilot.app.screen
+
+        async def click_key(words: str, after: str) -> None:
+            await click_words(pilot, words)
+            await until(pilot, lambda: type(pilot.app.screen).__name__ == after)
+
         await open_screen(pilot, "e")
         first = pilot.app.focused
         other = next(each for each in pilot.app.screen.focus_chain if each is not first)
         await pilot.click(other)
         assert pilot.app.focused is other
-
-
-@pytest.mark.parametrize(("keys", "words", "after"), [
-    ("e", "esc leaves", "SessionScreen"), ("b", "a type one", "Prompt"), ("x", "enter chooses", "Prompt"),
-    ("e", "fields", "LimitsForm"), ("W", "F4 asks live", "AskLive"), ("W", "esc leaves", "SessionScreen"),
-])
-async def test_a_key_in_the_note_of_a_form_is_clicked(app_on: AppOn, keys: str, words: str, after: str) -> None:
-    async with app_on().run_test(size=(120, 45)) as pilot:
-        await open_screen(pilot, *keys)
-        await click_words(pilot, words)
-        await until(pilot, lambda: type(pilot.app.screen).__name__ == after)
+        await click_key("fields", "LimitsForm")
+        await click_key("esc leaves", "SessionScreen")
+        for keys, words, after in (("b", "a type one", "Prompt"), ("x", "enter chooses", "Prompt"),
+                                   ("W", "esc leaves", "SessionScreen"), ("W", "F4 asks live", "AskLive")):
+            await open_screen(pilot, keys)
+            await click_key(words, after)
+            while pilot.app.screen is not session and after == "Prompt":
+                await pilot.press("escape")
 
 
 async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
@@ -139,31 +159,43 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
         await until(pilot, lambda: isinstance(pilot.app.screen, Prompt))
 
 
-@pytest.mark.parametrize(("keys", "word", "over"), [
-    ("f", "esc", "SessionScreen"), ("f", "enter", "SessionScreen"), ("/", "esc", "SessionScreen"),
-    ("ue", "esc", "TuneScreen"), ("P:", "esc", "ProvidersScreen")])
-@pytest.mark.parametrize("width", [60, 120])
-async def test_the_keys_of_a_line_at_the_foot_are_clicked(
-    app_on: AppOn, width: int, keys: str, word: str, over: str
-) -> None:
-    async with app_on().run_test(size=(width, 30)) as pilot:
-        for key in keys:
-            await open_screen(pilot, key)
-        assert isinstance(pilot.app.screen, Prompt)
-        await pilot.click(offset=(screen_rows(pilot.app)[-1].rindex(word), 29))
-        await pilot.pause()
-        assert type(pilot.app.screen).__name__ == over
+async def test_the_keys_of_a_line_at_the_foot_are_clicked(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 30)) as pilot:
+        session = pilot.app.screen
+        for keys, word, over in (("f", "esc", "SessionScreen"), ("f", "enter", "SessionScreen"),
+                                 ("/", "esc", "SessionScreen"), ("ue", "esc", "TuneScreen"),
+                                 ("P:", "esc", "ProvidersScreen")):
+            for key in keys[:-1]:
+                await open_screen(pilot, key)
+            for width in (60, 120):
+                await pilot.resize_terminal(width, 30)
+                await open_screen(pilot, keys[-1])
+                assert isinstance(pilot.app.screen, Prompt), (keys, width)
+                await pilot.click(offset=(screen_rows(pilot.app)[-1].rindex(word), 29))
+                await pilot.pause()
+                assert type(pilot.app.screen).__name__ == over, (keys, width)
+            await pilot.press(*["escape"] * len(keys[:-1]))
+            assert pilot.app.screen is session
 
 
-@pytest.mark.parametrize("keys", ["e", "b", "x", "R", "V", "d", "L", "F", "FENTER", "LENTERi", "LENTERI", "W"])
-async def test_a_note_names_only_keys_that_the_box_has(app_on: AppOn, keys: str) -> None:
+async def test_a_note_names_only_keys_that_the_box_has(app_on: AppOn) -> None:
     """An `a` that begins a note looked like a key: `a key is missing`."""
     entries = [entry([user("Write it.")], stream("Half", "length", 64))]
     async with app_on(entries).run_test(size=(120, 40)) as pilot:
-        for key in keys.replace("ENTER", "\n"):
-            await open_screen(pilot, "enter" if key == "\n" else key)
-        screen = pilot.app.screen
-        assert isinstance(screen, Dialog)
-        named = [key_of(span.text) for note in screen.query(KeyNote) for span in note.line if span.role is Tone.PRESS]
-        assert named
-        assert set(named) <= set(screen.active_bindings)
+        for keys in ("e", "b", "x", "R", "V", "d", "W", "F", "L", "LENTERi", "I"):  # the last two over a live turn
+            for key in keys.replace("ENTER", "\n"):
+                await open_screen(pilot, "enter" if key == "\n" else key)
+            screen = pilot.app.screen
+            assert isinstance(screen, Dialog), keys
+            named = [key_of(each.text) for note in screen.query(KeyNote) for each in note.line if each.role is Tone.PRESS]
+            assert named, keys
+            assert set(named) <= set(screen.active_bindings), keys
+            if keys == "F":  # enter shows what it costs
+                await open_screen(pilot, "enter")
+                screen = pilot.app.screen
+                named = [key_of(each.text) for note in screen.query(KeyNote) for each in note.line
+                         if each.role is Tone.PRESS]
+                assert named
+                assert set(named) <= set(screen.active_bindings)
+            while isinstance(pilot.app.screen, Dialog):
+                await pilot.press("escape")
