@@ -5,56 +5,77 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy import SnapshotAssertion
 from textual.pilot import Pilot
 
+from inspector.provider.dialect_output import TableQuery
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from tests.scenes.app import page, story, until
+from tests.scenes.provider import rows_once
 
 AppOn = Callable[..., LoopInspector]
-Compare = Callable[..., bool]
 SIZES = [(80, 24), (160, 45)]
-STEP_OF_THE_HELD_CALL = ("]", "space")
-PICTURES = {
-    "merged": ("space", "space", "space", "space"),
-    "sides": ("}", "}", "v"),
-    "response": (*STEP_OF_THE_HELD_CALL, "2"),
-    "wire": (*STEP_OF_THE_HELD_CALL, "3"),
-    "fact": (*STEP_OF_THE_HELD_CALL, "3", "v", *"....."),
-    "calls": (*STEP_OF_THE_HELD_CALL, "4"),
-    "limits": ("e", "x"),
-    "ask": ("e", "up", "up", "l", "enter"),
-    "branch": ("e", "5", "enter"),
-    "help": ("?",),
-    "runs": ("e", "5", "enter", "R"),
-    "beside": ("e", "5", "enter", "R", "g", "d"),
-    "breakpoints": ("space", "space", "b", "enter"),
-    "filter": ("f", *"held", "enter"),
-    "export": ("x",),
-}
+PICTURES: tuple[dict[str, tuple[str, ...]], ...] = (
+    {"merged": ("space",) * 4},
+    {"sides": ("}", "}", "v")},
+    {"response": ("]", "space", "2"), "calls": ("4",)},
+    {"wire": ("]", "space", "3"), "fact": ("v", *".....")},
+    {"limits": ("e", "x")},
+    {"ask": ("e", "up", "up", "l", "enter")},
+    {"branch": ("e", "5", "enter"), "runs": ("R",), "beside": ("g", "d")},
+    {"help": ("?",)},
+    {"breakpoints": ("space", "space", "b", "enter")},
+    {"filter": ("f", *"held", "enter")},
+    {"export": ("x",)},
+)
+"""The pictures that one app is taken of in turn, and the keys to each from the one before it."""
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_session(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
-    async def press_keys(pilot: Pilot[Any]) -> None:
-        await pilot.press(*PICTURES[name])
-        if name == "limits":  # its preview comes once no key has come for a moment
-            await until(pilot, lambda: "a value is invalid" in page(pilot.app))
-        await pilot.pause()
+class Album:
+    """Compares each picture with the one that is kept under its name."""
 
-    assert snap_compare(app_on(), run_before=press_keys, terminal_size=size)
+    def __init__(self, snapshot: SnapshotAssertion) -> None:
+        self.kept, self.other = snapshot.use_extension(SVGImageExtension), list[str]()
+
+    def compare(self, pilot: Pilot[Any], name: str) -> None:
+        size = pilot.app.size
+        name = f"{name}{'-' * bool(name)}{size.width}x{size.height}"
+        if pilot.app.export_screenshot(simplify=True) != self.kept(name=name):
+            self.other.append(name)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 30), (160, 45)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_table_of_turns(snap_compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                            size: tuple[int, int]) -> None:
+@pytest.fixture
+def album(snapshot: SnapshotAssertion) -> Album:
+    return Album(snapshot)
+
+
+async def test_a_session(app_on: AppOn, album: Album, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in SIZES:
+        for number, pictures in enumerate(PICTURES):
+            monkeypatch.setenv("LOOP_INSPECTOR_DATA", str(tmp_path / f"{size}{number}"))  # no run of another app
+            async with app_on().run_test(size=size) as pilot:
+                for name, keys in pictures.items():
+                    await pilot.press(*keys)
+                    if name == "limits":  # its preview comes once no key has come for a moment
+                        await until(pilot, lambda pilot=pilot: "a value is invalid" in page(pilot.app))
+                    await pilot.pause()
+                    album.compare(pilot, name)
+    assert album.other == []
+
+
+async def test_the_table_of_turns(album: Album, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("inspector.tui.turn_list.time.time", lambda: 1_780_000_000.0)
     story(tmp_path)
-    opened = load(["story.har"], ReadingOptions())
-    app = LoopInspector(["story.har"], opened_already=opened, as_table=True)
-    assert snap_compare(app, press=("down",), terminal_size=size)
+    for size in ((80, 24), (120, 30), (160, 45)):
+        app = LoopInspector(["story.har"], opened_already=load(["story.har"], ReadingOptions()), as_table=True)
+        async with app.run_test(size=size) as pilot:
+            await pilot.press("down")
+            await pilot.pause()
+            album.compare(pilot, "")
+    assert album.other == []
 
 
 TABLES = {
@@ -64,16 +85,16 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table(app_on: AppOn, snap_compare: Compare, name: str, size: tuple[int, int]) -> None:
-    key, then = TABLES[name]
-
-    async def open_table(pilot: Pilot[Any]) -> None:
-        await pilot.press(key)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
-        await pilot.press(*then)
-        await pilot.pause()
-
-    assert snap_compare(app_on(), run_before=open_table, terminal_size=size)
+async def test_a_table(app_on: AppOn, album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQuery, "rows", rows_once)
+    for size in SIZES:
+        async with app_on().run_test(size=size) as pilot:
+            for name, (key, then) in TABLES.items():
+                await pilot.press(key)
+                await pilot.app.workers.wait_for_complete()
+                await pilot.pause()
+                await pilot.press(*then)
+                await pilot.pause()
+                album.compare(pilot, name)
+                await pilot.press("escape")
+    assert album.other == []

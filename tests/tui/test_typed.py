@@ -29,32 +29,28 @@ def strike(app: LoopInspector, text: str) -> None:
         app.post_message(Key(NAMES.get(char, char), char))
 
 
-@pytest.mark.parametrize(("text", "step"), [(":10\r", 9), (":7\r", 6), (":999\r", 0)])
-async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn, text: str, step: int) -> None:
+async def test_a_number_that_is_struck_at_once_arrives(app_on: AppOn) -> None:
     async with app_on().run_test(size=(80, 24)) as pilot:
-        strike(pilot.app, text)
-        if step:
-            await until(pilot, lambda: getattr(pilot.app.screen, "step", 0) == step)
-        else:  # it is no step, and the line stays open
-            await until(pilot, lambda: [field.value for field in pilot.app.screen.query(Input)] == ["999"])
-            await pilot.press("escape")
-        assert isinstance(pilot.app.screen, SessionScreen)
-        assert pilot.app.screen.step == step
-        assert pilot.app.screen.panes.tab == "merged", "a figure is no tab once a colon was struck"
+        session = pilot.app.screen
+        assert isinstance(session, SessionScreen)
+        for text, step in ((":10\r", 9), (":7\r", 6), (":999\r", 6)):
+            strike(pilot.app, text)
+            if text == ":999\r":  # it is no step, and the line stays open
+                await until(pilot, lambda: [field.value for field in pilot.app.screen.query(Input)] == ["999"])
+                await pilot.press("escape")
+            await until(pilot, lambda step=step: pilot.app.screen is session and session.step == step)
+            assert session.panes.tab == "merged", "a figure is no tab once a colon was struck"
 
 
-async def test_a_form_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
-    async with app_on().run_test(size=(160, 45)) as pilot:
-        strike(pilot.app, "e57")
-        await until(pilot, lambda: isinstance(pilot.app.screen, LimitsForm) and bool(pilot.app.screen.query(Input)))
-        await until(pilot, lambda: pilot.app.screen.query(Input).first().value.endswith("57"))
-
-
-async def test_a_list_takes_what_is_struck_before_it_is_drawn(app_on: AppOn) -> None:
-    async with app_on().run_test(size=(160, 45)) as pilot:
+async def test_a_form_and_a_list_take_what_is_struck_before_they_are_drawn(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
         strike(pilot.app, "xjj")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose)
                     and [each.cursor for each in pilot.app.screen.query(RowList)] == [2])
+        await pilot.press("escape")
+        strike(pilot.app, "e57")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LimitsForm) and bool(pilot.app.screen.query(Input)))
+        await until(pilot, lambda: pilot.app.screen.query(Input).first().value.endswith("57"))
 
 
 @pytest.fixture
@@ -69,12 +65,18 @@ async def rows_read(app: LoopInspector, pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and not app.screen.reading)
 
 
-@pytest.mark.parametrize(("keys", "opened"), [("\r4", "calls"), ("\r4G2", "response"), ("\r 7", "machine")])
-async def test_a_session_takes_what_is_struck_while_it_opens(table: LoopInspector, keys: str, opened: str) -> None:
+async def test_a_session_and_its_form_take_what_is_struck_while_the_session_opens(table: LoopInspector) -> None:
     async with table.run_test(size=(80, 24)) as pilot:
         await rows_read(table, pilot)
-        strike(table, keys)
-        await until(pilot, lambda: isinstance(table.screen, SessionScreen) and table.screen.panes.tab == opened)
+        for keys, opened in (("\r4", "calls"), ("\r4G2", "response"), ("\r 7", "machine")):
+            strike(table, keys)
+            await until(pilot, lambda opened=opened: isinstance(table.screen, SessionScreen)
+                        and table.screen.panes.tab == opened)
+            await pilot.press("q")
+            assert isinstance(table.screen, TurnsScreen)
+        strike(table, "\re57")
+        await until(pilot, lambda: isinstance(table.screen, LimitsForm) and bool(table.screen.query(Input)))
+        await until(pilot, lambda: table.screen.query(Input).first().value.endswith("57"))
 
 
 async def test_keys_wait_for_the_first_screen(tmp_path: Path) -> None:
@@ -82,14 +84,6 @@ async def test_keys_wait_for_the_first_screen(tmp_path: Path) -> None:
     strike(app, "4")
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, SessionScreen) and app.screen.panes.tab == "calls")
-
-
-async def test_a_form_takes_what_is_struck_behind_the_key_that_opens_the_session(table: LoopInspector) -> None:
-    async with table.run_test(size=(80, 24)) as pilot:
-        await rows_read(table, pilot)
-        strike(table, "\re57")
-        await until(pilot, lambda: isinstance(table.screen, LimitsForm) and bool(table.screen.query(Input)))
-        await until(pilot, lambda: table.screen.query(Input).first().value.endswith("57"))
 
 
 async def test_what_is_pasted_behind_the_key_that_opens_a_field_arrives(table: LoopInspector) -> None:
@@ -136,13 +130,19 @@ PANELS = {
 }
 
 
-@pytest.mark.parametrize(("keys", "text"), PANELS.values(), ids=PANELS)
-async def test_a_panel_with_a_field_takes_typing_at_once(app_on: AppOn, keys: str, text: str) -> None:
-    async with app_on().run_test(size=(120, 40)) as pilot:
-        for key in keys[:-1]:
-            await pilot.press(NAMES.get(key, key))
-        strike(pilot.app, keys[-1] + text)
-        await until(pilot, lambda: any(field.value.endswith(text) for field in pilot.app.screen.query(Input)))
+async def test_a_panel_with_a_field_takes_typing_at_once(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        session = pilot.app.screen
+        for name, (keys, text) in PANELS.items():
+            for key in keys[:-1]:
+                await pilot.press(NAMES.get(key, key))
+            below = pilot.app.screen
+            strike(pilot.app, keys[-1] + text)
+            await until(pilot, lambda below=below, text=text: pilot.app.screen is not below and any(
+                field.value.endswith(text) for field in pilot.app.screen.query(Input)))
+            while pilot.app.screen is not session:
+                assert pilot.app.screen is not None, name
+                await pilot.press("escape")
 
 
 async def test_a_follower_that_arrives_while_the_app_closes_finds_no_screen_and_no_error(app_on: AppOn) -> None:
@@ -166,14 +166,15 @@ async def test_keys_that_wait_when_the_app_ends_are_dropped(app_on: AppOn) -> No
     await app._handle_follower(app._follower)
 
 
-@pytest.mark.parametrize("key", ["f", "slash", "colon", "L"])
-async def test_a_field_of_one_row_takes_every_pasted_line(app_on: AppOn, key: str) -> None:
+async def test_a_field_of_one_row_takes_every_pasted_line(app_on: AppOn) -> None:
     """Only the first line came in, and nothing said that the rest of a pasted prompt was lost."""
     async with app_on().run_test(size=(80, 24)) as pilot:
-        await pilot.press(key)
-        await until(pilot, lambda: isinstance(pilot.app.focused, Input))
-        pilot.app.focused.post_message(Paste("Plan it.\nThen write  it down.\r\n"))
-        await until(pilot, lambda: pilot.app.focused.value == "Plan it. Then write  it down.")
-        pilot.app.focused.post_message(Paste("\n"))
-        await pilot.pause()
-        assert pilot.app.focused.value == "Plan it. Then write  it down."
+        for key in ("f", "slash", "colon", "L"):
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+            pilot.app.focused.post_message(Paste("Plan it.\nThen write  it down.\r\n"))
+            await until(pilot, lambda: pilot.app.focused.value == "Plan it. Then write  it down.")
+            pilot.app.focused.post_message(Paste("\n"))
+            await pilot.pause()
+            assert pilot.app.focused.value == "Plan it. Then write  it down.", key
+            await pilot.press("escape")
