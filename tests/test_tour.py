@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.scenes.command import Output
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = re.findall(r"^\$ (inspector .*)$", (ROOT / "docs" / "tour.md").read_text("utf-8"), re.MULTILINE)
@@ -28,34 +28,35 @@ SAYS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_tour(command: str, tmp_path: Path) -> None:
-    words = shlex.split(command)
-    ran = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"})
-    assert ran.returncode == 0
-    assert ran.stderr in ("", "inspector: report: this folder is new\n")
-    assert SAYS[command] in ran.stdout
+def test_a_command_of_the_tour(
+    command: str, inspector: Callable[..., Output], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    ran = inspector(*shlex.split(command)[1:])
+    assert ran.code == 0
+    assert ran.err in ("", "inspector: report: this folder is new\n")
+    assert SAYS[command] in ran.out
 
 
 def test_the_tour_has_no_other_commands() -> None:
     assert sorted(COMMANDS) == sorted(SAYS)
 
 
-def test_what_the_readme_shows_of_a_report_is_what_is_said() -> None:
+def test_what_the_readme_shows_of_a_report_is_what_is_said(inspector: Callable[..., Output]) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     block = re.search(r"^\$ inspector (explain .*)\n((?:.+\n)+?)```", readme, re.MULTILINE)
     assert block is not None
-    ran = subprocess.run([sys.executable, "-m", "inspector", *block[1].split()], capture_output=True, text=True,
-                         check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    ran = inspector(*block[1].split())
+    assert ran.code == 0
     shown = [line for line in block[2].splitlines() if line != "…"]
-    said = ran.stdout.splitlines()
+    said = ran.out.splitlines()
     assert [said.index(line) for line in shown] == sorted(said.index(line) for line in shown)
     assert said[0] == shown[0]
 
 
-def test_a_sample_that_does_not_exist_is_told(tmp_path: Path) -> None:
-    ran = subprocess.run([sys.executable, "-m", "inspector", "explain", "sample:zz"], cwd=tmp_path, text=True,
-                         capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert ran.returncode == 2
-    assert ran.stderr == ("inspector: sample:zz: no sample session has a name that begins so; "
-                          "`inspector samples` lists them\n")
+def test_a_sample_that_does_not_exist_is_told(inspector: Callable[..., Output]) -> None:
+    ran = inspector("explain", "sample:zz")
+    assert ran.code == 2
+    assert ran.err == ("inspector: sample:zz: no sample session has a name that begins so; "
+                       "`inspector samples` lists them\n")
