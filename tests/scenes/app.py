@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy import SnapshotAssertion
 from textual.app import App
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
@@ -192,3 +195,21 @@ async def check_wheel(pilot: Pilot[Any]) -> None:
         await pilot._post_mouse_events([MouseScrollDown] * 2, pane, (2, 1))
         await until(pilot, lambda before=before: any(each.scroll_offset.y != before[each] for each in found))
         assert [each for each in found if each.scroll_offset.y != before[each]] == [pane], pane
+
+
+class Album:
+    """Compares each picture with the one that is kept under its name."""
+
+    def __init__(self, snapshot: SnapshotAssertion) -> None:
+        self.kept, self.other = snapshot.use_extension(SVGImageExtension), list[str]()
+
+    def compare(self, pilot: Pilot[Any], name: str) -> None:
+        size = pilot.app.size
+        name = f"{name}{'-' * bool(name)}{size.width}x{size.height}"
+        if pilot.app.export_screenshot(simplify=True) != self.kept(name=name):
+            self.other.append(name)
+
+
+@pytest.fixture
+def album(snapshot: SnapshotAssertion) -> Album:
+    return Album(snapshot)

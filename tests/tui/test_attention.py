@@ -60,11 +60,13 @@ async def test_a_session_that_a_limit_ended_opens_on_that_end_with_all_that_was_
         assert "this loop stopped at step 14; what the recorded agent did then:" in shown
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
-async def test_the_keys_stand_beside_what_is_said_at_the_opening(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on(begins=None).run_test(size=size) as pilot:
-        assert "first step" in screen_rows(pilot.app)[-1]
-        assert screen_rows(pilot.app)[-1].rstrip().endswith("? help  q quit")
+async def test_the_keys_stand_beside_what_is_said_at_the_opening(app_on: AppOn) -> None:
+    async with app_on(begins=None).run_test(size=(80, 24)) as pilot:
+        for size in ((80, 24), (60, 20)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert "first step" in screen_rows(pilot.app)[-1], size
+            assert screen_rows(pilot.app)[-1].rstrip().endswith("? help  q quit"), size
         await pilot.click("#keys", offset=(screen_rows(pilot.app)[-1].index("? help"), 0))
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -99,37 +101,44 @@ async def test_an_exclamation_mark_stays_inside_the_filter(app_on: AppOn) -> Non
         assert "the only turn that the filter keeps that needs attention · turn 1" in page(pilot.app)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 35), (160, 45)])
-async def test_the_header_is_about_the_turn_at_the_cursor(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on().run_test(size=size) as pilot:
-        verdict = pilot.app.screen.query_one("#verdict").region
-        assert "✂ LIMIT REACHED  turn 1 of 2" in screen_rows(pilot.app)[0]
-        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1]
-        await pilot.press("]")
-        assert "✖ CUT CALL RUN  turn 2 of 2" in screen_rows(pilot.app)[0]
-        assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1]
-        assert pilot.app.screen.query_one("#verdict").region == verdict, "nothing below it moves"
+async def test_the_header_is_about_the_turn_at_the_cursor(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        for size in ((60, 20), (80, 24), (120, 35), (160, 45)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            verdict = pilot.app.screen.query_one("#verdict").region
+            assert "✂ LIMIT REACHED  turn 1 of 2" in screen_rows(pilot.app)[0], size
+            assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1], size
+            await pilot.press("]")
+            assert "✖ CUT CALL RUN  turn 2 of 2" in screen_rows(pilot.app)[0], size
+            assert "1 ✖ CUT CALL RUN · 1 ✂ LIMIT REACHED" in screen_rows(pilot.app)[verdict.bottom - 1], size
+            assert pilot.app.screen.query_one("#verdict").region == verdict, "nothing below it moves"
+            await pilot.press("[")
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
-async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn, size: tuple[int, int]) -> None:
-    async with app_on(begins=None).run_test(size=size) as pilot:
+async def test_the_whole_verdict_is_one_key_or_click_away(app_on: AppOn) -> None:
+    async with app_on(begins=None).run_test(size=(60, 20)) as pilot:
         turn = session(pilot).run.view.turns[1]
-        head = " ".join(row.strip() for row in screen_rows(pilot.app)[:2])
-        assert ("V shows all" in head) is (size[0] < 100), "a verdict that is cut names the key"
-        await pilot.press("V")
-        assert isinstance(pilot.app.screen, VerdictSheet)
-        said = view_text(pilot.app)
-        assert turn.verdict.advice is not None
-        for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original", "story.har"):
-            assert words in said
-        assert all(noted.finding.message in said for noted in turn.findings)
-        shown = " ".join(page(pilot.app).replace("│", " ").split())
-        assert all(word in shown for word in turn.verdict.advice.text.split())
-        await pilot.press("escape")
-        await pilot.click("#verdict", offset=(5, 0))
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, VerdictSheet)
+        for size in ((60, 20), (80, 24), (160, 45)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            head = " ".join(row.strip() for row in screen_rows(pilot.app)[:2])
+            assert ("V shows all" in head) is (size[0] < 100), "a verdict that is cut names the key"
+            await pilot.press("V")
+            assert isinstance(pilot.app.screen, VerdictSheet)
+            said = view_text(pilot.app)
+            assert turn.verdict.advice is not None
+            for words in (turn.verdict.sentence, turn.verdict.advice.text, "1 ✖ CUT CALL RUN", "run original",
+                          "story.har"):
+                assert words in said, size
+            assert all(noted.finding.message in said for noted in turn.findings)
+            shown = " ".join(page(pilot.app).replace("│", " ").split())
+            assert all(word in shown for word in turn.verdict.advice.text.split()), size
+            await pilot.press("escape")
+            await pilot.click("#verdict", offset=(5, 0))
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, VerdictSheet)
+            await pilot.press("escape")
 
 
 @pytest.mark.parametrize(("path", "key", "box", "said"), [
@@ -161,22 +170,26 @@ async def test_a_digit_over_the_whole_verdict_opens_its_tab(app_on: AppOn) -> No
         assert session(pilot).panes.tab == "merged"
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (160, 45)])
 @pytest.mark.parametrize(("name", "key"), [
     ("01-cut-call-and-long-answer.session", "F"), ("08-router-says-tool-calls.session", "F"),
     ("10-agent-ran-a-cut-call.session", "F"), ("18-claude-code-cut-writes", "L"),
 ])
-async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: str, size: tuple[int, int]) -> None:
+async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: str) -> None:
     path = f"sample_sessions/{name}.jsonl"
     app = LoopInspector([path], opened_already=load([path], ReadingOptions()))
-    async with app.run_test(size=size) as pilot:
-        if isinstance(app.screen, TurnsScreen):
-            advice = app.screen.listed.current_row.advice
-            assert f"change   {key}: {advice[:12]}" in page(app)
-            await pilot.press("enter")
+    async with app.run_test(size=(60, 20)) as pilot:
+        for size in ((60, 20), (80, 24), (160, 45)):
+            await pilot.resize_terminal(*size)
             await pilot.pause()
-        header_rows = " ".join(screen_rows(app)[:3])
-        assert f" {key}: " in header_rows
+            table = app.screen if isinstance(app.screen, TurnsScreen) else None
+            if table is not None:
+                assert f"change   {key}: {table.listed.current_row.advice[:12]}" in page(app), size
+                await pilot.press("enter")
+                await pilot.pause()
+            assert f" {key}: " in " ".join(screen_rows(app)[:3]), size
+            if table is not None:
+                await pilot.press("q")
+                assert app.screen is table
 
 
 def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
@@ -193,19 +206,19 @@ def test_a_long_sentence_does_not_push_the_advice_out_of_the_details() -> None:
     assert text_of(row) == "turn 1 of 1 · a-file.jsonl · V shows all", "with one sign between two words"
 
 
-@pytest.mark.parametrize("width", range(50, 200, 7))
 @pytest.mark.parametrize("rows", [2, 3])
-def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, width: int, rows: int) -> None:
+def test_a_verdict_fits_its_rows_with_its_advice(tmp_path: Path, rows: int) -> None:
     view = load([str(story(tmp_path))], ReadingOptions()).original.view
-    for turn in view.turns:
-        found = header.verdict_rows(view, turn, width, rows, cells)
-        assert len(found) <= rows
-        assert all(width_of(row) <= width for row in found)
-        text = " ".join(text_of(row).strip() for row in found)
-        assert text.startswith(f"{turn.verdict.glyph} {turn.verdict.word}  turn {view.number(turn)} of 2")
-        assert turn.verdict.advice is not None
-        assert turn.verdict.advice.text[:12] in text
-        assert text.endswith((turn.verdict.advice.text[-20:], "V shows all"))
+    for width in range(50, 200, 7):
+        for turn in view.turns:
+            found = header.verdict_rows(view, turn, width, rows, cells)
+            assert len(found) <= rows, width
+            assert all(width_of(row) <= width for row in found), width
+            text = " ".join(text_of(row).strip() for row in found)
+            assert text.startswith(f"{turn.verdict.glyph} {turn.verdict.word}  turn {view.number(turn)} of 2"), width
+            assert turn.verdict.advice is not None
+            assert turn.verdict.advice.text[:12] in text, width
+            assert text.endswith((turn.verdict.advice.text[-20:], "V shows all")), width
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])

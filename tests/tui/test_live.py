@@ -38,7 +38,8 @@ from inspector.tui.turns_screen import TurnsScreen
 from loop_core.client.exchange import Connection, Retries, Timeouts
 from loop_core.turn.state import Finish, RunTools, Send
 from loop_core.values import Stop, ToolCall, Usage
-from tests.scenes.app import check_wheel, page, until, view_text
+from tests.scenes.app import Album, check_wheel, page, until, view_text
+from tests.scenes.app import album as album
 from tests.scenes.live import ERROR, answer, streams
 from tests.scenes.loopback import Fake, Peer
 
@@ -745,20 +746,23 @@ async def test_a_plain_terminal_gets_plain_characters(fake: Fake, tmp_path: Path
 
 SIZES = [(80, 24), (160, 45)]
 NOWHERE = "http://127.0.0.1:8080"
-FORMS = {"waits": (), "budget": ("i",), "body": ("I",), "form": ("L",)}
 
 
-@pytest.mark.parametrize(("name", "size"), [("waits", SIZES[1]), *((name, SIZES[0]) for name in FORMS)],
-                         ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}")
-def test_how_what_waits_looks(
-    fake: Fake, tmp_path: Path, snap_compare: Callable[..., bool], name: str, size: tuple[int, int]
-) -> None:
-    async def show_form(pilot: Pilot[Any]) -> None:
-        await pilot.press(*FORMS[name])
-        if name == "form":
-            await until(pilot, lambda: "A router reports tool calls as complete" in page(pilot.app))
-
-    assert snap_compare(live(start_with_tools(fake, tmp_path, base=NOWHERE)), run_before=show_form, terminal_size=size)
+async def test_how_what_waits_looks(fake: Fake, tmp_path: Path, album: Album) -> None:
+    async with live(start_with_tools(fake, tmp_path, base=NOWHERE)).run_test(size=SIZES[1]) as pilot:
+        await pilot.pause()
+        album.compare(pilot, "waits")
+    async with live(start_with_tools(fake, tmp_path, base=NOWHERE)).run_test(size=SIZES[0]) as pilot:
+        await pilot.pause()
+        album.compare(pilot, "waits")
+        for name, key in (("budget", "i"), ("body", "I"), ("form", "L")):
+            await pilot.press(key)
+            await pilot.pause()
+            if name == "form":
+                await until(pilot, lambda: "A router reports tool calls as complete" in page(pilot.app))
+            album.compare(pilot, name)
+            await pilot.press("escape")
+    assert album.other == []
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

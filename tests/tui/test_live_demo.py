@@ -85,24 +85,19 @@ async def test_two_keys_begin_a_scenario_and_its_end_ends_the_server() -> None:
         await until(pilot, lambda: not listens(server.base))
 
 
-@pytest.mark.parametrize(("letter", "word"), [
-    ("n", "Its stop word is false."), ("r", "Its stop word is true."), ("s", "No stop word comes.")])
-async def test_the_form_says_of_a_scenario_whether_its_stop_word_is_true(letter: str, word: str) -> None:
-    app = LoopInspector()
-    async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("L")
-        await until(pilot, lambda: "no key" in page(app))
-        app.screen.query_one("#scenario", Cycle).focus()
-        await pilot.press(letter)  # no-call, rate-limited, stalled
-        await until(pilot, lambda: word in " ".join(page(app).replace("│", " ").split()))
-
-
-async def test_a_scenario_that_needs_another_wire_format_gives_the_chosen_one_back() -> None:
+async def test_the_form_says_whether_a_stop_word_is_true_and_gives_a_chosen_wire_format_back() -> None:
+    """A scenario may need another wire format than the one that was chosen."""
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("L")
         await until(pilot, lambda: "no key" in page(app))
         scenario, api = (app.screen.query_one(f"#{name}", Cycle) for name in ("scenario", "api"))
+        scenario.focus()
+        for letter, word in (("n", "Its stop word is false."), ("r", "Its stop word is true."),
+                             ("s", "No stop word comes.")):
+            await pilot.press(letter)  # no-call, rate-limited, stalled
+            await until(pilot, lambda word=word: word in " ".join(page(app).replace("│", " ").split()))
+        scenario.value = "lying-router"
         api.value = "ollama_chat"
         for name, shown in (("paused", "anthropic_messages"), ("lying-router", "ollama_chat"),
                             ("commentary", "openai_responses"), ("a real server", "ollama_chat")):

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_textual_snapshot import SVGImageExtension
-from syrupy import SnapshotAssertion
 from textual.pilot import Pilot
 
 from inspector.provider.dialect_output import TableQuery
 from inspector.tui.app import LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
-from tests.scenes.app import page, story, until
+from tests.scenes.app import Album, page, story, until
+from tests.scenes.app import album as album
 from tests.scenes.provider import rows_once
 
 AppOn = Callable[..., LoopInspector]
@@ -31,24 +30,6 @@ PICTURES: tuple[dict[str, tuple[str, ...]], ...] = (
     {"export": ("x",)},
 )
 """The pictures that one app is taken of in turn, and the keys to each from the one before it."""
-
-
-class Album:
-    """Compares each picture with the one that is kept under its name."""
-
-    def __init__(self, snapshot: SnapshotAssertion) -> None:
-        self.kept, self.other = snapshot.use_extension(SVGImageExtension), list[str]()
-
-    def compare(self, pilot: Pilot[Any], name: str) -> None:
-        size = pilot.app.size
-        name = f"{name}{'-' * bool(name)}{size.width}x{size.height}"
-        if pilot.app.export_screenshot(simplify=True) != self.kept(name=name):
-            self.other.append(name)
-
-
-@pytest.fixture
-def album(snapshot: SnapshotAssertion) -> Album:
-    return Album(snapshot)
 
 
 async def test_a_session(app_on: AppOn, album: Album, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
