@@ -108,31 +108,9 @@ async def shows(socket: ClientWebSocketResponse, text: str) -> str:
     return seen
 
 
-async def test_the_app_is_drawn_hears_keys_and_ends_with_its_session() -> None:
+async def test_the_app_is_drawn_and_hears_keys_and_a_signal_renews_the_token_of_a_tab_that_stays() -> None:
     with program(SAMPLE) as served:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", served.url)
-        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
-            socket = await tab(session, served)
-            await shows(socket, "CUT CALL RUN")  # the table of its turns, the worst first
-            await socket.send_json(["stdin", "\r"])
-            await shows(socket, "step 22/28")
-            await socket.send_json(["stdin", " "])
-            await shows(socket, "step 23/28")
-            await socket.send_json(["resize", {"width": 80, "height": 24}])
-            await shows(socket, "[1Merged]")  # as a small terminal has it
-            await socket.send_json(["stdin", "q"])
-            await shows(socket, "raw → reason")
-            await socket.send_json(["stdin", "q"])
-            assert await words(socket) == []
-            assert socket.close_code == 1000
-        served.process.send_signal(signal.SIGINT)
-        code, said = served.outcome()
-    assert (code, said.count("\n")) == (0, 1)
-    assert said.startswith("inspector: serving 01-cut-call-and-long-answer.session.jsonl")
-
-
-async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_the_token() -> None:
-    with program(SAMPLE) as served:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             socket = await tab(session, served)
             await shows(socket, "CUT CALL RUN")  # the table of its turns, the worst first
@@ -151,7 +129,18 @@ async def test_the_next_browser_sees_the_tab_where_it_was_and_a_signal_renews_th
             socket = await tab(session, Program(served.process, new))
             seen = await shows(socket, "step 23/28")
             assert "CUT CALL RUN" in seen or "CUT CALL RUN" in await shows(socket, "CUT CALL RUN")
-            await socket.close()
+            await socket.send_json(["resize", {"width": 80, "height": 24}])
+            await shows(socket, "[1Merged]")  # as a small terminal has it
+            await socket.send_json(["stdin", "q"])
+            await shows(socket, "raw → reason")
+            await socket.send_json(["stdin", "q"])
+            assert await words(socket) == []
+            assert socket.close_code == 1000
+        served.process.send_signal(signal.SIGINT)
+        code, said = served.outcome()
+    assert (code, said.count("\n")) == (0, 2), "the second line is about the new token"
+    assert said.startswith("inspector: serving 01-cut-call-and-long-answer.session.jsonl")
+    assert "token" in said.splitlines()[1]
 
 
 @pytest.mark.parametrize(("option", "bounds"), [
@@ -187,10 +176,10 @@ async def test_a_tab_that_ended_for_want_of_a_browser_is_opened_again_where_it_w
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 async def test_every_process_ends_when_the_server_does(number: signal.Signals) -> None:
     """Asked to end, and killed: the app of a tab sees that nobody writes to it any more."""
-    with program() as served:
+    with program(SAMPLE) as served:
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
             socket = await tab(session, served)
-            await shows(socket, "Sample sessions")
+            await shows(socket, "CUT CALL RUN")
             (pid,) = served.tabs()
             listening = asyncio.create_task(words(socket))
             served.process.send_signal(number)
