@@ -26,7 +26,7 @@ async def read(app: LoopInspector, pilot) -> TurnList:
     return app.screen.query_one(TurnList)
 
 
-async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor_and_told() -> None:
+async def test_the_samples_are_listed_by_their_titles_and_the_one_under_the_cursor_is_told_and_opened() -> None:
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
@@ -41,38 +41,26 @@ async def test_the_samples_are_listed_by_their_titles_the_first_under_the_cursor
         assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown
         assert "no sessions of agents are in their usual folders · o opens a path" in shown
-
-
-def test_a_table_with_sessions_of_agents_begins_without_a_note() -> None:
-    assert first_note([Section(AGENTS, ("a.jsonl",)), Section(SAMPLES, ("b.jsonl",))]) == ""
-
-
-async def test_moving_tells_of_the_next() -> None:
-    app = LoopInspector()
-    async with app.run_test(size=SIZE) as pilot:
-        listed = await read(app, pilot)
+        await pilot.press("enter")
+        assert isinstance(app.screen, SessionScreen)
+        assert app.screen.opened.paths == (short(samples()[0].path),)
+        view = app.screen.run.view
+        assert app.screen.step == view.deciding_step(view.worst) > 0, "it opens at the worst turn"
+        await pilot.press("q")
+        assert isinstance(app.screen, TurnsScreen)
+        assert listed.current_row.paths == (short(samples()[0].path),), "q comes back to the row"
         await pilot.press("j")
         assert listed.current_row.paths == (short(samples()[1].path),)
         assert "ended with" in page(app) or "completed" in page(app)
         await pilot.press("G")
         assert listed.current_row.paths == (short(samples()[-1].path),)
         assert f"{len(samples())} of {len(samples())}▔" in page(app)
-
-
-async def test_enter_opens_at_the_worst_turn_and_q_comes_back_to_the_row() -> None:
-    app = LoopInspector()
-    async with app.run_test(size=SIZE) as pilot:
-        listed = await read(app, pilot)
-        await pilot.press("enter")
-        assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == (short(samples()[0].path),)
-        view = app.screen.run.view
-        assert app.screen.step == view.deciding_step(view.worst) > 0
-        await pilot.press("q")
-        assert isinstance(app.screen, TurnsScreen)
-        assert listed.current_row.paths == (short(samples()[0].path),)
         await pilot.press("q")
         assert app.return_value == 0
+
+
+def test_a_table_with_sessions_of_agents_begins_without_a_note() -> None:
+    assert first_note([Section(AGENTS, ("a.jsonl",)), Section(SAMPLES, ("b.jsonl",))]) == ""
 
 
 async def test_a_sample_is_not_remembered_and_a_path_is(tmp_path: Path) -> None:
