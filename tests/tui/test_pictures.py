@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from inspector.provider.dialect_output import TableQuery
 from inspector.tui.app import LoopInspector

@@ -80,7 +80,9 @@ async def test_keys_struck_while_a_large_file_is_read_are_silent(app_on: AppOn) 
         assert not app._notifications, "not a message for each"
 
 
-async def test_without_colour_every_state_keeps_its_word_and_the_cursor_is_told_apart(app_on: AppOn, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colour_every_state_keeps_its_word_and_the_cursor_is_told_apart(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with app_on().run_test(size=(160, 45)) as pilot:
         await pilot.press("space", "space")
@@ -128,8 +130,8 @@ async def test_ascii_has_a_sign_for_each_of_the_programs_own() -> None:
     """The hints said `\\u2191 \\u2193 fields`, and `q back` had no room beside `\\u2423 step`."""
     app = LoopInspector([SAMPLE], plain=True)
     async with app.run_test(size=(80, 24)) as pilot:
-        for keys, said in ((("s", "enter"), "verdict^"), (("s", "enter", "L"), "up down fields - < > words"), (("escape", "question_mark"), "up, k"),
-                           (("escape", "enter"), "space step"),
+        for keys, said in ((("s", "enter"), "verdict^"), (("s", "enter", "L"), "up down fields - < > words"),
+                           (("escape", "question_mark"), "up, k"), (("escape", "enter"), "space step"),
                            (("exclamation_mark", "F", "R", "d"),
                             "ends as     retry_limit (AbortPartial) ! Complete")):
             for key in keys:
