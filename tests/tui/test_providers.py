@@ -321,6 +321,7 @@ async def test_search_goes_round_the_rows() -> None:
     async with ProvidersApp().run_test(size=SMALL) as pilot:
         rows = await settled_rows(pilot)
         await pilot.press("/", *"markup", "enter")
+        await until(pilot, lambda: chosen(rows) != "openai_chat/openai")
         found = [chosen(rows)]
         for _ in range(3):
             await pilot.press("n")
