@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import tracemalloc
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -64,27 +62,3 @@ def test_escapes_in_a_long_string_cost_no_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
     finally:
         tracemalloc.stop()
-
-
-def test_a_file_of_a_folder_is_recognised_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pair.json").write_text(json.dumps(pair("And?")), encoding="utf-8")
-    asked, importer = list[str](), recognition.importer
-
-    def note(name: str) -> Any:
-        asked.append(name)
-        return importer(name)
-
-    monkeypatch.setattr(recognition, "importer", note)
-    assert len(open_paths([str(tmp_path)]).exchanges) == 1
-    assert asked.count("known") == 1, "a format that this file is compared with"
-
-
-def test_a_database_is_recognised_by_what_its_log_holds_now(tmp_path: Path) -> None:
-    path = tmp_path / "logs.db"
-    with closing(sqlite3.connect(path)) as base:
-        base.execute("PRAGMA journal_mode = WAL")
-        head = path.read_bytes()
-        assert recognition.choose(head, str(path)) is None
-        base.execute("CREATE TABLE responses (id, prompt_json, options_json, response_json, conversation_id)")
-        assert path.read_bytes() == head, "the tables are in the log only"
-        assert recognition.choose(head, str(path)) == "llm"

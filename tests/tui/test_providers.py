@@ -29,7 +29,7 @@ from inspector.tui.providers_screen import DialectTable, ProvidersScreen
 from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import page, screen_rows, view_text
+from tests.scenes.app import page, screen_rows, until, view_text
 from tests.scenes.provider import rows_once
 
 AppOn = Callable[..., LoopInspector]

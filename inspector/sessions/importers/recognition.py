@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from importlib import import_module
 from typing import IO, Any, cast
 
@@ -75,11 +74,6 @@ def recognise(data: bytes, path: str) -> str | None:
 
 
 def _best(head: bytes, path: str) -> tuple[str | None, int]:
-    # A file of a folder is recognised twice: to be listed, and to be read. A database may change by its log alone.
-    return (_find_best if head.startswith(SQLITE) else _find_best_once)(head, path)
-
-
-def _find_best(head: bytes, path: str) -> tuple[str | None, int]:
     from inspector.sessions.importers.records import first_look
 
     best, best_score = None, 0
@@ -98,6 +92,3 @@ def _find_best(head: bytes, path: str) -> tuple[str | None, int]:
         if score >= CERTAIN:
             break
     return best, best_score
-
-
-_find_best_once = lru_cache(maxsize=1)(_find_best)
