@@ -203,7 +203,11 @@ def test_the_age_of_a_turn_is_what_its_row_prints(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.time", lambda: row.started + 3 * 86_400 + 7)
     age = next(column for column in columns(row.started + 3 * 86_400 + 7) if column.name == "age")
     assert text_of(age.column.cell(row)) == "3d"
-    for typed, finds in (("age>=3d", True), ("age<4d", True), ("age>3.1d", False), ("age<72h", False)):
+    for typed, finds in (
+        ("age>=3d", True), ("age<4d", True), ("age>3.1d", False), ("age<72h", False), ("age<73h", True),
+        ("age>4320m", True), ("age<4321m", True), ("age>259206s", True), ("age<259208s", True),
+        ("age>259206000ms", True), ("age<259208000ms", True), ("age>0.008y", True), ("age<0.009y", True),
+    ):
         assert matches(row_filter(typed).matches, row) is finds, typed
         assert bool(filters.steps(filters.parse(f"turn=1 {typed}"), view)) is finds, typed
 
