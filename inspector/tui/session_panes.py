@@ -111,6 +111,8 @@ class Panes(SessionPart):
 
     def fit(self, narrow: bool, roomy: bool) -> None:
         """Shows one pane or several, focuses a visible one, and folds the machine if the text needs room."""
+        if not self.stage.query(TextView):
+            return  # a screen that is removed loses its panes before its last messages
         self.stage.narrow, self._roomy = narrow, roomy
         self._fold()
         self.mark_tab()

@@ -99,6 +99,14 @@ async def test_the_machine_is_one_row_where_the_text_needs_the_room(app_on: AppO
         assert "MACHINE" in page(pilot.app)
 
 
+async def test_a_session_that_loses_its_panes_takes_another_size(app_on: AppOn) -> None:
+    """A screen that is removed loses its panes first, and may be told of a size after that."""
+    async with app_on().run_test(size=(80, 24)) as pilot:
+        await pilot.app.screen.query_one("#body").remove()
+        await pilot.resize_terminal(120, 35)
+        assert pilot.app.is_running
+
+
 async def test_the_machine_can_be_folded_where_there_is_room_and_is_a_tab_where_there_is_none(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         assert "MACHINE" in page(pilot.app)
