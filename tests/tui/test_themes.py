@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.color import Color
 from textual.geometry import Region
-from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 
 from inspector.commands.sessions import view_command
 from inspector.report.lines.spans import Tone
@@ -73,10 +73,19 @@ def test_every_text_can_be_read_in_every_theme(theme: Theme) -> None:
             assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 4.5, (name, background)
 
 
-async def commands_listed(pilot: Pilot[Any]) -> None:
-    """Waits until the palette has found all that it offers; it empties its list several times until then."""
-    await pilot.app.workers.wait_for_complete()
-    await until(pilot, lambda: any(each.option_count for each in pilot.app.screen.query(OptionList)))
+def words_of(screen: Screen[Any], single: bool) -> list[tuple[str, Style]]:
+    """The texts of letters and figures on a screen, without those of the dimmed screen below; `single`: only those of
+    one word."""
+    found = []
+    for y, strip in enumerate(screen._compositor.render_strips()):
+        x = 0
+        for text, style, _ in strip:
+            at, x = x, x + cell_len(text)
+            if (style is not None and style.color and style.bgcolor
+                    and text.strip().replace(" ", " " if single else "").isalnum()
+                    and screen.get_widget_at(at, y)[0] is not screen):
+                found.append((text, style))
+    return found
 
 
 async def test_what_a_dialog_shows_can_be_read(app_on: AppOn) -> None:
@@ -89,23 +98,14 @@ async def test_what_a_dialog_shows_can_be_read(app_on: AppOn) -> None:
             for theme in (DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark", "flexoki"):
                 app.theme = theme
                 await pilot.pause()
-                if key == "ctrl+p":
-                    await commands_listed(pilot)
-                screen, seen = app.screen, []
+                screen, single = app.screen, key != "ctrl+p"  # few entries of the palette are one word
                 assert screen is not below
-                for y, strip in enumerate(screen._compositor.render_strips()):
-                    x = 0
-                    for text, style, _ in strip:
-                        at, x = x, x + cell_len(text)
-                        words = text.strip().replace(" ", "" if key == "ctrl+p" else " ")  # it lists no single words
-                        if style is None or not style.color or not style.bgcolor or not words.isalnum():
-                            continue
-                        if screen.get_widget_at(at, y)[0] is not screen:  # else it is the dimmed screen below
-                            assert not style.dim
-                            text_and_back = [Color(*colour.get_truecolor()) for colour in (style.color, style.bgcolor)]
-                            assert contrast(*text_and_back) >= 4.5, (key, theme, text)
-                            seen.append(text)
-                assert seen, (key, theme)
+                # the palette empties its list until it has found all that it offers
+                await until(pilot, lambda screen=screen, single=single: bool(words_of(screen, single)))
+                for text, style in words_of(screen, single):
+                    assert not style.dim
+                    text_and_back = [Color(*colour.get_truecolor()) for colour in (style.color, style.bgcolor)]
+                    assert contrast(*text_and_back) >= 4.5, (key, theme, text)
             await pilot.press("escape")
             assert app.screen is below
 
