@@ -13,7 +13,6 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import Vertical
 from textual.events import Click
-from textual.geometry import Size
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -153,10 +152,6 @@ class KeyBar(AutoHeightPanel):
             return self._note_rows(width)
         rows, keys = self._rows_and_keys(width)
         return [*rows[:-1], (*rows[-1], *(span for _, spans in keys for span in spans))]
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of rows; without a note it is one, whatever the keys are."""
-        return super().get_content_height(container, viewport, width) if self.note else 1
 
     def _note_rows(self, width: int) -> list[Line]:
         """The rows of the note; an empty row if there is none."""

@@ -66,10 +66,8 @@ def _typing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             for key in characters[:-1]:
                 self._driver.send_message(events.Key(_character_to_key(key), key))
             now = max(len(characters), 1)
-            key = waiting[now - 1 : now]
+            await one_by_one(self, waiting[now - 1 : now])
             del waiting[:now]
-            self._keys_follow = bool(waiting)
-            await one_by_one(self, key)
 
     monkeypatch.setattr(App, "_press_keys", press)
 
@@ -102,7 +100,7 @@ draw_update = Compositor.render_update
 
 @pytest.fixture(autouse=True)
 def _drawn_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen is drawn once behind the keys of one call, when the app is idle, and not at each refresh on the way.
+    """The screen is drawn once behind each key, when the app is idle, and not at each refresh on the way there.
 
     Without a terminal, too, Textual draws each refresh, and throws it away: a third of the time of these tests.
     """
@@ -124,7 +122,6 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def idle(*seconds: float) -> None:
         app, loop = active_app.get(), asyncio.get_running_loop()
-        app.__dict__.setdefault("_drawn", None)
         patience = loop.time() + 0.02
         while runs(app) and loop.time() < patience:
             await asyncio.sleep(0.001)
@@ -137,9 +134,7 @@ def _idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0)
         finally:
             waiting -= 1
-        # a screen that a key opened is drawn also where keys follow
-        if app.screen_stack and not (getattr(app, "_keys_follow", False) and app.screen is app._drawn):
-            app._drawn = app.screen
+        if app.screen_stack:
             draw_update(app.screen._compositor, screen_stack=app._background_screens)
 
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
@@ -165,32 +160,23 @@ def _rules_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stylesheet, "_parse_rules", read)
 
 
-@pytest.fixture(scope="session")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list | None], OpenSession]:
-    """A file of entries as the command line loads it. A session never changes: the same entries are written and read
-    once in a process, and each has a folder of its own."""
-    from inspector.tui.session_files import ReadingOptions, load
-    from tests.scenes.app import story
-
-    sessions: dict[str, OpenSession] = {}
-
-    def load_once(entries: list | None) -> OpenSession:
-        key = json.dumps(entries)
-        if key not in sessions:
-            sessions[key] = load([str(story(tmp_path_factory.mktemp("story"), entries))], ReadingOptions())
-        return sessions[key]
-
-    return load_once
+sessions: dict[str, OpenSession] = {}
+"""Entries as JSON -> the session that was loaded from a file of them. A session never changes."""
 
 
 @pytest.fixture
-def app_on(loaded: Callable[[list | None], OpenSession]) -> Callable[..., object]:
-    """The app on a file of entries, opened as the command line does it, at the first step."""
+def app_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
+    """The app on a file of entries, opened as the command line does it, at the first step. The same entries are written
+    and loaded once in a process."""
     from inspector.tui.app import LoopInspector
-    from inspector.tui.session_files import ScreenPlace
+    from inspector.tui.session_files import ReadingOptions, ScreenPlace, load
+    from tests.scenes.app import story
 
     def make_app(entries: list | None = None, **options: object) -> LoopInspector:
-        session = loaded(entries)
+        key = json.dumps(entries)
+        if key not in sessions:
+            sessions[key] = load([str(story(tmp_path_factory.mktemp("story"), entries))], ReadingOptions())
+        session = sessions[key]
         options = {"begins": ScreenPlace(session.paths), **options}
         return LoopInspector(list(session.paths), opened_already=session, **options)
 
