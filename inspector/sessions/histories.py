@@ -242,6 +242,25 @@ def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
+# -- Ids that tell one call from those of other conversations ---------------------------------------------------------
+
+_RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_TURN = re.compile(r"[a-z][A-Z]")
+
+
+def are_distinctive(names: tuple[str | None, ...]) -> bool:
+    """Whether there are ids, and all of them are distinctive."""
+    return bool(names) and all(name is not None and _is_distinctive(name) for name in names)
+
+
+def _is_distinctive(name: str) -> bool:
+    """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
+    Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations."""
+    return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
+        len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
+
+
 # -- Exchanges on their way through threading --------------------------------------------------------------------------
 
 # A block by a filter and a pause are complete ends: no part of such an answer is requested again.

@@ -8,20 +8,24 @@ the answer.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from inspector.sessions import wordings
-from inspector.sessions.histories import History, HistoryItem, HistoryTree, ItemKind, SeatedExchange, squeeze
+from inspector.sessions.histories import (
+    History,
+    HistoryItem,
+    HistoryTree,
+    ItemKind,
+    SeatedExchange,
+    are_distinctive,
+    squeeze,
+)
 from inspector.sessions.recording import TurnPlace
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
-_RUN = re.compile(r"[A-Za-z0-9]{8,}")
-_LETTERS = re.compile(r"[A-Za-z]+")
-_TURN = re.compile(r"[a-z][A-Z]")
 _IDENTIFYING = 16  # the number of characters, without white space, that identify an answer
 _END = 128
 """The number of characters, without white space, that are compared at each end of a text with an omitted middle."""
@@ -105,7 +109,7 @@ class Index:
                 self._chains[one.base].append(one)
         if one.calls:
             names = tuple([call.id for call in one.calls])
-            if _are_distinctive(names):
+            if are_distinctive(names):
                 self._calls[names].append(one)
 
     def remove(self, one: SeatedExchange) -> None:
@@ -146,11 +150,17 @@ class Index:
         tree = self.tree
         if not calls:
             return [tree.answer_key(text, calls)]
-        return [tree.answer_key(text, calls), tree.loose_answer_key(text, calls), self._named_key(calls),
-                tree.key(("alone", tree.loose_answer_key("", calls))), tree.key(("text", squeeze(text)))]
+        return [tree.answer_key(text, calls), tree.loose_answer_key(text, calls), self._alone_key(calls),
+                self._named_key(calls), self._text_key(text)]
+
+    def _alone_key(self, calls: tuple[ToolCall, ...]) -> int:
+        return self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
 
     def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
         return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
+
+    def _text_key(self, text: str) -> int:
+        return self.tree.key(("text", squeeze(text)))
 
     def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None if it contains none."""
@@ -186,21 +196,20 @@ class Index:
         if found:
             return found, "the history repeats its request and its answer, but for the ids of calls"
         if calls:
-            tell = _are_distinctive(names := tuple(call.id for call in calls))
+            tell = are_distinctive(names := tuple(call.id for call in calls))
             found = [one for one in answers.get(self._named_key(calls), ()) if tell or one.cut]
             if not found and not text.strip():
-                alone = self.tree.key(("alone", self.tree.loose_answer_key("", calls)))
-                found = [one for one in answers.get(alone, ()) if _same_ids(one.calls, calls)]
+                found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
             if not found and tell:  # opencode renames a call that it cannot run: `invalid`; Haystack leaves it out
                 found = [one for _, one in self._answers[node] if {call.id for call in one.calls}.issuperset(names)]
             if not found:  # Google ADK reads calls out of markup in the text
                 found = [one for said, one in self._answers[node][-64:] if not one.calls and all(
                     call.name in said and squeeze(call.arguments or "") in squeeze(said) for call in calls)]
             return (found, why) if found else None
-        found = answers.get(self.tree.key(("text", squeeze(text)))) if text.strip() else None
+        found = answers.get(self._text_key(text)) if text.strip() else None
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
             spelled = [(one, tuple(call.id for call in one.calls)) for _, one in self._answers[node][-64:]]
-            found = [one for one, ids in spelled if _are_distinctive(ids) and all(str(key) in text for key in ids)]
+            found = [one for one, ids in spelled if are_distinctive(ids) and all(str(key) in text for key in ids)]
         return (found, "the history repeats its request and its text, without its calls") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
@@ -253,21 +262,10 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
     """Whether the ids of equal calls are compatible: if both are distinctive, one must contain the other, because
     clients wrap ids, or the id of the call's item; ids that are missing or not distinctive are compatible with any."""
     return all(
-        not (_are_distinctive((one.id,)) and _are_distinctive((other.id,))) or str(one.id) in str(other.id)
+        not (are_distinctive((one.id,)) and are_distinctive((other.id,))) or str(one.id) in str(other.id)
         or str(other.id) in str(one.id) or other.id == one.item_id
         for one, other in zip(calls, repeated, strict=True)
     )
-
-
-def _are_distinctive(names: tuple[str | None, ...]) -> bool:
-    return bool(names) and all(name is not None and _is_distinctive(name) for name in names)
-
-
-def _is_distinctive(name: str) -> bool:
-    """Whether an id is distinctive: a run of 8 characters with a digit, or letters with three changes to capitals.
-    Others (`0`, `call_1`, `functions.read:0`) do not identify a call among several conversations."""
-    return any(any(char.isdigit() for char in run) for run in _RUN.findall(name)) or any(
-        len(_TURN.findall(letters)) >= 3 for letters in _LETTERS.findall(name))
 
 
 def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:
@@ -288,7 +286,8 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     for test in tests:
         # A test that no candidate passes is ignored, because not every client sends such data back.
         left = [one for one in left if test(one)] or left
-    if ordered and len({(one.turn, one.is_silent or one.node) for one in left}) == 1:
+    # Where a client sends empty answers back, the later ones follow a longer history than the first.
+    if ordered and len({(one.turn, None if one.is_silent else one.node) for one in left}) == 1:
         left = [max(left, key=lambda one: one.when)]  # a repeated request got an equal answer, which took its place
     return left
 
@@ -361,10 +360,11 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
 def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
     if parent is None:
         return PlaceEvidence(TurnPlace.REQUEST, "the request ends with assistant text to be continued")
-    act, why = ((TurnPlace.RESUME, "the paused answer is sent back as it was") if parent.is_paused else
-                (TurnPlace.RETRY, "the empty answer is sent back as it was") if parent.is_silent else
-                (TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued"))
-    return PlaceEvidence(act, why)
+    if parent.is_paused:
+        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
+    if parent.is_silent:
+        return PlaceEvidence(TurnPlace.RETRY, "the empty answer is sent back as it was")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued")
 
 
 def _at_once(parent: SeatedExchange) -> PlaceEvidence:
