@@ -628,9 +628,14 @@ class Tests:
 
 
 @cache
+def test_paths(root: Path) -> tuple[Path, ...]:
+    return tuple(sorted((root / "tests").rglob("test_*.py")))
+
+
+@cache
 def test_files(root: Path) -> tuple[Tests, ...]:
     found = []
-    for path in sorted((root / "tests").rglob("test_*.py")):
+    for path in test_paths(root):
         stem = path.stem.removeprefix("test_")
         known = {part for name in imports(str(path)).values() for part in (name, name.rpartition(".")[0])}
         found.append(Tests(path.relative_to(root).as_posix(), frozenset({stem, *stem.split("_")}),
@@ -674,7 +679,7 @@ def of_name(table: Table) -> tuple[str, ...]:
 def files_of_module() -> dict[str, list[str]]:
     """The name of a module -> the test files that have its name, each in the folder of a room."""
     found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+    for path in test_paths(ROOT):
         found.setdefault(path.stem.removeprefix("test_"), []).append(path.relative_to(ROOT).as_posix())
     return found
 

@@ -165,7 +165,7 @@ def list_grown(table: ReadingScreen) -> None:
         table.say_counts()
         table.lists_at = time.monotonic() + 10 * (time.monotonic() - began)
 
-    work_behind(table, work, show, "growth")
+    work_behind(table, work, show, "listing")
 
 
 FILTERING = "filtering…"

@@ -198,16 +198,16 @@ async def check_wheel(pilot: Pilot[Any]) -> None:
 
 
 class Album:
-    """Compares each picture with the one that is kept under its name."""
+    """Compares each picture with the snapshot of its name; `different` has the names of those that differ."""
 
     def __init__(self, snapshot: SnapshotAssertion) -> None:
-        self.kept, self.other = snapshot.use_extension(SVGImageExtension), list[str]()
+        self.snapshots, self.different = snapshot.use_extension(SVGImageExtension), list[str]()
 
     def compare(self, pilot: Pilot[Any], name: str) -> None:
         size = pilot.app.size
         name = f"{name}{'-' * bool(name)}{size.width}x{size.height}"
-        if pilot.app.export_screenshot(simplify=True) != self.kept(name=name):
-            self.other.append(name)
+        if pilot.app.export_screenshot(simplify=True) != self.snapshots(name=name):
+            self.different.append(name)
 
 
 @pytest.fixture

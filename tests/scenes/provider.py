@@ -109,15 +109,15 @@ def table_rows(scenario: str, budget: int | None = None, policy: str = "strict")
     return rows(SCENARIOS[scenario], budget, settings=Settings(policy=POLICIES[policy]))
 
 
-run_rows = TableQuery.rows
+run_query = TableQuery.rows
 tables: dict[str, tuple[TableRow, ...]] = {}
-"""What was run once in this process."""
+"""Query as text -> its rows; the settings of some cannot be hashed."""
 
 
-def rows_once(query: TableQuery) -> tuple[TableRow, ...]:
-    """The rows of a screen's table, in the place of `TableQuery.rows`."""
+def rows_by_query(query: TableQuery) -> tuple[TableRow, ...]:
+    """The rows of a screen's table, in the place of `TableQuery.rows`: each is run once in a process."""
     if (key := repr(query)) not in tables:
-        tables[key] = run_rows(query)
+        tables[key] = run_query(query)
     return tables[key]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 def each_row(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[..., Any]:
     """As `pytest.mark.parametrize`, but in one test, which names the row that fails. Fixtures are made once for all
     rows; a `tmp_path` has a folder for each."""
-    taken = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
-    table = [row if len(taken) > 1 else (row,) for row in rows]
+    columns = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
+    table = [row if len(columns) > 1 else (row,) for row in rows]
     assert table, "no rows"
 
     def of(test: Callable[..., None]) -> Callable[..., None]:
-        given = inspect.signature(test)
+        signature = inspect.signature(test)
 
         @wraps(test)
         def each(**fixtures: Any) -> None:
@@ -26,13 +26,13 @@ def each_row(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[...,
                     own["tmp_path"] /= str(number)
                     own["tmp_path"].mkdir()
                 try:
-                    test(**own, **dict(zip(taken, row, strict=True)))
+                    test(**own, **dict(zip(columns, row, strict=True)))
                 except BaseException as why:
-                    why.add_note(f"row {number}: {', '.join(taken)} = {', '.join(map(repr, row))[:500]}")
+                    why.add_note(f"row {number}: {', '.join(columns)} = {', '.join(map(repr, row))[:500]}")
                     raise
 
-        each.__signature__ = given.replace(
-            parameters=[each for name, each in given.parameters.items() if name not in taken])
+        each.__signature__ = signature.replace(
+            parameters=[found for name, found in signature.parameters.items() if name not in columns])
         return each
 
     return of

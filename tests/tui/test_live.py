@@ -762,7 +762,7 @@ async def test_how_what_waits_looks(fake: Fake, tmp_path: Path, album: Album) ->
                 await until(pilot, lambda: "A router reports tool calls as complete" in page(pilot.app))
             album.compare(pilot, name)
             await pilot.press("escape")
-    assert album.other == []
+    assert album.different == []
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

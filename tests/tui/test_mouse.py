@@ -21,7 +21,7 @@ from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, entry, screen_rows, stream, until, user
-from tests.scenes.provider import rows_once
+from tests.scenes.provider import rows_by_query
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -30,7 +30,7 @@ SCREENS = {"session": "", "policies": "p", "providers": "P", "tune": "u"}
 
 @pytest.fixture(autouse=True)
 def _rows_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TableQuery, "rows", rows_once)
+    monkeypatch.setattr(TableQuery, "rows", rows_by_query)
 
 
 async def open_screen(pilot: Pilot[Any], *keys: str) -> None:

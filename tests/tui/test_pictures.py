@@ -10,7 +10,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.session_files import ReadingOptions, load
 from tests.scenes.app import Album, page, story, until
 from tests.scenes.app import album as album
-from tests.scenes.provider import rows_once
+from tests.scenes.provider import rows_by_query
 
 AppOn = Callable[..., LoopInspector]
 SIZES = [(80, 24), (160, 45)]
@@ -41,7 +41,7 @@ async def test_a_session(app_on: AppOn, album: Album, tmp_path: Path, monkeypatc
                         await until(pilot, lambda pilot=pilot: "a value is invalid" in page(pilot.app))
                     await pilot.pause()
                     album.compare(pilot, name)
-    assert album.other == []
+    assert album.different == []
 
 
 async def test_the_table_of_turns(album: Album, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ async def test_the_table_of_turns(album: Album, tmp_path: Path, monkeypatch: pyt
             await pilot.press("down")
             await pilot.pause()
             album.compare(pilot, "")
-    assert album.other == []
+    assert album.different == []
 
 
 TABLES = {
@@ -65,7 +65,7 @@ TABLES = {
 
 
 async def test_a_table(app_on: AppOn, album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TableQuery, "rows", rows_once)
+    monkeypatch.setattr(TableQuery, "rows", rows_by_query)
     for size in SIZES:
         async with app_on().run_test(size=size) as pilot:
             for name, (key, then) in TABLES.items():
@@ -76,4 +76,4 @@ async def test_a_table(app_on: AppOn, album: Album, monkeypatch: pytest.MonkeyPa
                 await pilot.pause()
                 album.compare(pilot, name)
                 await pilot.press("escape")
-    assert album.other == []
+    assert album.different == []

@@ -30,7 +30,7 @@ from inspector.tui.session_screen import Exports, SessionScreen
 from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, screen_rows, until, view_text
-from tests.scenes.provider import rows_once
+from tests.scenes.provider import rows_by_query
 
 AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)
@@ -38,7 +38,7 @@ SMALL, LARGE = (80, 24), (160, 45)
 
 @pytest.fixture(autouse=True)
 def _rows_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TableQuery, "rows", rows_once)
+    monkeypatch.setattr(TableQuery, "rows", rows_by_query)
 
 
 class ProvidersApp(LoopInspector):
