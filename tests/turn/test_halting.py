@@ -154,7 +154,7 @@ def test_the_same_response_for_ever_halts(name: str, scope: str) -> None:
             check_requests(trace.steps)
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4))
 def test_any_cycle_of_responses_halts_under_the_default_limits(names: list[str]) -> None:
     limits = Limits()
@@ -188,7 +188,7 @@ def events(draw: st.DrawFn) -> Event:
     return answer(stop, *unique, detail=detail, tokens=draw(st.sampled_from([None, 10, 100])))
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(st.lists(events(), max_size=6), st.booleans(), st.sampled_from([None, 100]))
 def test_whatever_comes_the_history_is_valid_and_nothing_held_runs(
     script: list[Event], prefill: bool, cap: int | None
@@ -246,7 +246,7 @@ def is_longer(short: Trace, long: Trace) -> bool:
 
 @pytest.mark.parametrize("name", SHORT_NAMES)
 @pytest.mark.parametrize("scope", ["turn", "response"])
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(names=scripts, data=st.data())
 def test_raising_a_continuation_limit_never_shortens_a_run(
     name: str, scope: str, names: list[str], data: st.DataObject
@@ -258,7 +258,7 @@ def test_raising_a_continuation_limit_never_shortens_a_run(
     assert is_longer(short, long)
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(names=scripts)
 def test_taking_the_derived_token_cap_away_never_shortens_a_run(names: list[str]) -> None:
     script = vary(names)
@@ -267,7 +267,7 @@ def test_taking_the_derived_token_cap_away_never_shortens_a_run(names: list[str]
     assert is_longer(capped, uncapped)
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(names=scripts, attempts=st.integers(0, 3))
 def test_counting_attempts_by_response_never_shortens_a_run(names: list[str], attempts: int) -> None:
     """Steps differ in what they count (`attempts`), so that only what was read is compared."""

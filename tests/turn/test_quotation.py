@@ -334,7 +334,7 @@ PROSE = st.sampled_from([
 TEXTS = st.lists(PROSE, min_size=12, max_size=60).map("".join).filter(lambda text: len(text) >= ANCHOR_CHARS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data(), TEXTS, st.sampled_from(sorted(WRAPPERS)))
 def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject, text: str, wrapper: str) -> None:
     place = data.draw(st.integers(ANCHOR_CHARS, len(text)))
@@ -347,7 +347,7 @@ def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject
     assert seam.sure or seam.why.endswith((REPEATS, LINE_BREAK))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(TEXTS, TEXTS, st.sampled_from([Method.ANCHOR, Method.HINT, Method.PREFILL, Method.AGAIN]))
 def test_nothing_of_an_unrelated_segment_is_dropped(first: str, second: str, method: Method) -> None:
     words = first[-ANCHOR_CHARS:]

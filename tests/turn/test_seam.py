@@ -400,7 +400,7 @@ def cuts(draw: st.DrawFn, minimum: int = 0) -> tuple[str, list[int]]:
     return text, sorted(places)
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts(), st.sampled_from([False, True, None]))
 def test_resumed_by_prefill_the_join_is_the_text(cut: tuple[str, list[int]], echoes: bool | None) -> None:
     """The server goes on from the prefill it was sent, its end stripped as the providers demand; some echo it."""
@@ -417,7 +417,7 @@ def test_resumed_by_prefill_the_join_is_the_text(cut: tuple[str, list[int]], ech
     assert join(segments).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts())
 def test_a_prefill_that_was_not_stripped_is_joined_byte_for_byte(cut: tuple[str, list[int]]) -> None:
     text, places = cut
@@ -427,7 +427,7 @@ def test_a_prefill_that_was_not_stripped_is_joined_byte_for_byte(cut: tuple[str,
     assert join(segments).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts())
 def test_white_space_that_the_model_does_not_repeat_is_restored(cut: tuple[str, list[int]]) -> None:
     text, (place, *_) = cut
@@ -437,7 +437,7 @@ def test_white_space_that_the_model_does_not_repeat_is_restored(cut: tuple[str, 
     assert join((Segment(text[:place]), resumed)).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts(ECHO_CHARS))
 def test_an_unknown_echo_of_24_characters_or_more_is_found(cut: tuple[str, list[int]]) -> None:
     text, (place, *_) = cut
@@ -447,7 +447,7 @@ def test_an_unknown_echo_of_24_characters_or_more_is_found(cut: tuple[str, list[
     assert join((Segment(text[:place]), echoed)).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts(1))
 def test_resumed_by_anchor_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
     text, places = cut
@@ -459,7 +459,7 @@ def test_resumed_by_anchor_the_join_is_the_text(cut: tuple[str, list[int]]) -> N
     assert join(segments).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts(RESTART_CHARS))
 def test_restarted_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
     text, (place, *_) = cut
@@ -467,7 +467,7 @@ def test_restarted_the_join_is_the_text(cut: tuple[str, list[int]]) -> None:
     assert join((Segment(text[:place]), Segment(text, Method.HINT))).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(cuts(), st.sampled_from([Method.ECHO, Method.TOKEN]))
 def test_what_the_provider_resumes_itself_is_joined_as_sent(cut: tuple[str, list[int]], method: Method) -> None:
     text, places = cut
@@ -476,7 +476,7 @@ def test_what_the_provider_resumes_itself_is_joined_as_sent(cut: tuple[str, list
     assert join(segments).text == text
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(words, st.lists(st.builds(
     Segment, words, st.sampled_from(Method), st.sampled_from(["", "ha ", "10"]), st.sampled_from(["", "  "]),
     st.sampled_from([None, True, False]),
