@@ -50,6 +50,7 @@ from tests.scenes.refusals import (
     user,
     without,
 )
+from tests.scenes.rows import each_row
 
 KINDS = {MESSAGES: "invalid_request_error", GEMINI: "INVALID_ARGUMENT", CONVERSE: "ValidationException",
          INVOKE: "ValidationException", COMPLETE: "invalid_request_error"}
@@ -61,17 +62,8 @@ def looked_at(api: str, body: dict[str, Any], text: str = "Plain words.") -> Non
     match_json(wire(api).read_request(body, PATHS[api]), text, "text")
 
 
-@pytest.mark.parametrize("api", REFUSALS)
-def test_a_request_is_refused_as_the_server_refuses_it(api: str) -> None:
-    for number, row in enumerate(REFUSALS[api]):
-        try:
-            refused(api, row)
-        except BaseException as why:
-            why.add_note(f"row {number}, {row.place}")
-            raise
-
-
-def refused(api: str, row: Refusal) -> None:
+@each_row(("api", "row"), [(api, row) for api, rows in REFUSALS.items() for row in rows])
+def test_a_request_is_refused_as_the_server_refuses_it(api: str, row: Refusal) -> None:
     with pytest.raises(RequestError) as raised:
         looked_at(api, body_of(api, row))
     why = raised.value

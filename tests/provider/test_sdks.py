@@ -25,6 +25,7 @@ from loop_core.wire.servers import (
     OLLAMA,
     RESPONSES,
 )
+from tests.scenes.rows import each_row
 from tests.scenes.sdks import SDKS, Question, Saw, client_of, close_all
 
 STORIES = all_stories()
@@ -75,16 +76,8 @@ def ask(provider: Provider, api: str, stream: bool, story: Story, cap: int) -> S
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("api", SDKS)
-def test_an_sdk_sees_every_scenario(api: str, stream: bool, provider: Provider) -> None:
-    for name in STORIES:
-        try:
-            sees(name, api, stream, provider)
-        except Exception as why:
-            why.add_note(f"in the scenario {name}")
-            raise
-
-
-def sees(name: str, api: str, stream: bool, provider: Provider) -> None:
+@each_row("name", STORIES)
+def test_an_sdk_sees_every_scenario(name: str, api: str, stream: bool, provider: Provider) -> None:
     story = STORIES[name]
     cap = story.max_tokens or 200
     why = why_unplayable(story, api, stream)
