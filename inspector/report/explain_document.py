@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from json.encoder import encode_basestring_ascii
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -222,46 +221,33 @@ def place_of(at: At | None) -> dict[str, Any] | None:
 
 
 # -- Documents as JSON text ------------------------------------------------------------------------------------------
-# The text equals that of `json.dumps` with an indent of 1, and takes half of its time: the standard library uses its C
-# encoder only without an indent, and returns the whole text at once
-# (https://github.com/python/cpython/blob/3.11/Lib/json/encoder.py, `iterencode`). A member whose value is an iterator
-# is written a few items at a time, so that the document of a long session is never in memory as a whole.
+# The text is that of `json.dumps` with an indent of 1. A member whose value is an iterator is written a few items at a
+# time, so that the document of a long session is never in memory as a whole.
 
 
 def document_text(members: Mapping[str, Any]) -> Iterator[str]:
     """The text of a document, ASCII only."""
     before = "{\n "
     for name, value in members.items():
-        yield f"{before}{encode_basestring_ascii(name)}: "
+        yield f"{before}{json.dumps(name)}: "
         before = ",\n "
         if not isinstance(value, Iterator):
-            yield indent_value(value, _LINE)
+            yield _indented(value)
             continue
         opening = "["
         while batch := list(islice(value, AT_ONCE)):
-            yield opening + indent_value(batch, _LINE)[1 : -len(_END)]
+            yield opening + _indented(batch)[1 : -len(_END)]
             opening = ","
         # An empty iterator has not opened its list yet.
         yield _END if opening == "," else "[]"
     yield "\n}" if members else "{}"
 
 
-_LINE = "\n "
-_END = f"{_LINE}]"
+_END = "\n ]"
 AT_ONCE = 16
 """The number of items of a long list that are made and written at once."""
 
 
-def indent_value(value: Any, line: str = "\n") -> str:
-    """One value as indented text; `line` is the beginning of its last line."""
-    if type(value) is str:
-        return encode_basestring_ascii(value)
-    if value is None or type(value) is int:
-        return "null" if value is None else repr(value)
-    inner = f"{line} "
-    if value and isinstance(value, dict):
-        texts = [f"{inner}{encode_basestring_ascii(name)}: {indent_value(each, inner)}" for name, each in value.items()]
-        return f"{{{','.join(texts)}{line}}}"
-    if value and isinstance(value, list | tuple):
-        return f"[{','.join([f'{inner}{indent_value(each, inner)}' for each in value])}{line}]"
-    return json.dumps(value)
+def _indented(value: Any) -> str:
+    """One value as text within the document, one level below it."""
+    return json.dumps(value, indent=1).replace("\n", "\n ")

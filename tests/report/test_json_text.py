@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from inspector.report.explain_document import document_text, indent_value, members
+from inspector.report.explain_document import document_text, members
 from loop_core.values import Stop
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import block, claude, prompt, show, text, use
@@ -20,7 +20,7 @@ VALUES: tuple[Any, ...] = (
 
 @each_row("value", VALUES)
 def test_a_value_is_written_as_json_dumps_writes_it(value: Any) -> None:
-    assert indent_value(value) == json.dumps(value, indent=1)
+    assert "".join(document_text({"a": value})) == json.dumps({"a": value}, indent=1)
 
 
 @each_row("items", [[], [1], [{"a": 1}, {}, [2]], [{"a": number / 7} for number in range(1100)]])
