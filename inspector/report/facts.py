@@ -17,13 +17,7 @@ from inspector.config.settings import PriceTable, Settings
 from inspector.replay import Replay, TurnRun, begin_replay, join_runs
 from inspector.replay.case import ASKED_LIVE, Case
 from inspector.replay.recorded_calls import REFUSED
-from inspector.report.findings import (
-    ReportedFinding,
-    as_decided,
-    collect,
-    recorded_findings,
-    touched_since,
-)
+from inspector.report.findings import ReportedFinding, as_decided, collect, recorded_findings, touched_since
 from inspector.report.verdict import TurnVerdict, judge_turn
 from inspector.sessions import evidence_places
 from inspector.sessions.recording import Exchange, Input, Link, TurnPlace, TurnRecord

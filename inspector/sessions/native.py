@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import hold, is_held, private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.native_fields import (
-    bytes_of,
-    lost_piece,
-    optional_text,
-    packed,
-    place_of,
-    time_of,
-    written_id,
-)
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, place_of, time_of, written_id
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import (
     Act,

@@ -30,17 +30,7 @@ from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
 from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
 from inspector.tui.live_run import with_field_names
-from inspector.tui.panels import (
-    Cycle,
-    Dialog,
-    WrappedLines,
-    field_keys,
-    field_name,
-    key_note,
-    line_input,
-    lines,
-    note,
-)
+from inspector.tui.panels import Cycle, Dialog, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS

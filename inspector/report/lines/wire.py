@@ -18,17 +18,7 @@ from inspector.report.lines.diff import SHOWN, message_lines, part_words
 from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import Hex, Range, Slices
-from inspector.report.lines.spans import (
-    Line,
-    LineSheet,
-    Span,
-    Tone,
-    count_of,
-    field,
-    join_groups,
-    paragraphs,
-    safe,
-)
+from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, paragraphs, safe
 from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.evidence_places import value_place

@@ -18,13 +18,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
-from inspector.sessions.transcripts.member_values import (
-    cap_of,
-    known_text,
-    numbered_objects,
-    object_of,
-    usage_in,
-)
+from inspector.sessions.transcripts.member_values import cap_of, known_text, numbered_objects, object_of, usage_in
 from loop_core.values import At, CallKind, Evidence, OpaquePart, Stop, StopReason, ToolResultPart
 
 FAILED: Mapping[str, bool] = {"tool-result": False, "tool-error": True}

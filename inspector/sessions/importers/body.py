@@ -12,14 +12,7 @@ from typing import Any
 from inspector.sessions import traffic
 from inspector.sessions.file_format import KNOWN_BODY
 from inspector.sessions.importers.known_formats import refusal
-from inspector.sessions.importers.records import (
-    complete,
-    elements,
-    first_lines,
-    first_look,
-    look_at,
-    object_in,
-)
+from inspector.sessions.importers.records import complete, elements, first_lines, first_look, look_at, object_in
 from inspector.sessions.importers.stored_bodies import FRAMED, event_data, frame_lines
 from inspector.sessions.recording import FileReading, Options, RawExchange, UnreadableError
 from loop_core.errors import DecodeError

@@ -43,16 +43,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
 )
 from inspector.sessions.wordings import refused_arguments
-from loop_core.values import (
-    Evidence,
-    Finding,
-    Severity,
-    Stop,
-    StopReason,
-    ToolCall,
-    ToolResultPart,
-    Usage,
-)
+from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, ToolCall, ToolResultPart, Usage
 
 APIS: Mapping[str, str] = {
     "anthropic.messages": "anthropic_messages", "google.generative-ai": "gemini_generate",

@@ -32,13 +32,7 @@ from inspector.sessions.recording import Options, SessionAbout
 from inspector.sessions.stored_rows import store_result
 from inspector.sessions.traffic import written_status
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import (
-    InterimRow,
-    TranscriptAnswer,
-    TranscriptLine,
-    TreePlace,
-    text_of,
-)
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
 from inspector.sessions.transcripts.ending_rules import wordless_notice
 from inspector.sessions.transcripts.member_values import counts_of, input_count, known_text, numbered_objects, object_of

@@ -21,13 +21,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import (
-    counts_of,
-    known_text,
-    numbered_objects,
-    object_of,
-    objects_of,
-)
+from inspector.sessions.transcripts.member_values import counts_of, known_text, numbered_objects, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from loop_core.values import At, CallKind, OpaquePart, Stop, ToolResultPart, Usage
 from loop_core.wire import wire

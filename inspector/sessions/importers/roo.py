@@ -31,17 +31,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.dialogue import DialogueReader
 from inspector.sessions.transcripts.member_values import object_of, usage_in
-from loop_core.values import (
-    ArgsForm,
-    At,
-    Finding,
-    Severity,
-    Stop,
-    StopReason,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import ArgsForm, At, Finding, Severity, Stop, StopReason, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
 HISTORIES = ("api_conversation_history.json", "claude_messages.json")

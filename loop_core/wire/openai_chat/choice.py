@@ -13,13 +13,7 @@ from loop_core.json_parser import JsonPath
 from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
 from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
-from loop_core.wire.openai_chat.table import (
-    API,
-    MESSAGE_BLOCKS,
-    REASONING_BLOCKS,
-    REASONING_FIELDS,
-    SIDE_FIELDS,
-)
+from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 
 _THINKING = frozenset({*REASONING_FIELDS, *REASONING_BLOCKS})
 _EMPTY = ReasoningPart("")
