@@ -167,8 +167,6 @@ def _equal(one: ToolCall, other: ToolCall) -> bool:
     return left is not None and left == right
 
 
-
-
 def _with_id(value: Any, call_id: str, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
     """The objects within a value that hold this id as one of their members, in document order."""
     if isinstance(value, dict):

@@ -60,7 +60,6 @@ def _own_place(exchange: Exchange, each: Evidence | Finding) -> At | None:
     return _place(exchange, each.rule, each.quote) if each.at is None else value_place(exchange, each.at)
 
 
-@lru_cache(maxsize=8)  # two rules of a transcript read one word
 def value_place(exchange: Exchange, at: At) -> At:
     """The place of the value that the pointer names within its frame. The place stays unchanged if its frame has no
     such value or is too large, or if it is several frames, such as all those of a call."""
@@ -108,7 +107,8 @@ def _word(exchange: Exchange) -> At | None:
     for name in exchange.profile.native_fields:
         native_word = exchange.response.native.get(name)
         # The last one, because a stream repeats the member in each event, null until the end.
-        found = [match for match in _member(name).finditer(exchange.body)
+        member = _MEMBER % re.escape(name.encode())
+        found = [match for match in re.finditer(member, exchange.body)
                  if native_word and _value(match[1]) == native_word]
         if found:
             # Routers put their own word beside the stop word, or into an object beside it (LiteLLM).
@@ -122,11 +122,7 @@ def _word(exchange: Exchange) -> At | None:
     return None
 
 
-@lru_cache(maxsize=16)
-def _member(name: str) -> re.Pattern[bytes]:
-    return re.compile(rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)' % re.escape(name.encode()))
-
-
+_MEMBER = rb'(?<!\\)"%s"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)'
 _SEARCHED_BYTES = 2_000
 _OPEN_OBJECT = re.compile(rb'(?<!\\)"(\w+)"\s*:\s*\{[^{}]*\Z')
 """Matches the name of the innermost object that is still open at the end of a text."""

@@ -18,16 +18,13 @@ from inspector.report.lines.glyphs import hint, key_of
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
-    Measure,
     Span,
     Tone,
-    cells,
     count_of,
     join_groups,
     paragraphs,
     quote,
     safe,
-    width_of,
 )
 from inspector.report.lines.steps import end_words, ending_role, role_of
 from inspector.report.run_answers import answers_of
@@ -202,12 +199,6 @@ class MergedSheet(LineSheet):
             return (Span(f"{glyphs.AHEAD} ", Tone.RULE), *ahead)
         gutter = glyphs.AT_CURSOR if entry.segment == self.here else glyphs.PAST
         return (Span(f"{gutter} ", Tone.RULE), *entry.line)
-
-    def height(self, index: int, width: int, measure: Measure = cells) -> int:
-        """The number of rows of the line. Most lines take one row, which is decided without building the gutter."""
-        entry = self.laid[index]
-        gutter = 2 if entry.segment >= 0 else 0  # a mark and a blank
-        return 1 if width_of(entry.line, measure) + gutter <= width else super().height(index, width, measure)
 
     def at(self, step: int) -> MergedSheet:
         """The sheet with the cursor on another step."""

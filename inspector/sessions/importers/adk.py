@@ -128,7 +128,6 @@ class _Sessions(DialogueReader):
         return lane
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one event."""
         event, path = _event(line.value)
         parts = numbered_objects(object_of(event.get("content")).get("parts"))
         code, message = known_text(_in(event, "error_code")) or "", known_text(_in(event, "error_message")) or ""

@@ -51,7 +51,6 @@ class _Session(ChatReader):
     name, agent, fields = "agent-framework", "the Agent Framework", FIELDS
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         place = TreePlace(None) if self.begins(line) else place
         role, parts = line.value.get("role"), objects_of(line.value.get("contents"))
         if role == "assistant":

@@ -62,7 +62,6 @@ class _Messages(ChatReader):
     name, agent, fields = "ai-sdk-messages", "the AI SDK", FIELDS
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         value, role = line.value, line.value.get("role")
         if role == "user":
             return self.say(line, place, "\n".join(

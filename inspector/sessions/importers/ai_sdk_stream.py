@@ -152,7 +152,6 @@ class _Stream(ChatReader):
         """Id of a call of the current step -> its index in the parts of the answer."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one event."""
         kind = line.value.get("type")
         value = object_of(line.value.get(VALUE)) if VALUE in line.value else line.value
         if kind == "start-step":

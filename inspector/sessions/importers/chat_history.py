@@ -42,7 +42,6 @@ class _History(ChatReader):
     name, agent, fields = "chat-history", "the framework", FIELDS
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         value, role = line.value, line.value.get("role")
         member = "items" if "items" in value else "content"
         parts = objects_of(value.get(member))

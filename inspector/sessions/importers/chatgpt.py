@@ -126,11 +126,9 @@ class _Conversations(ChatReader):
         return TreePlace(None)
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
-        """Stores the place below a message."""
         self.below[line.number] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         seat = self.seats[line.number]
         place, self.run = self.below.get(seat.above, place), seat.title
         message = object_of(line.value.get("message"))

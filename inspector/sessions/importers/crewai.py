@@ -76,7 +76,6 @@ class _Tasks(DialogueReader):
     key, wordless = "", True
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The task of a message."""
         key = known_text(value.get("task")) or self.session
         self.titles[key] = known_text(value.get("title")) or key
         return key

@@ -161,7 +161,6 @@ class _Stream(ChatReader):
         """The ids of the calls so far."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads an event."""
         value, kind = line.value, line.value.get("type")
         if kind == "assistant":
             return self._text(line, place, words_of(object_of(value.get("message")).get("content")))

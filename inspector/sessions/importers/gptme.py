@@ -47,7 +47,6 @@ class _Conversation(ChatReader):
         self.title = folder if name == "conversation.jsonl" else ""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         value, role = line.value, line.value.get("role")
         text, about = any_text(value.get("content")), object_of(value.get("metadata"))
         if role == "assistant":

@@ -103,14 +103,12 @@ class _Threads(DialogueReader):
         return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The thread of a message."""
         key = known_text(value.get("thread")) or self.session
         if key:
             self.titles[key] = key
         return key
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         value = line.value
         message = plain_message(value)
         role, text, held = message.get("role"), message.get("content"), object_of(message.get("response_metadata"))

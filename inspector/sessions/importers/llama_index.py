@@ -110,7 +110,6 @@ class _Chats(DialogueReader):
         return key
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         value, role = line.value, known_text(line.value.get("role"))
         about, text = object_of(value.get("additional_kwargs")), _text(value)
         if role in MODEL:

@@ -64,7 +64,6 @@ class _Sessions(DialogueReader):
         """Session -> the id of the response with the model's last item, if the SDK stores it."""
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The session of an item."""
         key = known_text(value.get("session_id")) or self.session
         self.titles[key] = key
         return key

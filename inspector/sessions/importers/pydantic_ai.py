@@ -74,7 +74,6 @@ class _History(ChatReader):
     name, agent, fields, repairs = "pydantic-ai", "Pydantic AI", FIELDS, True
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         kind = line.value.get("kind")
         self.session_id = self.session_id or known_text(line.value.get("conversation_id")) or ""
         if kind == "response":

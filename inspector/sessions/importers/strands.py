@@ -69,7 +69,6 @@ class _Session(ChatReader):
     name, agent, fields = "strands", "Strands", FIELDS
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         member = "redact_message" if isinstance(line.value.get("redact_message"), dict) else "message"
         if member != "message":
             self.remarks["hold what a guardrail put in place of the message"] += 1

@@ -88,14 +88,12 @@ class _Conversations(DialogueReader):
     unanswered = "end a conversation with a message of the user, as a request that failed leaves it"
 
     def session_of(self, value: dict[str, Any]) -> str:
-        """The conversation of a message."""
         key = known_text(value.get("conversation_id")) or self.session
         title = known_text(value.get("title")) or ""
         self.titles[key] = key if title.startswith(_UNNAMED) else title or key
         return key
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
-        """Reads one message."""
         role = line.value.get("role")
         if role == "user":
             return self.say(line.number, text_of(line.value.get("parts")))
