@@ -45,35 +45,21 @@ def _count_unread(what: str, count: int) -> str:
 def count_rows(rows: Iterable[TurnRow]) -> RowCounts:
     """The counts of these rows."""
     every = list(rows)
-    counted = _same_verdicts(every)
-    recorded = [(verdict, count) for verdict, count in counted if not verdict.simulated]
+    verdicts = [row.verdict for row in every if row.verdict is not None]
+    recorded = [verdict for verdict in verdicts if not verdict.simulated]
     return RowCounts(
-        sum(count for _, count in recorded), sum(count for verdict, count in counted if verdict.simulated),
-        len({row.session for row in every if row.verdict is not None}),
-        sum(count for verdict, count in recorded if not verdict.clean),
-        sum(count for verdict, count in recorded if verdict.complete),
+        len(recorded), len(verdicts) - len(recorded), len({row.session for row in every if row.verdict is not None}),
+        sum(not verdict.clean for verdict in recorded), sum(verdict.complete for verdict in recorded),
         Counter(row.unread for row in every if row.verdict is None),
-        sum({row.file: row.copied for row in every if row.copied}.values()), _by_kind(counted))
-
-
-def _same_verdicts(rows: Sequence[TurnRow]) -> list[tuple[TurnVerdict, int]]:
-    """Each verdict object with the number of its rows; equal verdicts may be several objects."""
-    # By identity: most rows share a few objects, and comparing verdicts would take ten times as long.
-    verdicts = {id(row.verdict): row.verdict for row in rows if row.verdict is not None}
-    counted = Counter(id(row.verdict) for row in rows)
-    return [(verdict, counted[key]) for key, verdict in verdicts.items()]
+        sum({row.file: row.copied for row in every if row.copied}.values()), by_verdict(every))
 
 
 def by_verdict(rows: Iterable[TurnRow]) -> list[tuple[TurnVerdict, int]]:
     """An example of each kind of verdict with its number of turns, worst first, simulated ones last."""
-    return _by_kind(_same_verdicts(list(rows)))
-
-
-def _by_kind(verdicts: Sequence[tuple[TurnVerdict, int]]) -> list[tuple[TurnVerdict, int]]:
     first_verdicts: dict[tuple[bool, int], TurnVerdict] = {}
     counted: Counter[tuple[bool, int]] = Counter()
-    for verdict, count in verdicts:
+    for verdict in (row.verdict for row in rows if row.verdict is not None):
         kind = (verdict.simulated, verdict.rank)
         first_verdicts.setdefault(kind, verdict)
-        counted[kind] += count
+        counted[kind] += 1
     return [(first_verdicts[kind], counted[kind]) for kind in sorted(counted)]

@@ -11,12 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from json.encoder import encode_basestring as spelled
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import hold, is_held, private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, place_of, time_of, written_id
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, place_of, time_of
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import (
     Act,
@@ -98,11 +97,7 @@ class SessionWriter:
     def append_bytes(self, request: str, data: bytes, ms: float | None) -> None:
         """Writes a piece of a response body: as text if it is UTF-8, else as base64."""
         kind, piece = packed(data)
-        when = "" if ms is None else f', "ms": {float(ms)!r}'
-        # Written without the models: only these fields occur, and during a stream this is most of the work.
-        record = f'{{"type": "bytes", "request": {spelled(written_id(request))}, "{kind}": {spelled(piece)}{when}}}\n'
-        self._file.write(record.encode())
-        self._file.flush()
+        self.append({"type": "bytes", "request": request, kind: piece, "ms": ms})
 
     def close(self) -> None:
         """Closes the file."""
