@@ -115,9 +115,8 @@ def open_case(recording: Recording, before: Case | None = None, long_from: int =
 
 def _may_follow(recording: Recording) -> Mapping[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
-    for conversation in recording.conversations:
-        for link in (link for turn in conversation.turns for link in turn.links if link.ambiguous):
-            found.update((parent, (*found.get(parent, ()), link.index)) for parent in link.ambiguous)
+    for link in (link for turn in recording.turns for link in turn.links if link.ambiguous):
+        found.update((parent, (*found.get(parent, ()), link.index)) for parent in link.ambiguous)
     return found
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -251,13 +250,6 @@ class TurnRecord(NamedTuple):
         return tuple([link.index for link in (*self.links, *self.remainder)])
 
 
-class Conversation(NamedTuple):
-    """Turns that share a history."""
-
-    id: str
-    turns: tuple[TurnRecord, ...]
-
-
 class Recording(NamedTuple):
     """The traffic of one or more files, as `inspector.sessions.open_paths` returns it."""
 
@@ -265,12 +257,6 @@ class Recording(NamedTuple):
     exchanges: tuple[Exchange, ...]
     turns: tuple[TurnRecord, ...]
     """The turns of all conversations, one conversation after the other."""
-
-    @property
-    def conversations(self) -> tuple[Conversation, ...]:
-        """The conversations, in order."""
-        return tuple(Conversation(name, tuple(turns)) for name, turns in groupby(
-            self.turns, key=lambda turn: turn.conversation))
 
 
 def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import Any
 
 CHAT = "https://api.openai.com/v1/chat/completions"
@@ -113,9 +114,9 @@ def shape(loaded: Any) -> list[list[tuple[str, list[tuple[int, str, int]]]]]:
                 turn.user_text,
                 [(loaded.exchanges[link.index].entry, link.place.value, link.ordinal) for link in turn.links],
             )
-            for turn in conversation.turns
+            for turn in turns
         ]
-        for conversation in loaded.conversations
+        for _, turns in groupby(loaded.turns, key=lambda turn: turn.conversation)
     ]
 
 

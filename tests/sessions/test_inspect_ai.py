@@ -115,7 +115,7 @@ def test_results_come_once_and_what_repeats_is_no_new_message(load):
     assert stops(seen) == [(None, "tool_call"), (None, "end_turn")]
     messages = seen.exchanges[1].request.messages
     assert [(part.call_id, part.text) for each in messages for part in each.results] == [("c", "a.py")]
-    assert len(seen.conversations[0].turns) == 1
+    assert len(seen.turns) == 1
 
 
 def test_a_call_that_was_not_approved_did_not_run(load):
@@ -154,7 +154,7 @@ def test_a_failed_call_and_a_failed_sample_say_so(load):
 def test_an_archive_has_a_session_for_each_sample(load, method):
     seen = load(archive("header.json", "samples/1_epoch_1.json", "samples/2_epoch_1.json", method=method), "a.eval")
     assert stops(seen) == [(None, "max_tokens")] * 2
-    assert len(seen.conversations) == 2
+    assert len({turn.conversation for turn in seen.turns}) == 2
     assert "evaluation t of openai/m: success, its outcome and not a stop reason" in "".join(seen.inputs[0].notices[:2])
 
 

@@ -392,8 +392,8 @@ def test_pairs_of_one_folder_are_threaded_together_and_hars_are_not(tmp_path):
                 {"request": {"model": "m", "messages": messages}, "response": json.loads(chat_body(reply))}
             )
             (place / f"{number}.{kind}").write_text(pair if kind == "json" else har(entry(messages, chat_body(reply))))
-    assert len(open_paths([str(tmp_path / "json")]).conversations) == 1
-    assert len(open_paths([str(tmp_path / "har")]).conversations) == 2
+    assert len({turn.conversation for turn in open_paths([str(tmp_path / "json")]).turns}) == 1
+    assert len({turn.conversation for turn in open_paths([str(tmp_path / "har")]).turns}) == 2
 
 
 # -- request/response pairs -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections import Counter
+from itertools import groupby
 
 import pytest
 
@@ -210,7 +211,7 @@ def test_a_text_that_the_client_dropped_beside_its_call_is_forgiven(load):
                 entry([*asked, assistant(None, sent), result("x", key)], chat_body("ok")),
             )
         )
-        assert len(loaded.conversations) == 1
+        assert len({turn.conversation for turn in loaded.turns}) == 1
         assert link(loaded, 1).why.endswith("the history repeats its request and its calls")
 
 
@@ -668,7 +669,7 @@ def test_parents_that_cannot_be_told_apart_are_shown_and_none_is_chosen(load):
     loaded = load(
         har(entry(asked, chat_body("Four.")), entry(asked, chat_body("Four.")), entry(after, chat_body("Dice.")))
     )
-    assert len(loaded.conversations) == 3
+    assert len({turn.conversation for turn in loaded.turns}) == 3
     third = link(loaded, 2)
     assert [loaded.exchanges[index].entry for index in third.ambiguous] == [0, 1]
     assert third.parent is None
@@ -940,9 +941,9 @@ def plain(loaded, key):
         [
             [
                 (turn.user_text, [(key(loaded.exchanges[each.index]), each.place, each.ordinal) for each in turn.links])
-                for turn in c.turns
+                for turn in turns
             ]
-            for c in loaded.conversations
+            for _, turns in groupby(loaded.turns, key=lambda turn: turn.conversation)
         ]
     )
 
@@ -972,7 +973,7 @@ def test_ids_are_unique_over_files(tmp_path):
         path.write_text(har(*conversation(name, 2)))
         paths.append(str(path))
     loaded = open_paths(paths)
-    assert [conversation.id for conversation in loaded.conversations] == ["c1", "c2"]
+    assert [*dict.fromkeys(turn.conversation for turn in loaded.turns)] == ["c1", "c2"]
     assert [turn.id for turn in loaded.turns] == ["t1", "t2", "t3", "t4"]
     assert {turn.conversation for turn in loaded.turns} == {"c1", "c2"}
 
