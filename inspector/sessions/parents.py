@@ -71,8 +71,8 @@ def _mark(token: str) -> str:
 class Index:
     """An index of the exchanges so far, by their requests and by their answers."""
 
-    def __init__(self, tree: HistoryTree, by_id: bool = True) -> None:
-        self.tree, self.by_id = tree, by_id
+    def __init__(self, tree: HistoryTree) -> None:
+        self.tree = tree
         self._ids: dict[str, list[SeatedExchange]] = {}
         self._requests: dict[tuple[int, tuple[object, ...]], list[SeatedExchange]] = {}
         self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
@@ -89,7 +89,7 @@ class Index:
         response = one.exchange.response
         one.identity = self._identities.setdefault(one.identity, one.identity)  # equal identities share one object
         _put(self._requests, (one.node, one.identity), one)
-        if response.id and self.by_id:
+        if response.id:
             _put(self._ids, response.id, one)
         if response.continuation_token:
             self._tokens[(one.node, response.continuation_token, *one.identity)].append(one)

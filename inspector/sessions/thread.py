@@ -110,8 +110,7 @@ class _Threader:
         self.exchanges, self.group = exchanges, group
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
         """Whether a recorder states the places of its requests, each of which follows the previous exchange."""
-        requests = [exchanges[index].request for index in group]
-        self.index = Index(self.tree, any(each is None or each.previous_id is not None for each in requests))
+        self.index = Index(self.tree)
         self.times, self.ordered = times_of(exchanges, group)
 
     def run(self) -> list[_Turn]:
@@ -149,7 +148,7 @@ class _Threader:
         """Assigns the exchanges after the first `same` again, with the same result as `run` for all. False if only
         `run` can do that: one of them does not name its parent, or the order of earlier ones would change."""
         stated = {exchange.started for exchange in exchanges[:same]}
-        if (len(stated) < 2 and stated != {None}) or not self.ordered or not self.index.by_id:
+        if (len(stated) < 2 and stated != {None}) or not self.ordered:
             return False
         when: dict[int, float | None]
         when = {index: moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
