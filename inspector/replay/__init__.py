@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from inspector.config.settings import Settings
 from inspector.replay.case import (
@@ -103,33 +103,10 @@ class TurnRun(NamedTuple):
         return self.made is other.made and (self.record is other.record or not isinstance(self.made, StepMaker))
 
 
-T = TypeVar("T")
-
-
-class MadeOnAccess(Sequence[T]):
-    """A sequence whose elements a subclass makes when they are accessed (`made_at`)."""
-
-    __slots__ = ()
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        places = range(len(self))[index]  # as for a tuple: negative indices, and an IndexError beyond the end
-        return self.made_at(places) if isinstance(places, int) else tuple([self.made_at(place) for place in places])
-
-    def made_at(self, place: int) -> T:
-        """The element at an index that exists."""
-        raise NotImplementedError
-
-
 _END = attrgetter("end")
 
 
-class StepsOfTurns(MadeOnAccess[Step]):
+class StepsOfTurns(Sequence[Step]):
     """The steps of all turns of a replay, in order; some of them are made on access."""
 
     __slots__ = ("_turns",)
@@ -140,8 +117,17 @@ class StepsOfTurns(MadeOnAccess[Step]):
     def __len__(self) -> int:
         return self._turns[-1].end if self._turns else 0
 
-    def made_at(self, place: int) -> Step:
-        """The step at an index."""
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        places = range(len(self))[index]  # as for a tuple: negative indices, and an IndexError beyond the end
+        return self._step(places) if isinstance(places, int) else tuple(map(self._step, places))
+
+    def _step(self, place: int) -> Step:
         turn = self._turns[bisect_right(self._turns, place, key=_END)]
         return turn.steps[place - turn.first]
 

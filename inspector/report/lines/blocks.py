@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from os.path import commonpath, dirname, relpath
 from typing import NamedTuple
 
-from inspector.replay import MadeOnAccess, TurnRun
+from inspector.replay import TurnRun
 from inspector.report.facts import View
 
 
@@ -23,37 +22,13 @@ class Block(NamedTuple):
     path: str
 
 
-class Blocks(MadeOnAccess[Block]):
-    """The blocks of a view in order; each is made on access from three numbers."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self.firsts = array("q")
-        self.turns = array("q")
-        """The index of each block's turn in the view."""
-        for number, turn in enumerate(view.turns):
-            for first in _starts(view, turn.run):
-                self.firsts.append(first)
-                self.turns.append(number)
-
-    def __len__(self) -> int:
-        return len(self.firsts)
-
-    def made_at(self, place: int) -> Block:
-        """The block at an index."""
-        number, after = self.turns[place], place + 1
-        turn = self._view.turns[number]
-        last = after == len(self.turns) or self.turns[after] != number
-        exchanges, answers = self._view.replay.case.recording.exchanges, turn.responses
-        return Block(self.firsts[place], turn.run.end if last else self.firsts[after], number,
-                     place - bisect_left(self.turns, number), exchanges[answers[0]].path if answers else "")
-
-    def files(self) -> dict[str, int]:
-        """The path of each file, and its first step."""
-        found: dict[str, int] = {}
-        for block in self:
-            found.setdefault(block.path, block.first)
-        return found
+def blocks_of(view: View) -> tuple[Block, ...]:
+    """The blocks of a view, in order."""
+    exchanges, found = view.replay.case.recording.exchanges, list[Block]()
+    for number, turn in enumerate(view.turns):
+        firsts, path = _starts(view, turn.run), exchanges[turn.responses[0]].path if turn.responses else ""
+        found += [Block(*places, number, run, path) for run, places in enumerate(pairwise((*firsts, turn.run.end)))]
+    return tuple(found)
 
 
 def _starts(view: View, run: TurnRun) -> list[int]:

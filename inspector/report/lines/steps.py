@@ -11,11 +11,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block, Blocks, file_names
+from inspector.report.lines.blocks import Block, blocks_of, file_names
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
 from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
@@ -24,6 +25,8 @@ from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import FINISHED, Severity
+
+_FIRST = attrgetter("first")
 
 
 class Outline:
@@ -34,8 +37,10 @@ class Outline:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.blocks = Blocks(view)
-        firsts = self.blocks.files()
+        self.blocks = blocks_of(view)
+        firsts: dict[str, int] = {}
+        for block in self.blocks:
+            firsts.setdefault(block.path, block.first)
         self._files = file_names(firsts)
         self.files: dict[str, int] = {}
         """Name of a file -> the file's first step."""
@@ -69,7 +74,7 @@ class Outline:
 
     def block_of(self, step: int) -> Block:
         """The run of a step."""
-        return self.blocks[max(0, bisect_right(self.blocks.firsts, step) - 1)]
+        return self.blocks[max(0, bisect_right(self.blocks, step, key=_FIRST) - 1)]
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""
@@ -125,7 +130,7 @@ class Outline:
     @cached_property
     def _starts(self) -> Sequence[int]:
         """The first shown step of each turn."""
-        turns = [self.blocks.turns[at] for at in self._shown]
+        turns = [self.blocks[at].turn for at in self._shown]
         return array("q", [self.kept[place] for number, place in enumerate(self._places)
                            if not number or turns[number] != turns[number - 1]])
 
