@@ -9,9 +9,9 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import NamedTuple
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext, searched_text
@@ -27,6 +27,7 @@ from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.thread import entry_word
 from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
+from loop_core.values import shared
 
 LONG_NUMBER = 16
 """The length from which a file name of mostly hexadecimal digits counts as a number without meaning to a reader."""
@@ -38,7 +39,6 @@ TITLE_CHARS = 400
 """The number of characters of a turn's first message that its row stores."""
 
 SessionKey = tuple[tuple[str, ...], str]
-Shared = TypeVar("Shared", bound=Hashable)
 
 
 class SharedValues(NamedTuple):
@@ -230,7 +230,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
         ran=sum(note.finding.rule in RAN for note in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
-        title=message if message == title else title, text=text, names=_share(names),  # the message is stored already
+        title=message if message == title else title, text=text, names=shared(names),  # the message is stored already
         answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
         keys=stored_keys(each.exchange for each in answers) if file.may_copy else (),
         copied=len(file.copies), origin=names_of_files(file.copies),
@@ -301,12 +301,6 @@ TEXTS = tuple(name for name in AnswerRecord._fields if name in PATTERNS)
 _OWN_NUMBERS = tuple(name for name in AnswerRecord._fields if name in NUMBERS)
 
 
-@lru_cache(maxsize=65_536)
-def _share(values: Shared) -> Shared:
-    """One object for equal values, which saves memory: most answers share a few sets of words and flags."""
-    return values
-
-
 def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
     """The filter values of each answer that the engine received; the steps before an answer count as its own."""
     groups: dict[int, list[StepContext]] = {}
@@ -319,16 +313,16 @@ def _records(view: View, turn: TurnFacts) -> Iterator[AnswerRecord]:
             before = []
     for places in groups.values():
         last = places[-1]
-        words = _share(tuple(() if name in OF_ROW else
-            _share(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
+        words = shared(tuple(() if name in OF_ROW else
+            shared(tuple(dict.fromkeys(last.words(name) if row.of_response is not None else
                                       (word for place in places for word in place.words(name)))))
             for name, row in WORDS.items()))
-        flags = _share(frozenset(name for name, row in FLAGS.items() if any(
+        flags = shared(frozenset(name for name, row in FLAGS.items() if any(
             place.flag(name) for place in (places if row.of_response is None else places[-1:]))))
         numbers = tuple(last.number(name, share=False) for name in _NUMBER_AT)
         shares = tuple(last.number(name, share=True) for name in SHARES)
         own = {name: last.number(name, share=False) for name in _OWN_NUMBERS}
-        yield AnswerRecord._make((_share(SharedValues(words, flags, numbers, shares)), *own.values(),
+        yield AnswerRecord._make((shared(SharedValues(words, flags, numbers, shares)), *own.values(),
                                   *(last.text(name) for name in TEXTS)))
 
 
@@ -383,7 +377,7 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
         yield from ((name, own(row)) for name, own in OF_ROW.items() if own(row))
         for answer in row.answers:
             words = answer.shared.words
-            if id(words) not in known:  # equal words are one object (`_share`)
+            if id(words) not in known:  # equal words are mostly one object (`shared`)
                 known[id(words)] = words
                 yield from ((name, value) for name, values in zip(WORDS, words, strict=True) for value in values)
 
