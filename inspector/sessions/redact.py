@@ -176,7 +176,6 @@ def values(value: Any, counts: Counts | None = None) -> Any:
     return _clean(value, lambda name, inner: inner != "", counts)
 
 
-@lru_cache(maxsize=4096)
 def _request_name(name: str) -> bool:
     return re.fullmatch(_REQUEST_NAME, name, re.IGNORECASE) is not None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inspector.report.call_outcomes import SentBackAs, sent_back
@@ -186,7 +185,6 @@ def _rows(exchange: Exchange, at: At) -> tuple[ExcerptRow, ...]:
     return tuple([ExcerptRow(None, text, True) for text in text_of(exchange, at.pointer or "")])
 
 
-@lru_cache(maxsize=4)
 def _body(exchange: Exchange) -> bytes:
     """The body with pieces of credentials masked, at its original length."""
     if exchange.recorder is not None:

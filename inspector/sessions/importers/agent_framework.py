@@ -49,6 +49,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 class _Session(ChatReader):
     name, agent, fields = "agent-framework", "the Agent Framework", FIELDS
+    unanswered = "end the session without an answer"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         place = TreePlace(None) if self.begins(line) else place
@@ -68,12 +69,6 @@ class _Session(ChatReader):
         for number, part in numbered_objects(line.value.get("contents")):
             _take_part(answer, part, line, at, number)
         return TreePlace(answer)
-
-    def summarise(self) -> None:
-        """Also reports a last message without an answer."""
-        super().summarise()
-        if self.last.has_user_message or self.last.result_count:
-            self.remarks["end the session without an answer"] += 1
 
 
 def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, number: int) -> None:

@@ -24,7 +24,7 @@ from inspector.sessions.importers.span_messages import MessageKey, SpanMessage, 
 from inspector.sessions.importers.span_names import fact
 from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.importers.trace_order import BY_TIME, REPEATED, TraceOrder, TraceRecord, order_of_start
-from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -357,12 +357,6 @@ class TraceReader(ChatReader):
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
-
-    def summarise(self) -> None:
-        """Also stores the title of the trace."""
-        super().summarise()
-        if self.title:
-            self.reading.about = SessionAbout(title=self.title)
 
 
 def _first_open_call(place: TreePlace, name: str | None = None) -> str | None:

@@ -67,6 +67,7 @@ def _messages(path: str) -> Iterator[Piece]:
 
 class _Session(ChatReader):
     name, agent, fields = "strands", "Strands", FIELDS
+    unanswered = "end the session without an answer, as a run that failed leaves it"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         member = "redact_message" if isinstance(line.value.get("redact_message"), dict) else "message"
@@ -95,12 +96,6 @@ class _Session(ChatReader):
             _take_block(answer, block, line, at, member, "content", number)
         answer.usage = usage_in(object_of(object_of(message.get("metadata")).get("usage")), *COUNTS)
         return TreePlace(answer)
-
-    def summarise(self) -> None:
-        """Also reports a last message without an answer."""
-        super().summarise()
-        if self.last.has_user_message or self.last.result_count:
-            self.remarks["end the session without an answer, as a run that failed leaves it"] += 1
 
 
 def _take_block(

@@ -129,6 +129,8 @@ class ChatReader(TranscriptReader):
     several_apis = True
     repairs: ClassVar[bool] = False
     """Whether a text of the agent after an answer asks for the same answer in another form."""
+    unanswered: ClassVar[str] = ""
+    """The remark about a file that ends with a message or a result without an answer; empty for none."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -236,6 +238,8 @@ class ChatReader(TranscriptReader):
         super().summarise()
         if not self.words:
             self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
+        if self.unanswered and (self.last.has_user_message or self.last.result_count):
+            self.remarks[self.unanswered] += 1
         if self.title or self.session_id:
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 
