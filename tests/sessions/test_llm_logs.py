@@ -141,6 +141,14 @@ def test_the_cap_and_the_models_own_name_and_its_reasoning(tmp_path):
     assert (response.model, response.usage[:2], response.parts[0]) == ("m-2", (4, 30), ReasoningPart("Hm."))
 
 
+@each_row(("cap", "stop"), [(30, "max_tokens"), (31, "end_turn")])
+def test_an_answer_without_a_word_that_fills_its_cap_is_cut(cap, stop, tmp_path):
+    """A new prompt after it is weaker evidence than the count."""
+    more = {"options_json": {"max_tokens": cap}, "output_tokens": 30}
+    seen = view_file(database(tmp_path, older("r1", "go", "The half", None, **more), older("r2", "and?", "So.", None)))
+    assert stops(seen)[0] == (stop, None)
+
+
 def test_an_answer_that_both_tables_have_is_one(tmp_path):
     """A release between the two wrote both; the same conversation goes on in the later table alone."""
     seen = view_file(database(

@@ -22,19 +22,9 @@ from inspector.sessions.transcripts.answer import (
     any_text,
     text_of,
 )
-from inspector.sessions.transcripts.ending_rules import call_unfinished, infer, wordless_notice
+from inspector.sessions.transcripts.ending_rules import wordless_notice
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
-from loop_core.values import (
-    ArgsForm,
-    At,
-    CallKind,
-    OpaquePart,
-    ReasoningPart,
-    StopReason,
-    TextPart,
-    ToolCall,
-    ToolResultPart,
-)
+from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
 THOUGHTS = frozenset({"think", "thinking", "reasoning", "redacted_thinking"})
 """The types of blocks of reasoning: Kimi's, that of Anthropic and Mistral, Inspect's, and Anthropic's for hidden
@@ -226,11 +216,6 @@ class ChatReader(TranscriptReader):
     def common(self) -> object:
         """The cap that the file states for all its requests."""
         return self.cap
-
-    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        """The stop reason of an answer without a stop word, also by the caps of the file and of its request."""
-        caps = frozenset(cap for cap in (self.cap, answer.cap) if cap is not None)
-        return call_unfinished(answer) or infer(answer, caps)
 
     def summarise(self) -> None:
         """Also stores the session's title and, if `words` is empty, reports the number of answers without a stop
