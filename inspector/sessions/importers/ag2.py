@@ -82,4 +82,4 @@ class _Requests(PayloadReader):
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         """The stop reason of an answer whose word is no evidence, also by the cap of its request."""
-        return infer(answer, frozenset({answer.cap} if answer.cap else ()))
+        return infer(answer)

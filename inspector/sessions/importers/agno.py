@@ -147,4 +147,4 @@ class _Runs(DialogueReader):
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         """The stop reason of an answer, also by the cap of its agent."""
-        return infer(answer, frozenset({answer.cap} if answer.cap else ()))
+        return infer(answer)

@@ -321,7 +321,7 @@ class TranscriptReader:
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         """The stop reason of an answer without a stop word, inferred from its own and the other rows and its cap."""
-        return call_unfinished(answer) or infer(answer, frozenset({answer.cap} if answer.cap else ()))
+        return call_unfinished(answer) or infer(answer)
 
     def settle(self) -> None:
         """Sets the stop reason of each answer after all rows are read, then marks the turns that the user ended."""

@@ -104,10 +104,10 @@ def tokens_at_cap(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
     """The output tokens of the answer equal a cap that the file states, or a default cap of Claude."""
     # A model that happens to stop exactly at a cap is far less likely than a cut.
     used = answer.usage.output_tokens if answer.usage else None
-    defaults = KNOWN_CAPS if answer.api == CLAUDE else frozenset()
-    if used is None or used not in caps | defaults:
+    stated, defaults = caps | {answer.cap}, KNOWN_CAPS if answer.api == CLAUDE else frozenset()
+    if not used or used not in stated | defaults:
         return None
-    source = "that this file states" if used in caps else "by default"
+    source = "that this file states" if used in stated else "by default"
     return EndSign(Stop.MAX_TOKENS, f"its {used:,} output tokens are exactly a cap {source}",
                  _count(answer, used))
 
@@ -182,8 +182,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
 _REQUEST = At(ExchangePart.REQUEST)
 
 
-def infer(answer: TranscriptAnswer, caps: Caps) -> StopReason:
-    """The stop reason of an answer without a stop word, with the rule that inferred it."""
+def infer(answer: TranscriptAnswer, caps: Caps = frozenset()) -> StopReason:
+    """The stop reason of an answer without a stop word, with the rule that inferred it. `caps` are the caps that the
+    file states beside the answer's own."""
     for name, rule in RULES:
         sign = rule(answer, caps)
         if sign is not None:
