@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inspector.config.files import hold, is_held, private_file, replace_all
 from inspector.sessions import detection, redact, traffic
-from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, place_of, time_of
+from inspector.sessions.native_fields import bytes_of, lost_piece, optional_text, packed, place_of, time_of, written_id
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import (
     Act,
@@ -97,7 +97,11 @@ class SessionWriter:
     def append_bytes(self, request: str, data: bytes, ms: float | None) -> None:
         """Writes a piece of a response body: as text if it is UTF-8, else as base64."""
         kind, piece = packed(data)
-        self.append({"type": "bytes", "request": request, kind: piece, "ms": ms})
+        # Written without the models: only these fields occur, and during a stream this is most of the work.
+        when = {} if ms is None else {"ms": float(ms)}
+        record = {"type": "bytes", "request": written_id(request), kind: piece, **when}
+        self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        self._file.flush()
 
     def close(self) -> None:
         """Closes the file."""

@@ -385,6 +385,20 @@ def test_the_example_of_the_page_is_a_session(load):
     assert loaded.exchanges[0].request.max_tokens == 16
 
 
+@each_row(
+    "data", [b"plain", "caf\u00e9 \U0001f600".encode(), b"\xff\x00cut", b'{"a": "\\u00e9"}\n\n', b""]
+)
+@each_row("ms", [None, 0, 12.5])
+def test_a_piece_is_written_as_any_record_is(data, ms, tmp_path):
+    """Pieces are written without the models, for speed: the line has to be the one that they would make."""
+    from inspector.sessions.native_models import clean
+
+    with SessionWriter(tmp_path / "s.jsonl") as writer:
+        writer.append_bytes("r1", data, ms)
+    line = (tmp_path / "s.jsonl").read_text("utf-8").splitlines()[1]
+    assert clean(json.loads(line)) == line
+
+
 @each_row(("more", "notices"), [
     ({}, 0), ({"allow_silence": None}, 0), ({"allow_silence": False}, 0), ({"allow_silence": True}, 1),
 ])
