@@ -18,6 +18,8 @@ from inspector.report.grown_rows import (
     SEARCH_REST,
     FollowedView,
     RowReading,
+    files_under_way,
+    inputs_under_way,
     lost_in_words,
     lost_turns,
     newest,
@@ -56,20 +58,21 @@ POLL = 0.05
 
 def follow(paths: Sequence[str], view: View, read: Callable[[], View]) -> None:
     """Writes a line for each turn that is new or whose verdict changed, whenever a file grows, until Ctrl-C."""
-    files = files_watched(paths, view.inputs)
+    files, under_way = files_watched(paths, view.inputs), inputs_under_way(view)
     states: Mapping[str, FileState] = {}
     rests_until = 0.0
     verdicts, errors = _verdicts_of(view), commands.errors_of(view.inputs)
     try:
         while True:
             time.sleep(POLL)
-            now = states_of(files)
+            now = states_of(files, under_way)
             if now == states or time.monotonic() < rests_until:
                 continue
             begun = time.monotonic()
             try:
                 new_view = read()
                 after, files = _verdicts_of(new_view), files_watched(paths, new_view.inputs)
+                under_way = inputs_under_way(new_view)
                 before, errors = errors, commands.errors_of(new_view.inputs)
                 commands.say(each for each in errors if each not in before)
             except LoopError as why:
@@ -97,7 +100,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
     rows: dict[str, list[TurnRow]] = {}
     for row, (_, number, of) in zip(rows_of(view), places_in_sessions(view), strict=False):
         rows.setdefault(row.paths[0], []).append(row._replace(number=number, of=of))
-    verdicts = _verdicts(rows.values())
+    verdicts, under_way = _verdicts(rows.values()), files_under_way(each for group in rows.values() for each in group)
     errors: dict[str, str] = {}
     searches_at = rests_until = 0.0
     names: list[str] = []
@@ -111,7 +114,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
                 known = (path for group in rows.values() for path in group[0].paths)  # with files that disappeared
                 names = [*dict.fromkeys((*_files_in(paths), *known))]
                 searches_at = begun + max(SEARCH, SEARCH_REST * (time.monotonic() - begun))
-            now = states_of(names)
+            now = states_of(names, under_way)
             grown = {name.removesuffix("-wal") for name, state in now.items() if state != states.get(name)}
             states.update(now)
             names = newest(names, states)
@@ -132,6 +135,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
             commands.say(f"{file}: {why}" for file, why in unread.items() if errors.get(file) != why)
             errors = {file: why for file, why in errors.items() if file not in grown} | unread
             after = _verdicts(rows.values())
+            under_way = files_under_way(row for group in rows.values() for row in group)
             commands.write("".join(f"{one_line(file)}, turn {number:,}: {verdict}\n"
                                    for (file, number), verdict in after.items()
                                    if verdicts.get((file, number)) != verdict))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
@@ -14,6 +14,7 @@ from inspector.report.facts import View, view
 from inspector.report.turn_rows import TurnRow
 from inspector.report.verdict import IN_PART, NOT_READ
 from inspector.sessions import NO_ANSWER, without_collector
+from inspector.sessions.reasons import UNDER_WAY
 
 if TYPE_CHECKING:
     from inspector.sessions.following import FileState
@@ -90,6 +91,16 @@ def unread_files(batch: RowsByPath) -> dict[str, str]:
     """File that could not be read, or not to its end -> the reason. Files without an answer yet are left out."""
     return {row.file: row.why for _, rows in batch for row in rows
             if row.verdict is None and row.unread in (NOT_READ, IN_PART) and not row.why.startswith(NO_ANSWER)}
+
+
+def files_under_way(rows: Iterable[TurnRow]) -> set[str]:
+    """The files with an answer under way, whose rows change without the files if the recorder is killed."""
+    return {row.file for row in rows if row.verdict is not None and row.verdict.word == "UNDER WAY"}
+
+
+def inputs_under_way(view: View) -> set[str]:
+    """The files of a session with an answer under way, as `files_under_way`."""
+    return {each.exchange.path for each in view.responses if each.judgement.stop.detail == UNDER_WAY}
 
 
 def newest(paths: Sequence[str], states: Mapping[str, FileState]) -> list[str]:

@@ -26,12 +26,12 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.advice import Advice, Basis
 from inspector.report.facts import view
+from inspector.report.grown_rows import files_under_way
 from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, rows_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import FOLDERS_BESIDE
 from inspector.sessions.open import open_each
-from inspector.sessions.reasons import UNDER_WAY
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
@@ -110,8 +110,8 @@ class TurnIndex:
         """Stores the rows of a file with the state that the file had before it was read."""
         if self._base is None or state != state_of(path):
             return  # the file grew while it was read
-        if any(row.verdict is not None and row.verdict.id == UNDER_WAY for row in rows):
-            return  # if its recorder is killed, its rows change and the file does not
+        if files_under_way(rows):
+            return
         # Masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which may not be text

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
 from operator import attrgetter, eq
 from typing import IO, Any
 
+from inspector.config.files import is_held
 from inspector.sessions import intake, redact
 from inspector.sessions import open as opening
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
@@ -46,13 +47,15 @@ _BLOCK = 4 << 20
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
 
 
-FileState = tuple[int, int, int]
-"""Size, time of change and inode of one file; zeros if it does not exist."""
+FileState = tuple[int, int, int, bool]
+"""Size, time of change and inode of one file, zeros if it does not exist; and whether its recorder has left it."""
 
 
-def states_of(paths: Sequence[str]) -> dict[str, FileState]:
-    """The state of each file, and of the database log beside it."""
-    return {name: _state(name) for path in paths for name in (path, f"{path}-wal")}
+def states_of(paths: Sequence[str], under_way: Container[str] = ()) -> dict[str, FileState]:
+    """The state of each file, and of the database log beside it. Whether a recorder has left its file, which does not
+    change the file, is checked only of the files with an answer `under_way`, since opening a file takes long."""
+    return {name: (*_state(name), name in under_way and not is_held(name))
+            for path in paths for name in (path, f"{path}-wal")}
 
 
 def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
@@ -60,7 +63,7 @@ def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
     return [*dict.fromkeys((*paths, *(input_file.path for input_file in inputs)))]
 
 
-def _state(path: str) -> FileState:
+def _state(path: str) -> tuple[int, int, int]:
     try:
         status = os.stat(path)
     except OSError:

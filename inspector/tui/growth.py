@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from inspector.report.grown_rows import inputs_under_way
 from inspector.report.lines.spans import one_line
 from inspector.sessions.following import FileState, files_watched, states_of
 from inspector.tui.remarks import RemarkBook
@@ -54,6 +55,7 @@ class Growth(SessionPart):
         self._states: Mapping[str, FileState] = {}
         self._shown: Mapping[str, FileState] = {}
         """The states of the files whose content is shown."""
+        self._under_way: set[str] = set()
         self._reading = False
         self._waits = False
         """Whether a note says that the file has grown and that the other runs must be closed first."""
@@ -68,6 +70,7 @@ class Growth(SessionPart):
             return
         self._shown = states_of(self._watched)
         self._states = {} if self.named else self._shown
+        self._under_way = inputs_under_way(opened.original.view)
         # Polling works on every system and on network drives, where notifications about changes do not.
         self.stage.set_interval(NAMED_PERIOD if self.named else PERIOD, self._look)
         if self.named:
@@ -78,7 +81,7 @@ class Growth(SessionPart):
             self.remarks.restore()
 
     def _look(self) -> None:
-        states = states_of(self._watched)
+        states = states_of(self._watched, self._under_way)
         # A question or a view over the session refers to the present reading, and so does what it returns.
         if self._reading or not self.stage.is_active or states == self._states or monotonic() < self._rests_until:
             return
@@ -115,12 +118,13 @@ class Growth(SessionPart):
         steps, shown = len(stage.run.view.steps), self._shown
         self._shown = states
         self._watched = files_watched(read.paths, read.original.view.inputs)
+        self._under_way = inputs_under_way(read.original.view)
         stage.replace_session(read, stage.at_end)
         self._readings += 1
         stage.set_timer(STILL, partial(self._restore_if_still, self._readings))
         stage.show()
         if len(stage.run.view.steps) < steps:
             stage.runs.waiting.clear()  # they are about steps that no longer exist
-            if any(size < shown.get(name, (0, 0, 0))[0] for name, (size, _, _) in states.items()):
+            if any(size < shown.get(name, (0,))[0] for name, (size, *_) in states.items()):
                 # A file that grew may have fewer steps too: an answer whose end was unknown has gone on.
                 stage.note = "the file was truncated or rewritten: this is what it holds now"

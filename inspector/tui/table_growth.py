@@ -17,6 +17,7 @@ from inspector.report.grown_rows import (
     WATCHED,
     RowReading,
     RowsByPath,
+    files_under_way,
     newest,
     with_turns,
 )
@@ -51,7 +52,8 @@ def _look(table: ReadingScreen, since: int) -> None:
         table.searches_at = float("inf")
         files = {path: row for rows in table.listed.slots.values() for row in rows for path in row.paths}
         table.run_worker(partial(_search, table, files, since, reading_of(table.app)), group="search", thread=True)
-    states = states_of(table.watched)
+    states = states_of(table.watched, files_under_way(row for path in table.watched
+                                                      for row in table.listed.slots.get(path, ())))
     grown = {name.removesuffix("-wal") for name, state in states.items() if state != table.states.get(name)}
     if grown and time.monotonic() >= table.rests_until:
         table.states, table.rests_until = {**table.states, **states}, float("inf")

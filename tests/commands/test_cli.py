@@ -21,6 +21,7 @@ from inspector import cli, commands
 from inspector.commands import explain_follow
 from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
+from inspector.sessions.native import SessionWriter
 from inspector.whatif import tree
 from tests.scenes.command import exit_of
 from tests.scenes.recordings import (
@@ -836,6 +837,21 @@ def test_turns_that_a_followed_file_no_longer_holds_are_told_in_one_line(tmp_pat
     acting_between_looks(monkeypatch, [lambda: shrinks.write_text(turns("m1", "m2")), lambda: None])
     explain_follow.start([str(shrinks)], None, None, Settings())[1]()
     assert capsys.readouterr().out == f"turn 3: {why}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a locked file cannot be read there")
+@pytest.mark.parametrize("place", ["s.jsonl", "."])
+def test_a_recorder_that_is_gone_changes_a_verdict_though_the_file_stays_as_it_is(
+    tmp_path, monkeypatch, capsys, place
+):
+    writer = SessionWriter(tmp_path / "s.jsonl")
+    writer.append({"type": "request", "id": "r1", "api": "openai_chat", "body": {"model": "m", "messages": []}})
+    acting_between_looks(monkeypatch, [lambda: None, writer.close, lambda: None, lambda: None])
+    view, watch = explain_follow.start([str(tmp_path / place)], None, None, Settings())
+    watch()
+    assert [turn.verdict.word for turn in view.turns] == ["UNDER WAY"]
+    assert [line.partition("turn 1: ")[2].partition(" · ")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "RECORDING CUT"]
 
 
 def test_a_file_of_a_followed_folder_that_is_gone_or_damaged_is_told_once(tmp_path, monkeypatch, capsys):

@@ -14,6 +14,7 @@ import pytest
 
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
+from inspector.sessions.native import SessionWriter
 from inspector.tui import growth, table_growth
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
@@ -281,6 +282,26 @@ async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_
         await until(pilot, lambda: len(app.screen.run.view.steps) > steps)
         await pilot.press("q")
         await until(pilot, lambda: len(turn_rows(app)) == 5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a locked file cannot be read there")
+async def test_a_recorder_that_is_gone_changes_the_verdict_in_the_session_and_in_the_table(path) -> None:
+    writers = [SessionWriter(path.with_name(name)) for name in ("t.jsonl", "u.jsonl")]
+    for number, writer in enumerate(writers):
+        asks = [user(f"What about {number}?")]
+        body = {"model": "m", "messages": asks}
+        writer.append({"type": "request", "id": "r1", "api": "openai_chat", "body": body})
+    app = LoopInspector([str(path.parent)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: not app.screen.reading and len(turn_rows(app)) == 3)
+        assert turn_rows(app)[:2] == [("t.jsonl", "UNDER WAY", 1), ("u.jsonl", "UNDER WAY", 1)]
+        writers[0].close()
+        await until(pilot, lambda: ("t.jsonl", "RECORDING CUT", 1) in turn_rows(app))
+        assert ("u.jsonl", "UNDER WAY", 1) in turn_rows(app)
+        await pilot.press("down", "enter")
+        assert "UNDER WAY" in page(app)
+        writers[1].close()
+        await until(pilot, lambda: "RECORDING CUT" in page(app) and "UNDER WAY" not in page(app))
 
 
 async def test_a_new_file_in_a_folder_that_the_table_is_of_is_listed_last_without_losing_the_row(path) -> None:
