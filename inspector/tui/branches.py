@@ -191,7 +191,7 @@ class Branches(SessionPart):
             self.stage.note = f"turn {number:,}: enter, then y asks the provider, or p a stand-in without a key"
             self._form(None, advice.guess or {})
         else:
-            self.stage.note = f"turn {number:,}: F runs nothing: {one_line(why_no_run(advice))}"
+            self.stage.note = f"turn {number:,}: F runs nothing, because {one_line(why_no_run(advice))}"
 
     def action_rerun(self) -> None:
         """Runs again with the same settings, to show that the same recording gives the same run."""

@@ -64,7 +64,7 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
     assert line == squeeze(" · ".join([head, sentence, *([advice] if advice else [])]))
     shown = squeeze(text_of(header.verdict(seen)))
     keys = squeeze(text_of(keyed(advice, Tone.KEY)))  # of these outputs only the app has keys
-    assert keys.replace("F: ", "").replace("L: ", "") == advice
+    assert re.sub(r"(^|; )[FL] ", r"\1", keys) == advice
     assert shown.split(" ", 1)[1] == squeeze(" · ".join([head, sentence, *([keys] if advice else [])]))
     page = squeeze(html.unescape(re.sub(r"<[^>]*>", "", page_of(blocks(seen)))))
     assert line in page
@@ -73,8 +73,8 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
 def test_the_key_of_an_advice_stands_before_what_it_does_and_after_a_warning() -> None:
     """F runs the advice or asks for it; it does not carry out that a held call must never run."""
     rest = "raise max_tokens; the rest was not recorded: only a live run can show it"
-    assert text_of(keyed(f"never run a held call; {rest}", Tone.KEY)) == f"never run a held call; F: {rest}"
-    assert text_of(keyed(rest, Tone.KEY)) == f"F: {rest}"
+    assert text_of(keyed(f"never run a held call; {rest}", Tone.KEY)) == f"never run a held call; F {rest}"
+    assert text_of(keyed(rest, Tone.KEY)) == f"F {rest}"
     assert text_of(keyed("change the prompt", Tone.KEY)) == "change the prompt"
 
 

@@ -684,9 +684,9 @@ def test_a_file_whose_name_every_session_has_is_called_by_its_first_message(stem
 
 
 @each_row(("sample", "keys"), [
-    ("01-cut-call-and-long-answer.session.jsonl", "F: "),
-    ("10-agent-ran-a-cut-call.session.jsonl", "F: "),
-    ("18-claude-code-cut-writes.jsonl", "L: "),
+    ("01-cut-call-and-long-answer.session.jsonl", "F "),
+    ("10-agent-ran-a-cut-call.session.jsonl", "F "),
+    ("18-claude-code-cut-writes.jsonl", "L "),
     ("11-context-window-exceeded.session.jsonl", ""),
 ])
 def test_the_details_of_a_row_name_the_keys_that_run_its_advice(sample: str, keys: str) -> None:
@@ -705,7 +705,7 @@ def test_an_advice_that_a_simulation_tried_names_its_key_too() -> None:
     assert row.verdict is not None
     advice = Advice("raise max_tokens to 90: a simulation then completes the turn, which is a guess", Basis.SIMULATED)
     simulated = row._replace(verdict=row.verdict._replace(advice=advice))
-    assert any(text_of(line).startswith("change   F: raise max_tokens to 90") for line in turn_table.about(simulated))
+    assert any(text_of(line).startswith("change   F raise max_tokens to 90") for line in turn_table.about(simulated))
 
 
 @each_row("path", [SAMPLES[0], SAMPLES[2], SAMPLES[4]])

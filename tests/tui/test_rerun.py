@@ -337,8 +337,8 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
     (tmp_path / "agent.jsonl").write_text(cut)
     for path, advised, note in (
         (tmp_path / "agent.jsonl", "the rest was not recorded: only a new live turn can show it",
-         "F runs nothing: the rest was not recorded · L opens the form of a live turn"),
-        (full, "shorten the request", "F runs nothing: no setting changes this · shorten the request"),
+         "F runs nothing, because the rest was not recorded · L opens the form of a live turn"),
+        (full, "shorten the request", "F runs nothing, because no setting changes this · shorten the request"),
     ):
         app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()))
         async with app.run_test(size=(160, 45)) as pilot:

@@ -206,8 +206,8 @@ async def test_a_note_that_is_longer_than_a_row_takes_more_rows() -> None:
     async with app.run_test(size=(60, 15)) as pilot:
         async for size in each_size(pilot, [(60, 15), (60, 20), (80, 24), (160, 45)]):
             await pilot.press("F")
-            said = ("turn 1: F runs nothing: no setting changes this · change the prompt or the filter; a continuation "
-                    "will not help")
+            said = ("turn 1: F runs nothing, because no setting changes this · change the prompt or the filter; a "
+                    "continuation will not help")
             assert said in " ".join(page(app).split()), size
             assert all(len(row) == size[0] for row in screen_rows(app)), size
             await pilot.press("space")

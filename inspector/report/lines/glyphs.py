@@ -184,7 +184,7 @@ def keyed(advice: str, role: Tone) -> Line:
     """An advice after its key and what the key does, for places where the end of the advice may be cut off."""
     does = key_of(advice)
     warning = NEVER_RUN if does and advice.startswith(NEVER_RUN) else ""
-    key = (Span(does.partition(" ")[0], Tone.PRESS), Span(": ", Tone.DIM)) if does else ()
+    key = (Span(does.partition(" ")[0], Tone.PRESS), Span(" ")) if does else ()
     return (*((Span(warning, role),) if warning else ()), *key, safe(advice[len(warning):], role))
 
 
