@@ -104,6 +104,17 @@ def test_a_whole_body_without_a_reason_is_no_stream():
     assert "stream" not in said
 
 
+@pytest.mark.parametrize(("sent", "agent"), [
+    ("claude-cli/2.1.7 (external, cli)", "claude-cli"), ("opencode/local ai-sdk/provider-utils", "opencode"),
+    ("my-agent/1.2 AsyncOpenAI/Python 2.14.0", "my-agent"), ("AsyncOpenAI/Python 2.14.0", "OpenAI SDK"),
+    ("Anthropic/JS 0.71.2", "Anthropic SDK"), ("OpenAI/Go 2.7.1", "OpenAI SDK"), ("OpenAI/Java 4.8.0", "OpenAI SDK"),
+    ("Anthropic/Ruby 1.16.0", "Anthropic SDK"), ("", ""),
+])
+def test_an_sdk_that_is_all_that_a_request_names_is_not_called_like_the_provider(sent: str, agent: str) -> None:
+    found = show(exchange({"model": "m", "messages": ASKS}, chat("All."), headers={"User-Agent": sent}))
+    assert [facts.agent for facts in found.responses] == [agent]
+
+
 def test_a_turn_that_is_followed_by_another_says_so():
     found = show(pair_of(ASKS, chat("Done.")), pair_of([*ASKS, assistant("Done."), user("And more?")], chat("No.")))
     assert [facts.recorded_next for facts in found.responses] == ["went on to a new turn", "the recording ends"]
