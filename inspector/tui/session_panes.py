@@ -338,13 +338,14 @@ class Tracing(SessionPart):
             act(found)
 
     def _look(self, provenance: Provenance, choice: FactChoice | None) -> None:
-        """Shows the bytes of a fact, and names it in the note, because the view's head may be scrolled away."""
+        """Shows the bytes of a fact, and names it in the note unless the view's head shows it to its end."""
         from inspector.report.lines.wire import fact_line
 
         self.panes.pick(choice)
         facts = answer_at(self.stage.run.view, self.stage.step)
         if choice is not None and facts is not None:
-            self.stage.note = text_of(fact_line(provenance, choice, facts.exchange.response))
+            line = text_of(fact_line(provenance, choice, facts.exchange.response))
+            self.stage.note = "" if self.stage.query_one(TextView).shows_pinned else line
 
     def follow_lines(self, message: LinesPointed) -> None:
         """Handles a click on a line of the text, or enter over the visible lines."""

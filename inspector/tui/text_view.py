@@ -279,6 +279,13 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         return rows if rows * PINNED_SHARE <= self.size.height else 0
 
     @property
+    def shows_pinned(self) -> bool:
+        """Whether the pinned lines are visible, the last one to its end."""
+        last = self.sheet.pinned - 1
+        width = self.scrollable_content_region.width
+        return self._pinned_rows > 0 and width_of(self.sheet.line(last), paint_of(self.app).measure) <= width
+
+    @property
     def _first_row(self) -> int:
         """The first visible row that is not pinned; the first row if nothing is scrolled."""
         top = int(self.scroll_offset.y)

@@ -73,6 +73,7 @@ async def test_the_head_and_its_keys_stay_above_the_bytes(app_on: AppOn, forms: 
                 text_of(text.sheet.line(0)).strip(), "shown as", ". next fact"]
         await pilot.press(".")
         assert screen_rows(pilot.app)[first + 2].strip().startswith(". , fact 1 of 9: stop_reason = length")
+        assert page(pilot.app).count("fact 1 of 9") == 1, "the note does not say it once more"
 
 
 async def test_nothing_is_passed_over_below_the_head(app_on: AppOn) -> None:
@@ -98,9 +99,11 @@ async def test_a_low_view_gives_all_its_rows_to_the_bytes(app_on: AppOn) -> None
         assert text.size.height < 9
         assert "shown as" not in page(pilot.app)
         assert in_sight(pilot, Tone.MARK)
+        await pilot.press(".")
+        assert page(pilot.app).count("fact 1 of 9") == 1, "the note says it, as the head is scrolled away"
 
 
-async def test_the_note_and_the_head_name_the_fact(app_on: AppOn) -> None:
+async def test_the_head_names_the_fact(app_on: AppOn) -> None:
     async with app_on().run_test(size=THREE) as pilot:
         await pilot.press("space", "3", ".")
         assert 'fact 1 of 6: stop_reason = length · bytes ' in page(pilot.app)

@@ -374,7 +374,7 @@ def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
     if verdict.advice:
         does = key_of(verdict.advice.text)
         key = (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
-        yield (Span("what to change ", Tone.DIM), safe(verdict.advice.text, Tone.KEY), *key)
+        yield (Span("what to change  ", Tone.DIM), safe(verdict.advice.text, Tone.KEY), *key)
 
 
 def _end(turn: Turn) -> list[Line]:
