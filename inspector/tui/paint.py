@@ -238,11 +238,13 @@ def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
     if theme.ansi:
         return dict(variables)
     backgrounds = [Color.parse(variables[name]) for name in BACKGROUNDS]
-    backgrounds.append(Color.parse(variables["panel"]).blend(Color.parse(variables["foreground"]), FOCUS_TINT))
     end = Color.parse("white" if theme.dark else "black")
-    moved = {name: _contrasting(Color.parse(variables[name]), end, backgrounds).hex
-             for name in ("foreground", "muted", "ahead", *(f"text-{name}" for name in TEXTS))}
-    every = {**variables, **moved}
+    tinted = [each.blend(end, FOCUS_TINT) for each in backgrounds]
+    foreground = _contrasting(Color.parse(variables["foreground"]), end, [*backgrounds, *tinted])
+    fields = [each.blend(foreground, FOCUS_TINT) for each in backgrounds]
+    moved = {name: _contrasting(Color.parse(variables[name]), end, [*backgrounds, *(fields if name == "muted" else ())])
+             for name in ("muted", "ahead", *(f"text-{name}" for name in TEXTS))}
+    every = {**variables, "foreground": foreground.hex, **{name: colour.hex for name, colour in moved.items()}}
     return every | {name: every[like] for name, like in LIKE.items()}
 
 

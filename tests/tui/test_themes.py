@@ -71,6 +71,10 @@ def test_every_text_can_be_read_in_every_theme(theme: Theme) -> None:
     for name in {"foreground", "text-muted", "text-disabled", *(look[0] for look in LOOKS.values())} - {"", *drawn}:
         for background in BACKGROUNDS:
             assert contrast(Color.parse(found[name]), Color.parse(found[background])) >= 4.5, (name, background)
+    for background in BACKGROUNDS:  # of a focused field, which Textual moves by a twentieth to the colour of its text
+        field = Color.parse(found[background]).blend(Color.parse(found["foreground"]), 0.05)
+        for name in ("foreground", "text-disabled"):  # what is typed, and the hint
+            assert contrast(Color.parse(found[name]), field) >= 4.5, (name, background)
 
 
 def words_of(screen: Screen[Any], single: bool) -> list[tuple[str, Style]]:
