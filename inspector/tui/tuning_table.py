@@ -21,7 +21,6 @@ from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import UNDONE_CODE, GridRequest
 from inspector.whatif.grid_lines import (
     BEST_VALUE,
-    BEST_VALUE_MEANS,
     FEWEST,
     LEAST_CAP,
     answer_lines,
@@ -60,8 +59,8 @@ EXPORT_FORMS: Mapping[str, tuple[str, Callable[[TunedGrid], str]]] = {
 """Form of an export -> its description, and the function that writes it."""
 
 
-MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: {BEST_VALUE_MEANS}"}
-"""Name of a best cell -> its explanation in the legend, if the name is not enough."""
+MEANINGS = {BEST_VALUE: f"{BEST_VALUE}: further turns cost more than the average"}
+"""Name of a best cell -> its explanation in the legend, if the name is not enough; short enough for one row."""
 
 
 Trust = tuple[tuple[Fidelity, int, Tone], ...]
@@ -222,8 +221,8 @@ class TuningTable:
         more = f"  {SIMULATED} {Fidelity.SIMULATED}: {GUESS}" if any(self.tuning.simulated) else ""
         best = "".join(f"  {mark} {MEANINGS.get(name, name)}" for _, mark, name in self._named_cells())
         meanings = f"{legend(self.show, self.tuning, self.turn)}{more}{best}  {CURSOR} here".split("  ")
-        # No row ends between a mark and its meaning, or begins with a blank.
-        return [(Span(f"{UNBROKEN} ".join(each.replace(" ", UNBROKEN, 1) for each in meanings), Tone.DIM),)]
+        # No row ends inside an entry, or begins with a blank.
+        return [(Span(f"{UNBROKEN} ".join(each.replace(" ", UNBROKEN) for each in meanings), Tone.DIM),)]
 
     def answers(self) -> list[Line]:
         """The smallest sufficient limits; the parameters of the run."""

@@ -305,7 +305,7 @@ def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
     waits = f"{_GLYPHS['AWAITS RESULT']} awaits a result  " if waiting else ""
     meaning = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
     return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
-            f"{glyphs[State.UNRECORDED]} the recording ends first; {meaning}")
+            f"{glyphs[State.UNRECORDED]} the recording ends first  {meaning}")
 
 
 # -- the map ---------------------------------------------------------------------------------------------------------
