@@ -54,7 +54,9 @@ def run_command(
     6 error, 130 cancelled. Standard error says why.
     """
     from inspector.live import headless
+    from loop_core.wire import wire
 
+    wire(options["api"])  # an unknown format is told before what else is missing
     if (options["prompt"] is None) == (options["messages"] is None):
         raise click.UsageError("expected either --prompt or --messages")
     if options["sign"] and options["key_env"]:

@@ -23,6 +23,7 @@ from inspector.config.settings import Settings
 from inspector.report.grown_rows import LOOK
 from inspector.sessions.native import SessionWriter
 from inspector.whatif import tree
+from loop_core.formats import FORMATS
 from tests.scenes.command import exit_of
 from tests.scenes.recordings import (
     PARTS,
@@ -409,6 +410,7 @@ def test_a_wrong_option_is_one_line_and_exit_2(inspector, cut, arguments, what):
     (["schema"], "inspector schema: missing argument '{explain|session}'. Choose from: explain, session; see "
                  "`inspector schema --help`"),
     (["run"], "inspector run: missing option '--api'; see `inspector run --help`"),
+    (["run", "--api", "nope", "--model", "m"], f"inspector: unknown API 'nope'; expected one of {', '.join(FORMATS)}"),
     (["samples", "more"], "inspector samples: got unexpected extra argument (more)"),
     (["check", "--fail-on", "x", "a.har"],
      "inspector check: invalid value for '--fail-on': 'x' is not one of 'error', 'warning', 'info', 'never'"),
