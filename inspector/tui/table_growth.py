@@ -23,6 +23,7 @@ from inspector.report.grown_rows import (
 )
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_table import columns
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
 from inspector.tui.turn_counts import NO_AGENTS
 from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
@@ -32,6 +33,8 @@ from loop_core.errors import LoopError
 if TYPE_CHECKING:
     from inspector.sessions.following import FileState
 
+AGES = 10.0
+"""The seconds after which the ages of the turns are counted again."""
 FOUND = "a new session: "
 TITLES = (AGENTS, SAMPLES, RECENT)
 """The headings of a table that opens without a path, in order."""
@@ -41,6 +44,12 @@ def watch(table: ReadingScreen) -> None:
     """Starts to check for additions to the files of the table, and for new files in its folders."""
     table.states = {}
     table.set_interval(LOOK, partial(_look, table, time.time_ns()))
+    table.set_interval(AGES, partial(_count_ages, table))
+
+
+def _count_ages(table: ReadingScreen) -> None:
+    table.listed.columns = columns(time.time())
+    table.listed.refresh()
 
 
 def _look(table: ReadingScreen, since: int) -> None:

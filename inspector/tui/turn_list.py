@@ -178,6 +178,7 @@ class TurnList(RowList):
         """Shows other rows; the cursor stays on its row."""
         here = self.current_row
         self.listing, self.shown = listing, listing.shown
+        self.columns = turn_table.columns(time.time())
         titled = any(section.title for section in self.sections)
         self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))

@@ -35,6 +35,7 @@ LOST = pair_of([user("Two?")], chat("Half of it", "length"), max_tokens=7)
 def searches_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_growth, "SEARCH", 0.1)
     monkeypatch.setattr(table_growth, "SEARCH_REST", 1.0)
+    monkeypatch.setattr(table_growth, "AGES", 0.1)
 
 
 @pytest.fixture
@@ -285,16 +286,19 @@ async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a locked file cannot be read there")
-async def test_a_recorder_that_is_gone_changes_the_verdict_in_the_session_and_in_the_table(path) -> None:
+async def test_a_recorder_that_is_gone_changes_the_verdict_in_the_session_and_in_the_table(path, monkeypatch) -> None:
+    """Neither the file nor the table changes with the time, but what they say does."""
     writers = [SessionWriter(path.with_name(name)) for name in ("t.jsonl", "u.jsonl")]
     for number, writer in enumerate(writers):
         asks = [user(f"What about {number}?")]
-        body = {"model": "m", "messages": asks}
-        writer.append({"type": "request", "id": "r1", "api": "openai_chat", "body": body})
+        writer.append({"type": "request", "id": "r1", "api": "openai_chat", "at": "2026-01-01T00:00:00+00:00",
+                       "body": {"model": "m", "messages": asks}})
     app = LoopInspector([str(path.parent)])
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: not app.screen.reading and len(turn_rows(app)) == 3)
         assert turn_rows(app)[:2] == [("t.jsonl", "UNDER WAY", 1), ("u.jsonl", "UNDER WAY", 1)]
+        monkeypatch.setattr("time.time", lambda: 1_767_225_600.0 + 3 * 86_400)  # three days after that moment
+        await until(pilot, lambda: page(app).count(" 3d") == 2)
         writers[0].close()
         await until(pilot, lambda: ("t.jsonl", "RECORDING CUT", 1) in turn_rows(app))
         assert ("u.jsonl", "UNDER WAY", 1) in turn_rows(app)
