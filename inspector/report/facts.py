@@ -71,7 +71,7 @@ class ResponseFacts:
         """The agent that sent the request, from its transcript or the request's headers; empty if unknown."""
         if self.exchange.recorder is not None:
             return self.exchange.recorder
-        # The first product (RFC 9110, section 10.1.5). An SDK has a language for a version: `AsyncOpenAI/Python 2.14.0`.
+        # First product (RFC 9110, 10.1.5). An SDK has its language for a version: `AsyncOpenAI/Python 2.14.0`.
         named = (value for name, value in self.exchange.request_headers if name.lower() == "user-agent")
         product, _, version = next(named, "").partition(" ")[0].partition("/")
         return f"{product.removeprefix('Async')} SDK" if version in ("Python", "JS", "Go", "Java", "Ruby") else product
