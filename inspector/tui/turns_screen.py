@@ -34,6 +34,7 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
+NOTHING_YET = "nothing is read yet: the rows come as the files are read"
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
@@ -168,6 +169,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
         self.read, self.total = count, total
         self.has_more = True
+        if batch and self.note == NOTHING_YET:
+            self.note = ""
         turns_reading.list_grown(self)
 
     def finish(self) -> None:
@@ -236,7 +239,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         row = self.listed.current_row
         if row is None:
             self.note = NO_MATCH_NOTE if self.listed.filter is not None else (
-                "nothing is read yet: the rows come as the files are read" if self.reading else "nothing is listed")
+                NOTHING_YET if self.reading else "nothing is listed")
             return
         if row.verdict is None and row.why not in (PENDING, LARGE):
             self.note = f"not read: {row.why}"

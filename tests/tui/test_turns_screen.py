@@ -206,6 +206,7 @@ async def test_enter_before_the_first_row_says_what_is_awaited(
         go.set()
         await until(pilot, lambda: ", then worst first…" in page(app))  # why rows will move
         assert "reading 1 of 4 files" in page(app)
+        assert app.screen.note == "", "it is no longer true"
         monkeypatch.setattr(go, "clear", lambda: None)
         go.set()
         await read(app, pilot)
