@@ -20,7 +20,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.folders import samples
 from inspector.sessions.open import open_each
-from inspector.tui import turns_reading, turns_screen
+from inspector.tui import table_growth, turns_reading, turns_screen
 from inspector.tui.app import MANY_RESPONSES, UNREADABLE, LoopInspector
 from inspector.tui.attention import VerdictSheet
 from inspector.tui.growth import PERIOD
@@ -260,6 +260,8 @@ def test_a_large_file_is_listed_and_not_read() -> None:
 
 async def test_a_large_file_that_grows_is_not_read(monkeypatch) -> None:
     monkeypatch.setattr(turns_screen, "LARGEST_READ", SOME)
+    monkeypatch.setattr(table_growth, "SEARCH", 0.1)  # the samples are newer, so only a search finds that `small` grew
+    monkeypatch.setattr(table_growth, "SEARCH_REST", 1.0)
     large, small = (wrote(f".claude/projects/-work/{name}.jsonl", session, 1)
                     for name, session in (("large", ZEBRA), ("small", ENDED)))
     app = LoopInspector()
