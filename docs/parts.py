@@ -19,7 +19,7 @@ from examples import GATE_CASES, WORDS_TRIED, Tried, records, try_call
 
 from inspector.check.rules import RULES
 from inspector.report import filter_terms
-from inspector.sessions.credential_values import NAMES, PASSWORDS
+from inspector.sessions.credential_names import NAMES, PASSWORDS
 from inspector.sessions.credentials import ALPHABETS, FORMS
 from loop_core.judge import classify
 from loop_core.judge import gate as engine_gate

@@ -98,7 +98,7 @@ OF_NAME = {
                  "tests/sessions/test_antigravity.py"),
     "GUARDED_EXITS": ("tests/turn/test_events.py",),
     "SCENARIOS": ("tests/provider/test_dialect_expected.py", "tests/provider/test_dialect_fidelity.py"),
-    **dict.fromkeys(("CONTEXTS", "VARIABLES", "credential_values.COMMANDS"), ("tests/sessions/test_redact.py",)),
+    **dict.fromkeys(("CONTEXTS", "VARIABLES", "credential_names.COMMANDS"), ("tests/sessions/test_redact.py",)),
     "PAUSES": ("tests/report/test_verdict_words.py",),
     "RESULT_FIELDS": ("tests/wire/test_asking.py",), "WRAPPINGS": ("tests/test_reader.py",),
     "SYSTEMS": ("tests/sessions/test_otlp.py", "tests/sessions/test_otlp_logs.py"),

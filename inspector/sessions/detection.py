@@ -11,17 +11,8 @@ from typing import Any, NamedTuple
 
 import re2
 
-from inspector.sessions.credential_values import (
-    COMMANDS,
-    NAMES,
-    NUMERAL,
-    PASSWORDS,
-    QUOTE,
-    TESTS,
-    any_of,
-    key_lines,
-    random_looking,
-)
+from inspector.sessions.credential_names import COMMANDS, NAMES, PASSWORDS, QUOTE
+from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, key_lines, random_looking
 from inspector.sessions.credentials import ALPHABETS, FORMS
 from loop_core.client.mask import SHORTEST
 

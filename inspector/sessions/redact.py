@@ -20,7 +20,8 @@ from urllib.parse import unquote
 
 import re2
 
-from inspector.sessions.credential_values import NAMES, PASSWORDS, REDACTED, any_of, is_password, random_looking
+from inspector.sessions.credential_names import NAMES, PASSWORDS
+from inspector.sessions.credential_values import REDACTED, any_of, is_password, random_looking
 from inspector.sessions.detection import ESCAPES, NUMBER, SHORT, CredentialSpan, spans
 from loop_core.json_parser import JsonPath
 from loop_core.values import shared
