@@ -39,9 +39,8 @@ from loop_core.wire.body import TRAILING, first_object, is_flat, mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
-from loop_core.wire.reads import See
+from loop_core.wire.reads import See, unread_values
 from loop_core.wire.response_calls import each_call_once
-from loop_core.wire.unread import unread_values
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time, which limits the frames in memory."""

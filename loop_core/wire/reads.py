@@ -1,8 +1,8 @@
 """Maps values of a format's JSON to facts of the response, with their bytes.
 
 A format states what it reads as rows of a pattern and a fact. `find` returns every value of one JSON text that a row
-names, with its bytes; it skips all others with the standard library's C scanner. `piece_observer` collects the texts of
-a stream.
+names, with its bytes. `piece_observer` collects the texts of a stream. `unread_values` finds values at places that a
+format reads, but of a type that it does not read there: otherwise such a value would be lost silently.
 
 Facts of one value: `id`, `model`, `native.NAME` (a word beside the stop reason), `stop_reason` and `error` (if no
 evidence covers them already), `usage.input_tokens` and its siblings. Facts that may come in pieces: `text`,
@@ -12,15 +12,12 @@ inside arguments that a decoder assembles.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from loop_core.json_parser import JsonPath, from_json
-from loop_core.wire.json_values import pointer
+from loop_core.json_parser import JsonPath
+from loop_core.wire.json_values import byte_span, pointer
 
 
 class Pieces(NamedTuple):
@@ -83,31 +80,20 @@ class Node:
         return self.items
 
 
-def find(
-    rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
-) -> list[FactValue]:
-    """Returns every value of `payload` that a row matches, in the order of the bytes, with offsets from `base`. `event`
-    is the parsed payload, and `name` is the name of its frame. If the only member of an event is named after an event
-    type, its value is read as an event of that type."""
-    node, inner = plan_of(rows, name or _type(event)), event
-    if name is None and len(event) == 1:
-        (only,) = event
-        if only in event_types(rows) and isinstance(event[only], Mapping):
-            node, inner = Node(), event[only]
-            node.members[only] = plan_of(rows, only)
-    text = payload.decode("latin-1")  # one character per byte, so indices are offsets
-    hits: list[tuple[FactRow, JsonPath, int, int]] = []
-    try:
-        # the three characters are a BOM read as Latin-1
-        _visit(text, _skip_space(text, 3 if text.startswith("\xef\xbb\xbf") else 0), node, (), hits)
-    except (ValueError, RecursionError, IndexError, StopIteration):  # how the C scanner reports a missing value
-        return []
-    return [found for hit in hits if (found := _fact_value(payload, inner, base, *hit)) is not None]
+class _Trees(NamedTuple):
+    """The patterns that apply in any event, and those that apply in the events of each type that a row names."""
+
+    plain: Node
+    typed: Mapping[str, Node]
 
 
-@lru_cache(maxsize=256)
-def plan_of(rows: tuple[FactRow, ...], when: str) -> Node:
-    """The tree of the patterns that apply in an event of this type."""
+@lru_cache(maxsize=64)
+def _trees_of(rows: tuple[FactRow, ...]) -> _Trees:
+    types = {row.when for row in rows if row.when}
+    return _Trees(_tree_of(rows, ""), {when: _tree_of(rows, when) for when in types})
+
+
+def _tree_of(rows: tuple[FactRow, ...], when: str) -> Node:
     root = Node()
     for row in rows:
         if row.when in ("", when):
@@ -118,100 +104,51 @@ def plan_of(rows: tuple[FactRow, ...], when: str) -> Node:
     return root
 
 
-@lru_cache(maxsize=16)
-def event_types(rows: tuple[FactRow, ...]) -> frozenset[str]:
-    """The event types that rows name."""
-    return frozenset(row.when for row in rows if row.when)
+def _start(trees: _Trees, event: Mapping[str, Any], name: str | None) -> tuple[Node, Any, JsonPath]:
+    """The patterns that apply in an event, with the value in which they apply and its path. `name` is the name of the
+    event's frame. If the only member of an event is named after an event type, its value is an event of that type."""
+    if name is None and len(event) == 1:
+        (only,) = event
+        if only in trees.typed and isinstance(event[only], Mapping):
+            return trees.typed[only], event[only], (only,)
+    kind = name or event.get("type")
+    return trees.typed.get(kind, trees.plain) if isinstance(kind, str) else trees.plain, event, ()
 
 
-def _type(event: Mapping[str, Any]) -> str:
-    kind = event.get("type")
-    return kind if isinstance(kind, str) else ""
-
-
-# The C scanner itself, without the Python method `raw_decode`. Numbers stay text, because `int` refuses 5,000 digits.
-_scan = json.scanner.make_scanner(json.JSONDecoder(strict=False, parse_int=str, parse_float=str))  # type: ignore[attr-defined]
-_space = re.compile(r"[ \t\r\n]*").match
-_BLANK = " \t\r\n"
-_Hits = list[tuple[FactRow, JsonPath, int, int]]
-
-
-def _visit(text: str, start: int, node: Node, path: JsonPath, hits: _Hits) -> int:
-    """Collects the values that the rows below `node` name in the value at `start`; returns the end of that value."""
-    opening = text[start]
-    if opening == "{" and node.members:
-        end = _members(text, start + 1, node.members, path, hits)
-    elif opening == "[" and node.items is not None:
-        end = _items(text, start + 1, node.items, path, hits)
-    else:
-        end = _scan(text, start)[1]
+def _matches(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[FactRow, Any, JsonPath]]:
+    """Each value that a row below `node` names. null is absent to every decoder."""
+    if value is None:
+        return
+    if isinstance(value, dict):
+        for key, inner in node.members.items():
+            yield from _matches(inner, value.get(key), (*path, key))
+    elif isinstance(value, list) and node.items is not None:
+        for index, item in enumerate(value):
+            yield from _matches(node.items, item, (*path, index))
     for row in node.rows:
-        hits.append((row, path, start, end))
-    return end
+        yield row, value, path
 
 
-def _members(text: str, at: int, nodes: Mapping[str, Node], path: JsonPath, hits: _Hits) -> int:
-    begun: dict[str, int] = {}
-    at = _skip_space(text, at)
-    while text[at] != "}":
-        key, at = scanstring(text, at + 1, False)
-        at = _skip_space(text, _skip_space(text, at) + 1)
-        node = nodes.get(key)
-        if node is None:
-            at = _scan(text, at)[1]
-        else:
-            if key in begun:  # the last of several equal keys counts, as in every parser
-                hits[:] = [hit for hit in hits if hit[1][: len(path) + 1] != (*path, key) or hit[2] < begun[key]]
-            begun[key] = at
-            at = _visit(text, at, node, (*path, key), hits)
-        at = _skip_space(text, at)
-        if text[at] == ",":
-            at = _skip_space(text, at + 1)
-    return at + 1
+def find(
+    rows: tuple[FactRow, ...], payload: bytes, event: Mapping[str, Any], name: str | None = None, base: int = 0
+) -> list[FactValue]:
+    """Returns every value of `payload` that a row matches, in the order of the bytes, with offsets from `base`. `event`
+    is the parsed payload, and `name` is the name of its frame."""
+    node, inner, start = _start(_trees_of(rows), event, name)
+    found: list[FactValue] = []
+    for row, value, path in _matches(node, inner, start):
+        span, indices = byte_span(payload, 0, *path), _indices(path)
+        if span is not None and not _is_left_out(row, inner, indices):
+            string = isinstance(value, str)
+            text = value if string else payload[slice(*span)].decode("utf-8", "replace")
+            keys = [_value_at(inner, sibling, indices) for sibling in row.siblings]
+            key = tuple([key if isinstance(key, (str, int, type(None))) else str(key) for key in keys])
+            found.append(FactValue(row, text, string, base + span[0], base + span[1], pointer(*path), key))
+    return sorted(found, key=lambda each: each.end)  # a value after those inside it
 
 
-def _items(text: str, at: int, node: Node, path: JsonPath, hits: _Hits) -> int:
-    index = 0
-    at = _skip_space(text, at)
-    while text[at] != "]":
-        at = _skip_space(text, _visit(text, at, node, (*path, index), hits))
-        if text[at] == ",":
-            at = _skip_space(text, at + 1)
-        index += 1
-    return at + 1
-
-
-def _skip_space(text: str, at: int) -> int:
-    return _space(text, at).end() if text[at] in _BLANK else at  # type: ignore[union-attr]
-
-
-def _fact_value(
-    payload: bytes, event: Mapping[str, Any], base: int, row: FactRow, path: JsonPath, start: int, end: int
-) -> FactValue | None:
-    written = payload[start:end]
-    if written == b"null":  # null is absent to every decoder
-        return None
-    indices = [step for step in path if type(step) is int] if row.siblings or row.only else []
-    if _is_left_out(row, event, indices):
-        return None
-    values = [_value_at(event, sibling, indices) for sibling in row.siblings]
-    key = tuple([value if isinstance(value, (str, int, type(None))) else str(value) for value in values])
-    return FactValue(row, text_of(written), written[:1] == b'"', base + start, base + end, _pointer(path), key)
-
-
-@lru_cache(maxsize=256)
-def _pointer(path: JsonPath) -> str:
-    return pointer(*path)
-
-
-def text_of(raw: bytes) -> str:
-    """The characters of a JSON string, as the decoders read it; any other JSON verbatim."""
-    if not raw.startswith(b'"'):
-        return raw.decode("utf-8", "replace")
-    try:
-        return str(from_json(raw))
-    except ValueError:
-        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
+def _indices(path: JsonPath) -> list[int]:
+    return [step for step in path if isinstance(step, int)]
 
 
 def _is_left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
@@ -221,7 +158,7 @@ def _is_left_out(row: FactRow, event: Any, indices: Sequence[int]) -> bool:
 
 def _value_at(event: Any, pattern: str, indices: Sequence[int]) -> Any:
     numbers = iter(indices)
-    for step in _steps(pattern):
+    for step in pattern.split("/")[1:]:
         if step == "*" and isinstance(event, list):
             event = event[next(numbers, 0)]
         elif isinstance(event, dict) and step != "*":
@@ -229,11 +166,6 @@ def _value_at(event: Any, pattern: str, indices: Sequence[int]) -> Any:
         else:
             return None
     return event
-
-
-@lru_cache(maxsize=256)
-def _steps(pattern: str) -> tuple[str, ...]:
-    return tuple(pattern.split("/")[1:])
 
 
 # -- what the events of a stream add to the output -------------------------------------------------------------------
@@ -246,19 +178,17 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     """Returns an observer that appends to `pieces` the texts that `rows` name in each event of a stream. It takes only
     the first of several choices, and one group of values per event, because another group repeats the same text. Empty
     texts are left out."""
-    rows = tuple(row for row in rows if row.fact in _PIECES)
-    plain, plans = plan_of(rows, ""), {when: plan_of(rows, when) for when in event_types(rows)}
+    trees = _trees_of(tuple(row for row in rows if row.fact in _PIECES))
     lists: Mapping[str, list[str]] = {fact: getattr(pieces, name) for fact, name in _PIECES.items()}
 
     def see(event: Any, name: str | None, start: int, end: int) -> None:
-        when = name or _type(event)
-        if name is None and len(event) == 1 and not plans.keys().isdisjoint(event):
-            ((when, event),) = event.items()
         groups: dict[str, str] = {}
-        for row, text, indices in _texts(plans.get(when, plain), event, ()):
+        node, inner, above = _start(trees, event, name)
+        for row, text, path in _matches(node, inner, above):
+            indices = _indices(path)
             # Any index other than 0 belongs to another answer.
-            other = indices and row.siblings and "*" in row.siblings[0] and _value_at(event, row.siblings[0], indices)
-            if other or _is_left_out(row, event, indices):
+            other = indices and row.siblings and "*" in row.siblings[0] and _value_at(inner, row.siblings[0], indices)
+            if not text or not isinstance(text, str) or other or _is_left_out(row, inner, indices):
                 continue
             if groups.setdefault(row.fact, row.group) == row.group:
                 lists[row.fact].append(text)
@@ -266,15 +196,46 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
     return see
 
 
-def _texts(node: Node, value: Any, indices: tuple[int, ...]) -> Iterator[tuple[FactRow, str, tuple[int, ...]]]:
-    """The texts that the rows below `node` name, each with the array indices of its path."""
-    if isinstance(value, dict):
-        for key, inner in node.members.items():
-            if value.get(key):
-                yield from _texts(inner, value[key], indices)
+# -- values of a type that no row reads ------------------------------------------------------------------------------
+
+UNREAD = "{} has a value of the wrong type, which is not read"
+"""The finding about a value that may have held a part of the answer."""
+_CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "call.arguments", "call.value"})
+"""The facts that make up an answer; a wrong type of another fact loses no part of it."""
+_VALUES = frozenset({"call.arguments", "call.value"})
+"""The facts that may have any type: arguments may be sent as JSON, and the gate holds other values than objects. A
+place that also has members is an object: a provider's call, all of which is its arguments."""
+
+
+def unread_values(api: str, event: Mapping[str, Any], name: str | None = None) -> Iterator[tuple[str, JsonPath]]:
+    """Yields the finding and the path of each value of an event or whole body whose type no row of the format reads: a
+    place with members is an object, one with items a list, and one that becomes a fact a text."""
+    for path in _misfits(*_start(_content_trees(api), event, name)):
+        yield UNREAD.format(next(step for step in reversed(path) if isinstance(step, str))), path
+
+
+@lru_cache(maxsize=64)
+def _content_trees(api: str) -> _Trees:
+    from loop_core.wire import wire  # here, as it imports the decoders
+
+    return _trees_of(tuple(row for row in wire(api).reads if row.fact in _CONTENT))
+
+
+def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[JsonPath]:
+    if isinstance(value, dict) and node.members:
+        for name, inner in node.members.items():
+            if value.get(name):
+                yield from _misfits(inner, value[name], (*path, name))
     elif isinstance(value, list) and node.items is not None:
-        for index, item in enumerate(value):
-            yield from _texts(node.items, item, (*indices, index))
-    elif isinstance(value, str):
-        for row in node.rows:
-            yield row, value, indices
+        for number, item in enumerate(value):
+            yield from _misfits(node.items, item, (*path, number))
+    elif value and not _is_read(node, value):
+        yield path
+
+
+def _is_read(node: Node, value: Any) -> bool:
+    """Whether a row reads a value of this type that is no object with members and no list."""
+    if isinstance(value, str):
+        return any(row.fact not in _VALUES or not node.members for row in node.rows)
+    # Events that a row names hold pieces of a text.
+    return not node.members and any(row.fact in _VALUES and not row.when for row in node.rows)

@@ -19,7 +19,6 @@ from inspector.sessions.provenance import Provenance, provenance
 from loop_core.errors import LoopError
 from loop_core.values import ChatResponse, Usage
 from loop_core.wire import FORMATS, decode, wire
-from loop_core.wire.reads import text_of
 from tests.scenes.rows import each_row
 
 Recorded = Callable[[str], Sequence[Any]]
@@ -641,6 +640,12 @@ def texts(response: ChatResponse) -> Iterator[tuple[str, str]]:
             for field, value in (("id", call.id), ("name", call.name), ("arguments", call.arguments)):
                 if value:
                     yield f"{owner}[{index}].{field}", value
+
+
+def text_of(raw: bytes) -> str:
+    """The characters of a JSON string; any other JSON verbatim."""
+    text = raw.decode("utf-8", "replace")
+    return str(json.loads(text, strict=False)) if text.startswith('"') else text
 
 
 def makes(text: str, values: Sequence[str], joint: str) -> bool:

@@ -25,8 +25,8 @@ from loop_core.values import (
 from loop_core.wire.body import compact, misfits_type, read_object, string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
+from loop_core.wire.reads import UNREAD
 from loop_core.wire.response_calls import Copy, difference, is_same_json
-from loop_core.wire.unread import UNREAD
 
 # -- One output item while it arrives, and whether all that the provider sent of it agrees ---------------------------
 # A stream holds most values several times: in pieces, in an event that repeats the whole field, in the finished item,
