@@ -201,6 +201,7 @@ FORMAT = Format(
     path=lambda request: "/interactions",
     home=Home("https://generativelanguage.googleapis.com", "/v1beta", VERSION, "x-goog-api-key"),
     provider="gcp.gemini",
+    played_in="gemini_generate.serving:INTERACTIONS_SERVING",
     history="input",
     chained=table.is_chained,
 )
