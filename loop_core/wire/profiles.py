@@ -20,6 +20,7 @@ from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart,
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Prefill, Profile
+from loop_core.wire.json_values import pointer
 from loop_core.wire.servers import GENERIC, SERVERS
 
 __all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose", "native_reading",
@@ -65,7 +66,7 @@ def choose(
     # The host first: gateways pass on headers and bodies of the provider behind them; a port or a model is a guess.
     found = _by_address(api, address) or _by_headers(api, headers)
     if found is None:
-        values = _values(body) if model is None or not isinstance(body, bytes) or _keys(api).search(body) else []
+        values = _values(body)
         model = model or _model(values)
         found = _by_body(api, values) or _by_port(api, address) or _by_model(api, model)
     if found is None:
@@ -82,17 +83,7 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     name = model or ""
     prefill = next((how for pattern, how in profile.prefill_models if re.search(pattern, name)), profile.prefill)
     size = next((size for pattern, size in profile.contexts if re.search(pattern, name)), profile.context_size)
-    if prefill is profile.prefill and size == profile.context_size:
-        return profile
-    if profile is PROFILES.get(profile.name):
-        return _of_size(profile.name, prefill, size)
     return profile._replace(prefill=prefill, context_size=size)
-
-
-@cache
-def _of_size(name: str, prefill: Prefill, size: int | None) -> Profile:
-    """The profile with another prefill and context size, cached for all responses of the server's models."""
-    return PROFILES[name]._replace(prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> StopRow | None:
@@ -137,13 +128,15 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
     values_by_name = {name.lower(): value for name, value in headers}
     if not values_by_name:
         return None
-    for profile, name, wanted in _header_rows(api):
-        if name.endswith("*"):
-            # a row that ends in `*` is a prefix
-            name = next((header for header in values_by_name if header.startswith(name[:-1])), name)
-        if name in values_by_name and wanted in values_by_name[name].lower():
-            at = At(ExchangePart.HEADERS, pointer=name)
-            return ProfileChoice(profile, (Evidence("profile.header", at, f"{name}: {values_by_name[name]}"[:120]),))
+    for profile in _speakers(api):
+        for row in profile.headers:
+            name, _, wanted = row.partition("=")
+            if name.endswith("*"):
+                # a row that ends in `*` is a prefix
+                name = next((header for header in values_by_name if header.startswith(name[:-1])), name)
+            if name in values_by_name and wanted in values_by_name[name].lower():
+                at, text = At(ExchangePart.HEADERS, pointer=name), f"{name}: {values_by_name[name]}"[:120]
+                return ProfileChoice(profile, (Evidence("profile.header", at, text),))
     return None
 
 
@@ -154,8 +147,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
             for value in values if mark.path[0] in keys else ():
                 text = _text_at(value, mark.path)
                 if text is not None and re.search(mark.pattern, text):
-                    pointer = "".join(f"/{key}" for key in mark.path)
-                    at = At(ExchangePart.BODY, pointer=pointer)
+                    at = At(ExchangePart.BODY, pointer=pointer(*mark.path))
                     return ProfileChoice(profile, (Evidence("profile.body", at, text[:120]),))
     return None
 
@@ -181,13 +173,6 @@ def _by_model(api: str, model: str | None) -> ProfileChoice | None:
 @cache
 def _speakers(api: str) -> tuple[Profile, ...]:
     return tuple(profile for profile in PROFILES.values() if api in profile.apis and profile is not GENERIC)
-
-
-@cache
-def _header_rows(api: str) -> tuple[tuple[Profile, str, str], ...]:
-    """Profile, header name and wanted value of every header mark."""
-    rows = ((profile, row.partition("=")) for profile in _speakers(api) for row in profile.headers)
-    return tuple((profile, name, wanted) for profile, (name, _, wanted) in rows)
 
 
 def _model(values: Sequence[Any]) -> str | None:
@@ -220,14 +205,6 @@ def _text_at(value: Any, path: Sequence[str | int]) -> str | None:
         else:
             value = value[key]
     return value if isinstance(value, str) else json.dumps(value)
-
-
-@cache
-def _keys(api: str) -> re.Pattern[bytes]:
-    """The last keys of all marks; a body that holds none of them need not be parsed."""
-    keys = sorted({str(mark.path[-1]) for profile in _speakers(api) for mark in profile.body})
-    # A format without marks gets a pattern that fits nothing.
-    return re.compile(b"|".join(b'"%s"' % re.escape(key).encode() for key in keys) or b"(?!)")
 
 
 def _values(body: bytes | dict[str, Any] | None) -> list[Any]:
