@@ -48,54 +48,31 @@ class _Kind(NamedTuple):
 class EventStream:
     """An incremental splitter with the interface of the text framings; `flush` reports an end inside a frame."""
 
-    __slots__ = ("_broken", "_chunks", "_held", "_need", "_offset")
-
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []  # pending bytes, joined only when a frame can be complete
-        self._held = 0  # their number of bytes
-        self._need = _PRELUDE_SIZE  # the number of bytes needed to continue
-        self._offset = 0  # of the first pending byte in the body
+        self._held = bytearray()  # the beginning of the next frame
+        self._offset = 0  # its place in the body
         self._broken = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the frames that are complete with them."""
         frames: list[Frame] = []
-        if self._broken:
-            return frames
-        self._chunks.append(data)
-        self._held += len(data)
-        if self._held < self._need:
-            return frames
-        buffer = b"".join(self._chunks)
-        used = self._split(buffer, frames)
-        self._chunks, self._held = [buffer[used:]], len(buffer) - used
-        self._offset += used
-        if self._broken:
-            self._chunks, self._held = [], 0
-        return frames
-
-    def _split(self, buffer: bytes, frames: list[Frame]) -> int:
-        """Appends the complete frames; returns their size in bytes."""
-        base, position = self._offset, 0
-        while not self._broken:
-            self._need = _PRELUDE_SIZE
-            if len(buffer) - position < self._need:
-                break
-            total, headers, check = _PRELUDE.unpack_from(buffer, position)
-            begin, end = base + position, base + position + total
-            if crc32(buffer[position : position + 8]) != check:
+        self._held += data
+        while not self._broken and len(self._held) >= _PRELUDE_SIZE:
+            total, headers, check = _PRELUDE.unpack_from(self._held)
+            begin, end = self._offset, self._offset + total
+            if crc32(self._held[:8]) != check:
                 frames.append(self._break("prelude_crc", begin, begin + _PRELUDE_SIZE))
-                break
-            if headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
+            elif headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
                 frames.append(self._break("length", begin, begin + _PRELUDE_SIZE))
+            elif len(self._held) < total:
                 break
-            if len(buffer) - position < total:
-                self._need = total
-                break
-            frame = buffer[position : position + total]
-            frames.append(self._frame(frame, _PRELUDE_SIZE + headers, begin, end))
-            position += total
-        return position
+            else:
+                frames.append(self._frame(bytes(self._held[:total]), _PRELUDE_SIZE + headers, begin, end))
+                del self._held[:total]
+                self._offset = end
+        if self._broken:
+            self._held.clear()
+        return frames
 
     def _frame(self, frame: bytes, width: int, begin: int, end: int) -> Frame:
         """A whole frame, whose prelude and headers take `width` bytes."""
@@ -112,7 +89,7 @@ class EventStream:
         """A broken frame if the bytes ended inside one; nothing if they ended between two."""
         if self._broken or not self._held:
             return []
-        return [self._break("cut", self._offset, self._offset + self._held)]
+        return [self._break("cut", self._offset, self._offset + len(self._held))]
 
     def _break(self, rule: str, start: int, end: int) -> Frame:
         self._broken = True
