@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from loop_core.json_parser import from_json
 from loop_core.values import At, CallKind, OpaquePart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import FIELDS
+from loop_core.wire.body import integer, list_of, mapping_of, read_object, word
 
 BLOCK = "fallback"
 ITERATION = "fallback_message"
@@ -78,34 +78,26 @@ def _is_seam(part: ResponsePart) -> bool:
 
 
 def _value(part: ResponsePart) -> Mapping[str, Any]:
-    try:
-        value = from_json(part.json.encode()) if type(part) is OpaquePart else None
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {}
+    return mapping_of(read_object(part.json) if type(part) is OpaquePart else None)
 
 
 def _model(block: Mapping[str, Any], side: str) -> str:
-    model_side = block.get(side)
-    model = model_side.get("model") if isinstance(model_side, dict) else None
-    return model if isinstance(model, str) and model else "a model without a name"
+    return word(mapping_of(block.get(side)).get("model")) or "a model without a name"
 
 
 def _trigger(block: Mapping[str, Any]) -> str:
-    trigger = block.get("trigger")
-    words = [trigger.get(name) for name in ("type", "category")] if isinstance(trigger, dict) else []
-    named = ", ".join(word for word in words if isinstance(word, str) and word)
+    trigger = mapping_of(block.get("trigger"))
+    named = ", ".join(filter(None, (word(trigger.get("type")), word(trigger.get("category")))))
     return f" ({named})" if named else ""
 
 
 def _fallback_models(iterations: Any) -> list[str]:
     """The names of the fallback models that made an answer, from the usage per iteration."""
-    usages = iterations if isinstance(iterations, list) else []
-    return [str(each.get("model")) for each in usages if isinstance(each, dict) and each.get("type") == ITERATION]
+    usages = [mapping_of(each) for each in list_of(iterations)]
+    return [str(usage.get("model")) for usage in usages if usage.get("type") == ITERATION]
 
 
 def _describe_iterations(iterations: Any) -> str:
-    usages = iterations if isinstance(iterations, list) else []
-    counts = [each.get("output_tokens") for each in usages if isinstance(each, dict)]
-    sums = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    counts = [integer(mapping_of(each).get("output_tokens")) for each in list_of(iterations)]
+    sums = " + ".join(f"{count:,}" for count in counts if count is not None)
     return f"; output tokens by iteration: {sums}" if sums else ""
