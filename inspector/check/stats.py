@@ -157,9 +157,11 @@ def page(report: Report) -> str:
     for title, dimension in (("Endings over days", "day"), ("Models side by side", "model"), ("Agents", "agent")):
         rows = groups(turns, dimension)
         split = {name: _split(group, order) for name, group in _by_name(turns, dimension).items()}
-        parts.append(f"<h2>{title}</h2>{wide(_stacks(rows, split, title))}{wide(_table(rows))}")
-    rows = groups(turns, "model")
-    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{wide(_tokens(rows))}")
+        bars = _stacks(title, [(row.name, [*zip(_COLOURS, split[row.name], strict=True)], row.turns) for row in rows])
+        parts.append(f"<h2>{title}</h2>{wide(bars)}{wide(_table(rows))}")
+    tokens = [(row.name, [(_COLOURS[1], row.lost_output), (_COLOURS[0], row.output - row.lost_output)], row.lost_output)
+              for row in groups(turns, "model")]
+    parts.append(f"<h2>Output tokens, those of lost turns in red</h2>{wide(_stacks('Output tokens by model', tokens))}")
     return html_page("How turns ended", _STYLE, "".join(parts))
 
 
@@ -178,40 +180,23 @@ def _legend(order: Sequence[str]) -> str:
             colours, [*names, "other"], strict=True)) + "</p>"
 
 
-def _stacks(rows: Sequence[GroupRow], split: Mapping[str, Sequence[int]], title: str) -> str:
-    """A horizontal bar for each group, one colour for each ending."""
-    most = max((row.turns for row in rows), default=0) or 1
+def _stacks(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]], int]]) -> str:
+    """A horizontal bar for each row: its name, colours with their counts, and the number beside the bar."""
+    most = max((sum(count for _, count in counts) for _, counts, _ in rows), default=0) or 1
     height = 26 * len(rows) + 6
     drawn = []
-    for at, row in enumerate(rows):
+    for at, (name, counts, beside) in enumerate(rows):
         x, y = 190.0, 26 * at + 4
-        drawn.append(f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>')
-        for colour, count in zip(_COLOURS, split[row.name], strict=True):
+        drawn.append(f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(name)}</text>')
+        for colour, count in counts:
             width = 500 * count / most
             if count:
                 drawn.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{colour}">'
-                             f"<title>{_label(row.name)}: {count:,}</title></rect>")
+                             f"<title>{_label(name)}: {count:,}</title></rect>")
             x += width
-        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}" font-size="12">{row.turns:,}</text>')
+        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}" font-size="12">{beside:,}</text>')
     return (f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 760 {height}" width="760" height="{height}">'
             f"{''.join(drawn)}</svg>")
-
-
-def _tokens(rows: Sequence[GroupRow]) -> str:
-    most = max((row.output for row in rows), default=0) or 1
-    height = 26 * len(rows) + 6
-    drawn = []
-    for at, row in enumerate(rows):
-        y = 26 * at + 4
-        lost = 500 * row.lost_output / most
-        drawn.append(
-            f'<text x="182" y="{y + 14}" text-anchor="end" font-size="12">{_label(row.name)}</text>'
-            f'<rect x="190" y="{y}" width="{lost:.1f}" height="18" fill="{_COLOURS[1]}"/>'
-            f'<rect x="{190 + lost:.1f}" y="{y}" width="{500 * row.output / most - lost:.1f}" height="18" '
-            f'fill="{_COLOURS[0]}"/>'
-            f'<text x="{196 + 500 * row.output / most:.1f}" y="{y + 14}" font-size="12">{row.lost_output:,}</text>')
-    return (f'<svg role="img" aria-label="Output tokens by model" viewBox="0 0 760 {height}" width="760" '
-            f'height="{height}">{"".join(drawn)}</svg>')
 
 
 def _label(name: str) -> str:
