@@ -27,7 +27,7 @@ Frame = tuple[bytes, str | None, int, int]
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
 _BREAKS = b"\r\n"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]+")
 _DONE = b"[DONE]"
 _ERROR = "error"
@@ -109,7 +109,7 @@ class SSE:
         return used
 
     def _event(self, block: bytes, start: int, frames: list[Frame], last: bool = False) -> None:
-        if start == 0 and block.startswith(_BOM):  # which may begin a stream (HTML standard, 9.2)
+        if start == 0 and block.startswith(BOM):  # which may begin a stream (HTML standard, 9.2)
             block, start = block[3:], 3
         # A chunk may end inside a line break, and a body inside a blank line, so either end may hold a rest of one.
         stripped = block.lstrip(_BREAKS)
@@ -292,8 +292,8 @@ def framing_of(
     A body that begins with `{` or `[`, or with bytes that are not text, is framed as the format says. Any other text is
     kept whole if the response `failed`: the HTML page of a proxy is then the error's message. Raises `ValueError` if
     the body is neither JSON nor a stream."""
-    text = head.removeprefix(_BOM).lstrip()
-    if not text or (not final and _BOM.startswith(head)):  # one or two of the BOM's three bytes
+    text = head.removeprefix(BOM).lstrip()
+    if not text or (not final and BOM.startswith(head)):  # one or two of the BOM's three bytes
         return None
     first = text[:1]
     if first == SEPARATOR:

@@ -16,13 +16,12 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from loop_core.json_parser import JsonPath, from_json
-from loop_core.wire.framing import Frame, is_json
+from loop_core.wire.framing import BOM, Frame, is_json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SEPARATOR = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
 # Numbers stay text, because `int` refuses 5,000 digits.
 _SKIP = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).raw_decode
-_BOM = b"\xef\xbb\xbf"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
@@ -64,8 +63,8 @@ def slice_of(text: str, *path: str | int) -> str | None:
 def byte_span(body: bytes, base: int, *path: str | int) -> tuple[int, int] | None:
     """Returns the start and end offset of the value at `path`; `body` is one JSON text at byte `base` of the whole
     body."""
-    if body.startswith(_BOM):
-        body, base = body[len(_BOM) :], base + len(_BOM)
+    if body.startswith(BOM):
+        body, base = body[len(BOM) :], base + len(BOM)
     if all(isinstance(key, int) or key.isascii() for key in path):
         # One character per byte, so indices in the text are offsets in the body.
         span = char_span(text_by_byte(body), *path)
@@ -300,7 +299,6 @@ class JSONSequence(JSONArray):
 # Bytes in any chunks -> one frame a line. Framing only; empty lines are skipped. If the first line is not a whole
 # value, the body was printed over several lines, for people, and is read value by value.
 
-_LINE_BOM = b"\xef\xbb\xbf"
 
 
 class NDJSON:
@@ -345,7 +343,7 @@ class NDJSON:
 
     def _begin(self, data: bytes) -> bool:
         """Examines the first line that is not blank; False if lines cannot be read yet, or not at all."""
-        first, newline, _ = data.removeprefix(_LINE_BOM).lstrip().partition(b"\n")
+        first, newline, _ = data.removeprefix(BOM).lstrip().partition(b"\n")
         if not newline:
             self._held.append(data)
             return False
@@ -360,7 +358,7 @@ class NDJSON:
     def _frames(self, lines: list[bytes]) -> list[Frame]:
         frames: list[Frame] = []
         append, start = frames.append, self._offset
-        if start == 0 and lines[0].startswith(_LINE_BOM):
+        if start == 0 and lines[0].startswith(BOM):
             lines[0], start = lines[0][3:], 3
         for line in lines:
             end = start + len(line)
@@ -386,7 +384,7 @@ def recorded_events(body: bytes) -> list[Frame]:
     """Returns the events of a stream that a logger wrote as lines of JSON or as a list, one frame each; empty for any
     other body. Empty also if the first two and the last have different ids, as of several answers, or if anything
     follows the list."""
-    text = body.removeprefix(_BOM).lstrip()
+    text = body.removeprefix(BOM).lstrip()
     if not text.startswith(b"[") and not is_in_lines(text):
         return []
     framing = JSONArray() if text.startswith(b"[") else NDJSON(lines=True)

@@ -81,16 +81,10 @@ STOP_REASONS: Mapping[str, StopRow] = {
     **{str(number): _WORDS[word]._replace(source=_VERTEX) for number, word in NUMBERS.items()},
 }
 
-BLOCK_REASONS: Mapping[str, StopRow] = {
-    "BLOCKED_REASON_UNSPECIFIED": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "OTHER": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "BLOCKLIST": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "PROHIBITED_CONTENT": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "IMAGE_SAFETY": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "MODEL_ARMOR": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-    "JAILBREAK": StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON),
-}
+BLOCK_REASONS: Mapping[str, StopRow] = dict.fromkeys((
+    "BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR",
+    "JAILBREAK",
+), StopRow(Stop.SAFETY_BLOCKED, "prompt", _BLOCK_REASON))
 """Word of `promptFeedback.blockReason` -> mapped reason. The prompt was refused, and there is no candidate. A word
 without a row is a refusal too, with evidence that it is unknown."""
 
