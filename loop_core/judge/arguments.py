@@ -140,32 +140,21 @@ class _Validator(NamedTuple):
     """Whether it has several references, so that a check may take long."""
 
 
-_COMPILED: dict[int, tuple[Mapping[str, Any], str, _Validator | None]] = {}
-"""Identity of a schema -> the schema (stored, so that no other object gets its identity), dialect and validator."""
 _MOST_BACKTRACKING = 1_000
 """The number of backtracking steps after which a pattern is given up, if no characters to match were counted."""
-_MOST_VALIDATORS = 512  # schemas come from outside, and a long recording may declare new ones in every request
 
 
 def _validator(tool: Tool) -> _Validator | None:
-    """The compiled schema of a tool; None if it cannot be used. A declaration is compiled once and cached."""
-    declared = tool.schema
-    if declared is None:
+    """The compiled schema of a tool; None if it cannot be used."""
+    if tool.schema is None:
         return None
-    cache_entry = _COMPILED.get(id(declared))
-    if cache_entry is not None and cache_entry[0] is declared and cache_entry[1] == tool.dialect:
-        return cache_entry[2]
     try:
-        plain = json_schema_of(declared) if tool.dialect == "openapi" else declared
+        plain = json_schema_of(tool.schema) if tool.dialect == "openapi" else tool.schema
         # equal schemas of many requests compile once
-        validator = _compile_schema(json.dumps(
+        return _compile_schema(json.dumps(
             plain, sort_keys=True, default=lambda value: dict(value) if isinstance(value, Mapping) else str(value)))
     except RecursionError:  # a schema that a program made may have more levels than one that was parsed
-        validator = None
-    if len(_COMPILED) >= _MOST_VALIDATORS:
-        _COMPILED.clear()
-    _COMPILED[id(declared)] = (declared, tool.dialect, validator)
-    return validator
+        return None
 
 
 @lru_cache(maxsize=512)
