@@ -25,7 +25,7 @@ Redact = Callable[[bytes], bytes]
 class Mask:
     """Replaces secrets in a stream of bytes by as many asterisks, wherever the chunks are cut."""
 
-    __slots__ = ("_held", "_in_texts", "_inside", "_redact", "_secrets")
+    __slots__ = ("_held", "_in_texts", "_redact", "_secrets")
 
     def __init__(self, secrets: Iterable[str], redact: Redact | None = None, *, halves: bool = False) -> None:
         """`redact` masks further credentials. With `halves`, half of a secret is masked in fed pieces too; in a
@@ -38,20 +38,16 @@ class Mask:
         self._in_texts = _forms((*long, *packed, *(half for secret in long if len(secret) >= 3 * SHORTEST
                                           for half in (secret[: len(secret) // 2], secret[len(secret) // 2 :]))))
         self._secrets = self._in_texts if halves else _forms((*long, *packed))
-        self._inside = frozenset(b"".join(self._secrets))
-        """The bytes that occur in secrets. The line feed at the end of an event is not among them."""
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
         """The bytes so far with known secrets masked; a tail that may begin a secret is kept for the next call."""
         if self._secrets:
-            if self._held:
-                data, self._held = self._held + data, b""
+            data = self._held + data
             for secret in self._secrets:
                 data = data.replace(secret, b"*" * len(secret))
-            if data and data[-1] in self._inside:
-                keep = max(_prefix_length(data, secret) for secret in self._secrets)
-                data, self._held = data[: len(data) - keep], data[len(data) - keep :]
+            keep = max(_prefix_length(data, secret) for secret in self._secrets)
+            data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         return data
 
     def mask_credentials(self, data: bytes, before: bytes) -> bytes:
