@@ -13,7 +13,7 @@ from inspector.sessions.intake import DAMAGED, Room, input_name
 from inspector.sessions.notices import Notice
 from inspector.sessions.traffic import loads
 from loop_core.values import EMPTY, ChatResponse, Evidence, Request, ToolResultPart, TransportEnd
-from loop_core.wire.profiles import Profile
+from loop_core.wire.format import Profile
 
 if TYPE_CHECKING:
     from inspector.sessions.stored_rows import StoredBody

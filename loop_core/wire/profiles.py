@@ -19,12 +19,9 @@ from loop_core.json_parser import from_json
 from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason, shared
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
-from loop_core.wire.format import Prefill, Profile
+from loop_core.wire.format import Profile
 from loop_core.wire.json_values import pointer
 from loop_core.wire.servers import GENERIC, SERVERS
-
-__all__ = ["GENERIC", "PROFILES", "Prefill", "Profile", "ProfileChoice", "choose", "native_reading",
-           "native_word", "profile_named"]
 
 
 def _with_registry_formats(profile: Profile) -> Profile:

@@ -14,7 +14,8 @@ from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
 from loop_core.wire import wire
-from loop_core.wire.profiles import GENERIC, choose, profile_named
+from loop_core.wire.profiles import choose, profile_named
+from loop_core.wire.servers import GENERIC
 
 KEYS = {"OPENAI_API_KEY": "sk-openai-0123456789abcdef", "AZURE_OPENAI_API_KEY": "azure-0123456789abcdef",
         "ANTHROPIC_API_KEY": "sk-ant-0123456789abcdef"}

@@ -29,7 +29,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode, deltas, wire
-from loop_core.wire.profiles import GENERIC
+from loop_core.wire.servers import GENERIC
 from tests.scenes.provider import CALLING
 
 WORDS: Mapping[str, tuple[str, str, str]] = {

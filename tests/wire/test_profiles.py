@@ -19,7 +19,8 @@ from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.values import At, ChatResponse, ExchangePart, Stop
 from loop_core.wire import FORMATS, decode, profiles, wire
-from loop_core.wire.profiles import PROFILES, Prefill, choose, event_lines, native_reading, native_word, profile_named
+from loop_core.wire.format import Prefill
+from loop_core.wire.profiles import PROFILES, choose, event_lines, native_reading, native_word, profile_named
 from loop_core.wire.servers import GENERIC, SERVERS
 from tests.scenes.rows import each_row
 

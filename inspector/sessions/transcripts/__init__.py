@@ -26,8 +26,9 @@ from inspector.sessions.transcripts.member_values import is_mask, text_or_none
 from loop_core.errors import CallerError
 from loop_core.json_parser import from_json_rows
 from loop_core.values import At, Evidence, Finding, Severity, StopReason
+from loop_core.wire.format import Profile
 from loop_core.wire.json_values import byte_span
-from loop_core.wire.profiles import Profile, ProfileChoice, choose, profile_named
+from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_NAMED = 5

@@ -49,7 +49,7 @@ from loop_core.values import (
     Usage,
     shared,
 )
-from loop_core.wire.profiles import Profile
+from loop_core.wire.format import Profile
 
 STOP_STRING = "stop_sequence"
 """Anthropic's word for an answer that a stop sequence ended; also the detail of a stop reason of the recorder."""
