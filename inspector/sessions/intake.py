@@ -135,6 +135,23 @@ def rest_of_line(file: IO[bytes]) -> bytes:
     return rest
 
 
+def rest_of_record(file: IO[bytes], piece: bytes) -> bytes:
+    """The bytes after `piece` up to the end of a line or, if a formatter wrote the record in several lines, up to the
+    end of that record. Raises `BoundError` if they are more than the maximum."""
+    rest = rest_of_line(file)
+    data = b"\n" + piece + rest
+    at = max(data.rfind(b"\n{\n"), data.rfind(b"\n{\r\n"))
+    if at < 0 or data.find(b"\n}", at) >= 0:
+        return rest
+    lines, size = [rest], len(rest)
+    while lines[-1] and not lines[-1].startswith((b"{", b"}")) and size <= most():
+        lines.append(rest_of_line(file))
+        size += len(lines[-1])
+    if size > most():
+        raise BoundError(f"a record is {too_large()}")
+    return b"".join(lines)
+
+
 def file_bytes(path: str, start: bytes = b"") -> bytes:
     """The bytes of a file or a FIFO; `start` has the first bytes of a regular file if they were read before. Raises
     `OSError` if it cannot be read, and `BoundError` if it is a device, larger than the maximum, or a FIFO without a

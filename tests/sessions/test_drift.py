@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import reduce
 from operator import getitem
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from inspector.sessions import open_paths
 from inspector.sessions.file_format import HEAD
 from inspector.sessions.importers import IMPORTERS, body
 from inspector.sessions.importers.recognition import recognise
+from inspector.sessions.recording import FileReading
+from inspector.sessions.transcripts import TranscriptLines
 from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES, Shape
 
@@ -74,6 +78,40 @@ def with_longer(value: Any, words: str, first: Any, *rest: Any) -> Any:
     if isinstance(value, dict):
         return {**value, first: longer}
     return type(value)(longer if number == first else held for number, held in enumerate(value))
+
+
+GROWING = [shape for shape in SHAPES if shape.rows and (shape.format == "gemini-cli" or IMPORTERS[shape.format].grows)]
+
+
+def answers(path: Path) -> list[tuple[Any, ...]]:
+    """What the answers in a file are, without their places in it."""
+    return [(each.response.stop_reason.normalized, each.response.usage, each.response.text,
+             [call.name for call in each.response.tool_calls]) for each in open_paths([str(path)]).exchanges]
+
+
+@pytest.mark.parametrize("shape", GROWING, ids=lambda shape: f"{shape.format}-{shape.name}")
+def test_rows_that_a_formatter_wrote_in_several_lines_are_read(shape: Shape, tmp_path):
+    path = tmp_path / shape.name
+    path.write_bytes(shape.file_bytes())
+    as_written = answers(path)
+    spread = b"\n".join(json.dumps(row, indent=2).encode() for row in shape.value)
+    assert as_written
+    for data in (spread, spread.replace(b"\n", b"\r\n")):
+        path.write_bytes(data)
+        assert answers(path) == as_written
+
+
+def test_a_row_in_several_lines_has_the_number_of_its_first_line():
+    """A cut row is one damaged row, rows as the agent writes them may follow, and none is lost between two pieces of
+    the file."""
+    rows = [{"number": number, "list": [{"text": "x" * 400}]} for number in range(600)]
+    data = b"\n".join(json.dumps(row, indent=1).encode() for row in rows) + b'\n{"number": 600}\n{\n "number": 601,'
+    lines = TranscriptLines(data, {})
+    read = [(line.number, line.value["number"], line.start) for line in lines]
+    assert [number for _, number, _ in read] == list(range(601))
+    assert all(data[:start].count(b"\n") == line - 1 for line, _, start in read)
+    lines.report(reading := FileReading())
+    assert len(reading.notices) == 1
 
 
 BY_LINES = {"ai-sdk-stream", "http-text", "httprr", "mitmproxy", "vcr"}

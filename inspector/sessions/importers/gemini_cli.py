@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from inspector.sessions.importers.records import Piece, elements, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows
+from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import known_text, number_of, numbered_objects, object_of, objects_of
@@ -311,10 +311,8 @@ def _place(order: Order, live: dict[str, int], key: Any, piece: bytes, last: boo
 
 
 def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(lines):
-        if line.strip():
-            yield line, number == len(lines) - 1
+    lines = cast("list[Piece]", TranscriptLines(data, {}).pieces())
+    return ((line, last) for _, line, last in lines if line.strip())
 
 
 # -- The parts of a message -------------------------------------------------------------------------------------------

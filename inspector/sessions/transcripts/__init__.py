@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -32,6 +33,8 @@ from loop_core.wire.profiles import ProfileChoice, choose, profile_named
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_NAMED = 5
+_SPREAD = re.compile(rb"\{\r?\n(?:[ \t].*\n)*+(?:\}\r?(?![^\n])|(?:[ \t].*)?\Z)")
+"""Matches a record that a formatter wrote in several lines, perhaps cut at the end of the file."""
 _PIECE = 1 << 17
 """The number of bytes of a file of lines that are read and searched at once. 1 MB would take 2 MB more memory."""
 
@@ -170,14 +173,16 @@ class TranscriptLines(TranscriptRows):
     def _lines(self, file: IO[bytes], number: int = 0) -> Iterator[tuple[int, bytes, bool]]:
         """The lines, which are read in pieces: searching a large file at once would block every other thread."""
         while piece := file.read(_PIECE):
-            piece += intake.rest_of_line(file)
+            piece += intake.rest_of_record(file, piece)
             self._suspicious = detection.suspicious(piece)
             if not number and piece.startswith(_BOM):
                 piece, self.start = piece[len(_BOM) :], len(_BOM)
             at = 0
             while (end := piece.find(b"\n", at)) >= 0:  # `split` takes three times as long
-                number += 1
-                yield number, piece[at:end], False
+                first = number = number + 1
+                if end - at < 3 and (spread := _SPREAD.match(piece, at)):
+                    end, number = spread.end(), number + piece.count(b"\n", at, spread.end())
+                yield first, piece[at:end], False
                 self.start += end + 1 - at
                 at = end + 1
             if at < len(piece):
