@@ -347,6 +347,41 @@ def test_the_status_of_an_item_is_the_providers_word(tmp_path):
     assert stops(show(rollout(user("list"), whole), tmp_path)) == ["unknown"]
 
 
+FIRST = {
+    "session": {"timestamp": "2025-04-17T09:12:44.123Z", "id": "0d977bc7", "instructions": ""},
+    "items": [user("list")["payload"], call()["payload"], result()["payload"], reply("There is a.txt.")["payload"],
+              user("write")["payload"],
+              item("message", role="assistant", status="incomplete", content=[{"type": "output_text", "text": "Half"}])[
+                  "payload"],
+              user("run")["payload"], call(key="call_2")["payload"],
+              item("message", role="system", content=[{"type": "input_text", "text": (
+                  "\u23f9\ufe0f  Execution interrupted by user. You can continue typing.")}])["payload"]],
+}
+"""A rollout of the first releases."""
+
+
+@pytest.mark.parametrize(("indent", "size", "ends"), [
+    (2, None, ["tool_call", "end_turn", "interrupted", "cancelled"]),
+    (None, None, ["tool_call", "end_turn", "interrupted", "cancelled"]),
+    (2, 760, ["tool_call", "unknown"]),
+])
+def test_a_rollout_of_the_first_releases_is_one_object(tmp_path, indent, size, ends):
+    text = json.dumps(FIRST, indent=indent)[:size]
+    seen = show(text, tmp_path, name="rollout-2025-04-17-0d977bc7.json")
+    assert stops(seen) == ends
+    assert [verdict.admission.value for each in seen.responses for verdict in each.verdicts] == (
+        ["ready", "held"] if len(ends) == 4 else ["ready"])
+    assert seen.inputs[0].format == "codex"
+
+
+@pytest.mark.parametrize("value", [
+    {"session": FIRST["session"], "items": []}, {"session": {"id": "a"}, "items": FIRST["items"]},
+    {"session": FIRST["session"], "items": [{"type": "row"}]},
+])
+def test_another_object_with_a_session_and_items_is_no_rollout(value):
+    assert choose(json.dumps(value).encode(), "a.json") != "codex"
+
+
 def test_a_call_that_the_provider_calls_incomplete_is_not_whole(tmp_path):
     cut = item("function_call", name="shell", arguments="{}", call_id="call_1", status="incomplete")
     error = event("error", message="Incomplete response returned, reason: max_output_tokens")

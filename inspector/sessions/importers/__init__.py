@@ -113,10 +113,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         ),
     ),
     "codex": FileFormat(
-        f"{_HERE}.codex", "Codex CLI rollout", 'lines with "type" and "payload", the first of them "session_meta"',
+        f"{_HERE}.codex", "Codex CLI rollout", 'lines with "type" and "payload"; "session" and "items"',
         Keeps(Words.HINT, usage=True), (b'"payload"', b"record_type", b'"instructions"', b'"input_text"'),
-        tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", parts, ("rollout-*.jsonl", "rollout-*.jsonl.zst"))
-              for parts in (("sessions", "**"), ("archived_sessions", "**"))), grows=True,
+        tuple(AgentFolder("Codex CLI", "CODEX_HOME", ".codex", (name, "**"),
+                          ("rollout-*.jsonl", "rollout-*.jsonl.zst", "rollout-*.json"))
+              for name in ("sessions", "archived_sessions")), grows=True,
     ),
     "codex-exec": FileFormat(
         f"{_HERE}.codex_exec", "stream of codex exec --json", 'lines with "type": "thread.started", "item.completed"',

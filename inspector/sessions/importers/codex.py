@@ -1,4 +1,5 @@
 """Rollout files of Codex CLI: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-….jsonl`, also archived and packed with zstd.
+Those of the first releases, `rollout-….json`, are one object (codex-cli/src/utils/storage/save-rollout.ts).
 
 A rollout has the items of answers and the events of the agent, but no stop reason: Codex turns `response.incomplete`
 into an error, retries, and then ends the turn. The bounds of an answer are inferred: its items end at the row with the
@@ -13,10 +14,10 @@ from typing import IO, Any
 
 from inspector.sessions import intake
 from inspector.sessions.importers import codex_items as items
-from inspector.sessions.importers.records import first_look
+from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options
-from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
+from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.ending_rules import ERROR_MARKS, provider_stop
@@ -27,10 +28,6 @@ from loop_core.wire import wire
 API = "openai_responses"
 """The wire format that Codex CLI uses for every model."""
 COMPACTED = "line {}: the history was compacted before this answer"
-FIELDS: Fields = {
-    "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
-    "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
-}
 
 
 def _all_answered(answer: TranscriptAnswer) -> bool:
@@ -41,21 +38,8 @@ def _all_answered(answer: TranscriptAnswer) -> bool:
     return bool(calls := answer.calls) and all(call.id in results for call in calls)
 
 
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the header of a session in the first line, or another line that only Codex writes."""
-    parsed_head = first_look(head)
-    for value in parsed_head.objects:
-        if value.get("type") in items.ENVELOPES and isinstance(value.get("payload"), dict):
-            return 100
-        if value.get("record_type") == "state" or ("instructions" in value and "id" in value and "timestamp" in value):
-            return 95
-    first, lines = parsed_head.first, parsed_head.lines
-    bare = isinstance(first, dict) and {"id", "timestamp"} <= set(first) and "type" not in first
-    return 90 if bare and any(isinstance(value, dict) and value.get("type") in items.ITEMS for value in lines) else 0
-
-
 class _Rollout(ChatReader):
-    name, agent, fields = "codex", "Codex CLI", FIELDS
+    name, agent, fields = "codex", "Codex CLI", items.FIELDS
     unit, row_word = "line", ("a line", "lines")
     several_apis, steered, reread = False, True, 16
     words = ("Codex keeps no stop reason and no output cap: what is shown of the ends of its answers is inferred, and "
@@ -181,9 +165,8 @@ class _Rollout(ChatReader):
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
-        """Ends an answer that was cut or whose calls all have results: the next item belongs to a new answer, even
-        without a count in between. In files of 2025, results do not end answers, because each call of an answer is
-        directly before its result."""
+        """Ends an answer that was cut, or whose calls all have results, even without a count in between. In files of
+        2025 results do not end answers, because each call of an answer is directly before its result."""
         answer = self.open
         done = answer is not None and self.early is not True and _all_answered(answer)
         if answer is not None and (done or answer.word is not None):
@@ -212,7 +195,7 @@ class _Rollout(ChatReader):
         self.open, self.over = None, place.answer if mark == "filter" else None
         if self.over is not None:
             self.over.take(line)
-        return place.after(InterimRow(line.number, text, own=own, mark=mark))
+        return place.after(InterimRow(line.number, text, own=own, mark=mark, unit=self.unit))
 
     def _result(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         output = next((payload[name] for name in ("output", "tools", "result") if name in payload), None)
@@ -220,7 +203,7 @@ class _Rollout(ChatReader):
         part = ToolResultPart(text_or_none(payload.get("call_id")), None, items.item_text(output), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
-        return place.after(InterimRow(line.number, "", (part,)))
+        return place.after(InterimRow(line.number, "", (part,), unit=self.unit))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -396,4 +379,22 @@ class _Rollout(ChatReader):
         super().settle()
 
 
-reader = _Rollout.of
+class _Document(_Rollout):
+    """A rollout of the first releases."""
+
+    unit, row_word = "item", ("an item", "items")
+
+    def read(self, data: bytes | IO[bytes]) -> FileReading:
+        """Reads every answer in the file."""
+        whole = data if isinstance(data, bytes) else data.read()
+        self.look_ahead(whole)
+        self._header(object_of(whole_object(whole).get("session")))
+        return self.read_records(list_pieces(whole, "items"))
+
+
+sniff = items.sniff
+
+
+def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
+    """The reader of a file that begins with `head`."""
+    return (_Document if items.is_document(first_look(head).first) else _Rollout)(path, options)

@@ -8,13 +8,18 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from inspector.sessions.importers.records import first_look
 from inspector.sessions.traffic import http_status
-from inspector.sessions.transcripts import slice_of
+from inspector.sessions.transcripts import Fields, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
 from inspector.sessions.transcripts.chat_messages import pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
+FIELDS: Fields = {
+    "": {"type": (str,), "timestamp": (str,), "payload": (dict,)},
+    "payload": {"type": (str,), "role": (str,), "call_id": (str,), "name": (str,), "info": (dict,)},
+}
 ENVELOPES = frozenset({
     "session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state",
     "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record", "security_risk_score",
@@ -39,6 +44,7 @@ OWN = re.compile(
     re.IGNORECASE)
 """Matches the beginning of a message of the role `user` that Codex wrote itself (codex-rs/core `src/context`)."""
 MARKS = ((re.compile(r"\s*<turn_aborted>", re.IGNORECASE), "interrupted"),
+         (re.compile(r"\s*\u23f9\ufe0f?\s*Execution interrupted by user\b"), "interrupted"),  # the first releases
          (re.compile(r"\s*<content_filter_guidance>", re.IGNORECASE), "filter"))
 """Patterns for the beginning of a message of Codex about the end of the model's last answer, each with the mark of the
 row."""
@@ -56,6 +62,27 @@ TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 """The types of events that end a turn."""
 # Possessive quantifiers (Python 3.11) avoid backtracking in a text without a closing quote.
 _OUTPUT = re.compile(rb'"output_text",\s*+"text":\s*+("(?:[^"\\]|\\.)*+")')
+
+
+def sniff(head: bytes, path: str) -> int:
+    """Recognises the header of a session in the first line, another line that only Codex writes, or a whole file."""
+    parsed_head = first_look(head)
+    for value in parsed_head.objects:
+        if value.get("type") in ENVELOPES and isinstance(value.get("payload"), dict):
+            return 100
+        header = {"instructions", "id", "timestamp"} <= value.keys()
+        if header or value.get("record_type") == "state" or is_document(value):
+            return 95
+    first, lines = parsed_head.first, parsed_head.lines
+    bare = isinstance(first, dict) and {"id", "timestamp"} <= set(first) and "type" not in first
+    return 90 if bare and any(isinstance(value, dict) and value.get("type") in ITEMS for value in lines) else 0
+
+
+def is_document(value: Any) -> bool:
+    """Whether a value, which may be cut, is a rollout of the first releases."""
+    session, listed = object_of(object_of(value).get("session")), object_of(value).get("items")
+    return {"id", "timestamp"} <= session.keys() and isinstance(listed, list) and any(
+        object_of(each).get("type") in ITEMS for each in listed[:9])
 
 
 def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
