@@ -553,9 +553,10 @@ def test_subagents_titles_and_packed_archives(tmp_path):
     assert len(open_paths([str(packed)]).exchanges) == 1
     (tmp_path / ".codex" / "sessions" / "2026" / "03").mkdir(parents=True)
     (tmp_path / ".codex" / "sessions" / "2026" / "03" / "rollout-x.jsonl").write_text("{}")
+    (tmp_path / ".codex" / "sessions" / "rollout-2025-04-17-x.json").write_text("{}")
     (tmp_path / ".codex" / "history.jsonl").write_text("{}")
     assert {each.agent for each in transcripts({"HOME": str(tmp_path)})} == {"Codex CLI"}
-    assert len(transcripts({"CODEX_HOME": str(tmp_path / ".codex")})) == 2
+    assert len(transcripts({"CODEX_HOME": str(tmp_path / ".codex")})) == 3
 
 
 def test_damage_and_unknown_records_hide_nothing(tmp_path):
