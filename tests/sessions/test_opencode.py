@@ -98,20 +98,29 @@ def look(base: sqlite3.Connection, tmp_path: Path):
     return view_file(tmp_path / "opencode.db")
 
 
-def export(tmp_path: Path, *records: list[Row]):
-    """The same records as `opencode export` writes them."""
+def export(tmp_path: Path, *records: list[Row], bare: bool = False):
+    """The same records as `opencode export` writes them or, `bare`, as the server returns a session's messages."""
     messages: list[Row] = []
     for record in (each for group in records for each in group):
         if "role" in record:
-            messages.append({"info": record, "parts": []})
+            messages.append({"info": {**record, "sessionID": "ses_1"}, "parts": []})
         else:
             messages[-1]["parts"].append(record)
     value = {"info": {"id": "ses_1", "title": "A title", "directory": "/w"}, "messages": messages}
-    return show(json.dumps(value, indent=2), tmp_path, name="export.json")
+    return show(json.dumps(messages if bare else value, indent=2), tmp_path, name="export.json")
 
 
 def notices(seen) -> str:
     return "\n".join(seen.inputs[0].notices)
+
+
+def test_the_messages_of_a_session_alone_are_read_like_an_export(tmp_path):
+    records = prompt(), reply(START, tool(), end("tool-calls")), reply(text("Half"), end("length"), key="msg_3")
+    for bare in (False, True):
+        seen = export(tmp_path, *records, bare=bare)
+        assert [each.format for each in seen.inputs] == ["opencode"]
+        assert stops(seen) == ["tool_call", "max_tokens"]
+        assert [call.call.name for each in seen.responses for call in each.verdicts] == [tool()["tool"]]
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

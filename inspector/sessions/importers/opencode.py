@@ -64,6 +64,9 @@ def sniff(head: bytes, path: str) -> int:
 
 def _kind(head: FileHead) -> str:
     value = head.first
+    listed = object_of(value[0]) if isinstance(value, list) and value else {}
+    if "parts" in listed and "sessionID" in object_of(listed.get("info")):
+        return "export"
     if not isinstance(value, dict):
         return ""
     if "messages" in value and isinstance(value.get("info"), dict) and "id" in value["info"]:

@@ -197,11 +197,13 @@ def _plain(key: str) -> bool:
 
 
 def export(data: bytes) -> Iterator[bytes]:
-    """The records of an `opencode export` file: the session, and each message with its parts."""
-    session = _slice(data, "info")
+    """The records of an `opencode export` file: the session, and each message with its parts; or of the list of a
+    session's messages, as the server returns it."""
+    bare = data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    session = b"" if bare else _slice(data, "info")
     yield session
     of_session = {"sessionID": str(object_in(session).get("id"))}
-    for number, message in enumerate(elements(data, "messages")):
+    for number, message in enumerate(elements(data, *([] if bare else ["messages"]))):
         info = _slice(message, "info")
         if not info:
             yield with_ids(message, **of_session)  # the second version
