@@ -342,6 +342,18 @@ def test_without_a_reason_nothing_is_finished(finish: str | None, raw: str | Non
     assert read(stream).saw_done is done
 
 
+@each_row(("indices", "first"), [((1, 0, 2), "b"), ((0, 0, 0), "a"), ((None, None, None), "a"), ((1, 0, None), "a")])
+def test_the_choices_of_a_body_are_told_apart_by_their_indices(indices: tuple[int | None, ...], first: str) -> None:
+    """TGI lists the choices of several prompts in the order in which they ended; other servers leave the index out, or
+    give each choice the same one."""
+    choices = [{"index": index, "message": {"content": text}, "finish_reason": "length" if text == "b" else "stop"}
+               for index, text in zip(indices, "abc", strict=True)]
+    response = read(json.dumps({"choices": choices}).encode(), n=3)
+    assert (response.text, response.other_choices) == (first, 2)
+    place = "/choices/1/finish_reason" if first == "b" else "/choices/0/finish_reason"
+    assert [each.at.pointer for each in response.stop_reason.evidence] == [place]
+
+
 def test_a_body_without_choices_is_interrupted() -> None:
     for data in (b'{"contentType": "application/json", "method": "POST"}', b'{"choices": null}', b""):
         assert reason(read(data)) == (Stop.INTERRUPTED, None, None)

@@ -243,15 +243,16 @@ class Decoder(Base):
     def on_body(self, body: Any) -> None:
         """Reads a whole completion or an error."""
         self._identity(body)
-        usage = body.get("usage")
-        if type(usage) is dict:
+        if type(usage := body.get("usage")) is dict:
             self._counts = usage
         self._read_metadata(body)
-        choices = body.get("choices")
-        for i, choice in enumerate(choices if isinstance(choices, list) else ()):
+        listed = choices if isinstance(choices := body.get("choices"), list) else []
+        # Servers list several choices in any order (TGI); others give each choice the same index, or none.
+        numbers = {choice["index"] for choice in listed if type(choice) is dict and type(choice.get("index")) is int}
+        for i, choice in enumerate(listed):
             if type(choice) is not dict:
                 continue
-            state = self._open(i)
+            state = self._open(choice["index"] if len(numbers) == len(listed) else i)
             key = "message" if choice.get("message") else "delta"
             if type(message := choice.get(key)) is dict:
                 state.take(message, ("choices", i, key), self.at, self._verbatim, whole=True)
