@@ -117,6 +117,40 @@ def test_lines_of_aider_part_two_texts(tmp_path, line):
     assert texts(chat(tmp_path, prompt("go"), reply("One."), line, reply("Two.")))[-1] == "Two."
 
 
+REPORT = ("> Tokens: 3.9k sent, 1.3k cache hit, 1.2k received.\n"
+          "Cost: $0.03 message, $0.04 session. Use --no-stream for accurate caching costs.  \n"
+          "> Applied edit to a.py  \n")
+COMMANDS = ("> Tokens: 9 sent, 2 received.  \n> cd /work/src\npython a.py  \n"
+            "> Run shell commands? (Y)es/(N)o [Yes]: y  \n")
+REFUSED = ("> Tokens: 9 sent, 2 received.  \n> The LLM did not conform to the edit format.  \n"
+           "> # 1 SEARCH/REPLACE block failed to match!\n\n## SearchReplaceNoExactMatch: a.py\n<<<<<<< SEARCH\n    a\n"
+           "    \n    b\n>>>>>>> REPLACE\n\nThe SEARCH section must match.  \n")
+
+
+@each_row("notes", [REPORT, COMMANDS, REFUSED])
+def test_a_message_of_aider_in_several_lines_is_no_text_of_the_model(tmp_path, notes):
+    seen = chat(tmp_path, prompt("go"), reply("One."), notes, prompt("on"), reply("Two."), COUNTS)
+    assert (texts(seen), prompts(seen)[1][-1:]) == (["One.", "Two."], ["on"])
+
+
+@each_row("text", ["One.", "One.\n\n#### A heading\n\n> a quotation\n\nMore."])
+def test_a_chat_without_the_spaces_at_the_ends_of_its_lines_is_read(tmp_path, text):
+    """Formatters of Markdown and hooks that remove trailing spaces leave such files in repositories."""
+    cost = "> Tokens: 9 sent, 2 received. Cost: $0.03 message, $0.04 session.  \n"
+    blocks = [BEGIN, prompt("go\nnow"), reply(text), cost, prompt("on"), reply("Two."), COUNTS]
+    bare = "".join(blocks).replace("  \n", "\n")
+    for data in (bare, bare.replace("\n", "\r\n")):
+        seen = show(data, tmp_path, name=".aider.chat.history.md")
+        assert [(each or "").replace("\r", "") for each in texts(seen)] == [text, "Two."]
+        assert prompts(seen) == [["go\nnow"], ["on"]]
+
+
+def test_a_quoted_line_of_aider_does_not_make_headings_messages(tmp_path):
+    quoted = "#### A heading\n\n> Applied edit to a.py\n\n#### Another\n\nMore."
+    seen = chat(tmp_path, prompt("go"), prompt("on"), reply(f"One.\n\n{quoted}"), COUNTS)
+    assert texts(seen) == [f"One.\n\n{quoted}"]
+
+
 def test_reasoning_is_no_text(tmp_path):
     tag = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
     seen = chat(tmp_path, prompt("go"), reply(f"<{tag}>\n\nhm\n\n</{tag}>\n\nOne."), COUNTS,

@@ -38,8 +38,15 @@ _OWN = re.compile(rf"^(?:{_CAME.pattern}|{_FAILED.pattern}|Model .+ {LIMIT}|Retr
                  r"|Applied edit to |.*\(Y\)es/\(N\)o)", re.MULTILINE)
 """Matches a line that distinguishes aider's lines after a text from lines that the model quotes."""
 _THOUGHT = re.compile(r"<(?P<tag>thinking-content-\w+)>\n(?P<text>.*?)(?:\n</(?P=tag)>\n|\Z)", re.DOTALL)
-_LINE = re.compile(rb"(?P<session># aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*)"
-                   rb"|(?P<user>####(?: .*)?  [\r\n]*)|(?P<note>>(?: .*)?  [\r\n]*)")
+_BEGINS = rb"(?P<session># aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*)|(?P<user>####(?: .*)?"
+_COST = rb"Cost: \$\S+ message, \$\S+ session\..*\s*"
+# A report of tokens and cost may have two lines, of which only the last ends with two spaces.
+_LINE = re.compile(_BEGINS + rb"  [\r\n]*)|(?P<note>>(?: .*)?  [\r\n]*|> Tokens: .+ received\.\s*|" + _COST + rb")")
+_BARE = re.compile(_BEGINS + rb"\s*)|(?P<note>>(?: .*)?\s*|" + _COST + rb")")
+"""Matches the same lines in a chat in which a formatter removed the spaces at the ends of lines."""
+_STRIPPED = re.compile(
+    rb"^(?:> Tokens: .+ session\.|> Applied edit to .*\S|Cost: \$.+ session\..*\S)\r?$", re.MULTILINE)
+"""Matches a line of aider that shows that such spaces were removed."""
 _LOGGED = re.compile(rb"(?:(?P<request>TO LLM)|(?P<response>LLM RESPONSE)) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\s*")
 _MARK = re.compile(r"^(?:#### ?|> ?|# aider chat started at )", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
@@ -66,17 +73,33 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 _Line = tuple[int, bytes]
 
 
-def _kind(line: bytes) -> str:
-    found = _LINE.fullmatch(line)
-    return (found and found.lastgroup) or "text"
+def _kinds(lines: list[bytes], bare: bool) -> Iterator[str]:
+    """The kind of each line. Aider's lines follow each other without an empty line, and a message of several lines,
+    such as commands or an edit that failed, has a mark before its first line and two spaces after its last."""
+    pattern = _BARE if bare else _LINE
+    above = within = False
+    for line in lines:
+        found = pattern.fullmatch(line)
+        kind = (found and found.lastgroup) or "text"
+        ended = bool(line.strip()) and line.rstrip(b"\r\n").endswith(b"  ")
+        if kind == "text" and (within or (above and line.strip())):
+            within = not ended and not bare and (within or line.startswith(b"> "))
+            kind = "note"
+        else:
+            within = False
+        above = kind == "note"
+        yield kind
 
 
 def _chat_blocks(data: bytes) -> Iterator[tuple[str, int, bytes]]:
     """The kind, the number of the first line, and the text of each block: a line of aider, or consecutive lines of the
     user or of the model."""
-    lines = enumerate(data.splitlines(keepends=True), 1)
-    runs = [(kind, [*run]) for kind, run in groupby(lines, lambda line: _kind(line[1]))]
-    kinds = ["text" if _is_quote(runs, at) else kind for at, (kind, _) in enumerate(runs)]
+    lines = data.splitlines(keepends=True)
+    ends = [line.rstrip(b"\r\n").endswith(b"  ") for line in lines if line.startswith(b"#### ")]
+    bare = 2 * sum(ends) < len(ends) and _STRIPPED.search(data) is not None
+    marked = zip(_kinds(lines, bare), enumerate(lines, 1), strict=True)
+    runs = [(kind, [line for _, line in run]) for kind, run in groupby(marked, lambda each: each[0])]
+    kinds = ["text" if _is_quote(runs, at, bare) else kind for at, (kind, _) in enumerate(runs)]
     for kind, group in groupby(zip(kinds, runs, strict=True), lambda each: each[0]):
         block = [line for _, (_, run) in group for line in run]
         for part in [[line] for line in block] if kind == "note" else [block]:
@@ -90,12 +113,15 @@ def _without_blank_ends(lines: list[_Line]) -> list[_Line]:
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
-def _is_quote(runs: list[tuple[str, list[_Line]]], at: int) -> bool:
-    """Whether lines that look like aider's are in the middle of a text of the model."""
+def _is_quote(runs: list[tuple[str, list[_Line]]], at: int, bare: bool) -> bool:
+    """Whether lines that look like aider's are in the middle of a text of the model or, if the chat is `bare`, lines
+    like the user's are a heading below such a text: aider writes lines of its own before it asks the user."""
     def has_text(place: int) -> bool:
         return 0 <= place < len(runs) and runs[place][0] == "text" and bool(_without_blank_ends(runs[place][1]))
 
     kind, lines = runs[at]
+    if kind == "user" and bare:
+        return has_text(at - 1)
     if kind != "note" or _OWN.search(_text(b"".join(line for _, line in lines))):
         return False
     begins = has_text(at - 1) or [kind for kind, _ in runs[max(0, at - 2) : at]] == ["user", "text"]
@@ -104,7 +130,7 @@ def _is_quote(runs: list[tuple[str, list[_Line]]], at: int) -> bool:
 
 def _text(data: bytes) -> str:
     """The text of aider's or the user's lines, without their marks."""
-    return _MARK.sub("", data.decode("utf-8", "replace").replace("  \r\n", "\n").replace("  \n", "\n"))
+    return _MARK.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n").replace("  \n", "\n"))
 
 
 class _ChatBlocks(TranscriptRows):
