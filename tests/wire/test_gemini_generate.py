@@ -1122,7 +1122,8 @@ def test_its_own(value: dict[str, Any]) -> None:
 
 @each_row("value", [{}, {"choices": []}, {"type": "message"}, {"candidates": "x"}, {"candidates": [1]},
                                    {"error": {"message": "x", "type": "y", "code": None}},
-                                   {"message": {}, "done": True}])
+                                   {"message": {}, "done": True},
+                                   {"uuid": "u", "message": {"role": "model"}, "usageMetadata": USAGE}])
 def test_strangers(value: dict[str, Any]) -> None:
     assert not recognises(value)
 

@@ -132,7 +132,7 @@ def key_of(value: Mapping[str, Any], name: str) -> str:
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     """Whether a JSON value is a generateContent body, an element of its stream, or Google's error."""
-    if event:  # its events have no names
+    if event or "message" in value:  # its events have no names; a row of Qwen Code has such counts beside its message
         return False
     if isinstance(get(value, "usageMetadata"), dict) or isinstance(get(value, "promptFeedback"), dict):
         return True
