@@ -334,8 +334,7 @@ class TranscriptReader:
         for answer in self.answers:
             answer.stop = answer.stop or self.infer_end(answer)
             answer.stop = without_lost_call(answer)
-        ends = [answer.end() for answer in self.answers]
-        self.reading.acts += [end for end in ends if end is not None]
+        self.reading.acts += [end for answer in self.answers if (end := answer.end()) is not None]
 
     def summarise(self) -> None:
         """Adds the notices about the whole file, first that about the source of its stop words."""
