@@ -144,23 +144,22 @@ def open_view(
     keep_steps: bool = True,
 ) -> tuple[Recording, View]:
     """The recording, and the view of its replay under these settings. Without `keep_steps` it is only for a report:
-    steps are made again when they are needed, and data that only a further request needs is not stored."""
+    steps are made again when they are needed."""
     from inspector.report.facts import view_of_case
 
-    loaded, case = read_case(paths, api, profile, stdin, keep_steps, keep_steps or settings.simulate)
+    loaded, case = read_case(paths, api, profile, stdin, keep_steps)
     return loaded, view_of_case(case, settings)
 
 
 @without_collector
 def read_case(
-    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True,
-    signed: bool = True,
+    paths: Sequence[str], api: str | None, profile: str | None, stdin: bytes | None = None, keep_steps: bool = True
 ) -> tuple[Recording, Case]:
     """The recording with every response judged."""
     from inspector.replay.case import LONG_RECORDING, open_case
 
     stdin = stdin_of(paths) if stdin is None else stdin
-    loaded = open_paths(located_all(paths), api=api, profile=profile, stdin=stdin, signed=signed)
+    loaded = open_paths(located_all(paths), api=api, profile=profile, stdin=stdin)
     return loaded, open_case(loaded, long_from=LONG_RECORDING if keep_steps else 0)
 
 

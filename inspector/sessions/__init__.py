@@ -50,15 +50,13 @@ def exempt_from_collector(search: bool) -> None:
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
-    signed: bool = True,
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Without `signed`, the signatures that
-    must be sent back with reasoning are dropped, so no further request can be made from the result. Raises
-    `CallerError` if there is no such API or profile."""
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Raises `CallerError` if there is no such
+    API or profile."""
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
-    return read(paths, api=api, profile=profile, stdin=stdin, signed=signed)
+    return read(paths, api=api, profile=profile, stdin=stdin)
 
 
 def cores() -> int:

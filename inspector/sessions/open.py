@@ -55,12 +55,11 @@ class FileGroup(NamedTuple):
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
-    signed: bool = True,
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. `signed` is that of `Options`. Raises
-    `CallerError` if there is no such API or profile."""
-    options = options_of(api, profile)._replace(signed=signed)
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Raises `CallerError` if there is no such
+    API or profile."""
+    options = options_of(api, profile)
     return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 

@@ -285,8 +285,6 @@ class Options(NamedTuple):
     profile: str | None = None
     room: Room | None = None
     """The number of bytes that may still be unpacked; None: the maximum for each body."""
-    signed: bool = True
-    """Whether to store signatures that must be sent back with reasoning; only a further request needs them."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
     """Reads the records of a followed transcript instead of its reader (`following.RecordGrowth.read`)."""
 

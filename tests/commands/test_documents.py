@@ -7,17 +7,12 @@ import io
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import jsonschema_rs
 import pytest
 
-from inspector import commands
-from inspector.config.settings import Settings
-from loop_core.values import ReasoningPart
 from tests.commands.test_cli import SAMPLE
 from tests.scenes.command import Output
-from tests.scenes.transcripts import block, claude, prompt, text
 
 Inspector = Callable[..., Output]
 TEXT_CUT_TWICE = "sample:02"
@@ -62,19 +57,3 @@ def test_the_columns_of_a_grid_are_the_members_of_its_document(inspector: Inspec
         end = turn["ends"][turn["cells"][made["cells"].index(next(c for c in made["cells"] if c["values"] == values))]]
         assert [row[name] for name in axes] == ["" if value is None else str(value) for value in values]
         assert [row[name] for name in columns] == ["" if end[name] is None else str(end[name]) for name in columns]
-
-
-def test_a_report_alone_keeps_no_signatures_unless_answers_are_cut_again(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s" * 600}
-    path.write_text(claude(prompt("go"), block(thought), block(text("Done."), stop="end_turn")), "utf-8")
-
-    def signature(settings: Settings, keep_steps: bool) -> str:
-        loaded, _ = commands.open_view([str(path)], None, None, settings, keep_steps=keep_steps)
-        part = loaded.exchanges[0].response.parts[0]
-        assert isinstance(part, ReasoningPart)
-        return part.signature or ""
-
-    whole = [signature(Settings(), keep_steps=True), signature(Settings(simulate=True), keep_steps=False)]
-    assert whole == ["s" * 600] * 2
-    assert len(signature(Settings(), keep_steps=False)) < 24

@@ -15,7 +15,7 @@ from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths
 from loop_core.turn.limits import Limits
-from loop_core.values import ToolCall
+from loop_core.values import ReasoningPart, TextPart, ToolCall
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import (
     CAP,
@@ -884,17 +884,13 @@ def test_a_file_that_begins_with_records_of_another_kind_is_known(tmp_path):
     assert len(seen.responses) == 1
 
 
-def test_without_signatures_equal_ones_stay_equal(tmp_path):
+def test_a_thought_that_is_written_twice_is_one_and_its_signature_is_dropped(tmp_path):
     thoughts = [{"type": "thinking", "thinking": "Hm.", "signature": sign * 600} for sign in "aab"]
     hidden = {"type": "redacted_thinking", "data": "x" * 600}
     path = tmp_path / "s.jsonl"
     path.write_text(claude(prompt("go"), *[block(each) for each in (*thoughts, hidden)], block(text("Done."))), "utf-8")
-    signed, unsigned = (open_paths([str(path)], signed=kept).exchanges[0].response.parts for kept in (True, False))
-    assert [part.signature for part in signed[:2]] == ["a" * 600, "b" * 600]
-    assert [part.text for part in unsigned[:2]] == ["Hm.", "Hm."]
-    assert unsigned[0].signature != unsigned[1].signature
-    assert max(len(part.signature or part.data) for part in unsigned[:3]) < 24
-    assert unsigned[3:] == signed[3:]
+    parts = open_paths([str(path)]).exchanges[0].response.parts
+    assert parts == (ReasoningPart("Hm."), ReasoningPart("Hm."), ReasoningPart("", data="x" * 600), TextPart("Done."))
 
 
 def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):

@@ -171,7 +171,7 @@ def test_reasoning_and_other_blocks_are_parts_of_the_answer(tmp_path):
                                             call(WHOLE))))
     parts = response(seen).parts
     assert [type(part) for part in parts] == [ReasoningPart, TextPart, OpaquePart, ToolCall]
-    assert (parts[0].signature, parts[2].type) == ("s", "image")
+    assert (parts[0], parts[2].type) == (ReasoningPart("hm"), "image")
 
 
 @pytest.mark.parametrize(("calls", "stop"), [

@@ -93,7 +93,7 @@ def test_an_answer_has_no_word_and_its_counts_are_read(tmp_path):
     seen = read(tmp_path, GO, model({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "g"}}},
                                     text("hi"), {"image": {"format": "png"}}))
     assert (words(seen), response(seen).stop_reason.raw) == (["END NOT RECORDED"], None)
-    assert response(seen).parts[:2] == (ReasoningPart("hm", "g"), TextPart("hi"))
+    assert response(seen).parts[:2] == (ReasoningPart("hm"), TextPart("hi"))
     assert isinstance(response(seen).parts[2], OpaquePart)
     assert (response(seen).usage, seen.responses[0].exchange.started) == (Usage(3, 7, None, 2, 1), "2026-01-02")
     assert "answers have no stop reason, as Strands keeps none for them: " in notices(seen)

@@ -217,7 +217,7 @@ def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptL
         answer.parts.append(call_of(call.get("id"), call.get("name"), call.get("args"),
                                     partial(slice_of, line.data, *path), "args", pointer_at(at, *path)))
     elif part.get("thought") is True:
-        answer.add_thought(text, _in(part, "thought_signature"))
+        answer.add_thought(text)
     elif isinstance(text, str):
         answer.add_text(text)
     else:

@@ -128,7 +128,7 @@ class _Reader(DialogueReader):
         answer = ran or self._answer(line)
         if ran is not None:
             ran.take(line)
-        reasoning = [ReasoningPart(thought, None)] if thought else []
+        reasoning = [ReasoningPart(thought)] if thought else []
         # first, because the model wrote it before the calls
         answer.parts = [*reasoning, *([TextPart(text)] if text else []), *answer.parts]
 

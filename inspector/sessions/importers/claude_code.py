@@ -309,9 +309,7 @@ class Session(TranscriptReader):
                 block["name"] = intern(block["name"])  # a session calls few tools many times
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             find = partial(claude_rows.block_slice, line.data, number)
-            parts = read_block(claude_rows.as_sent(block), True, here, find)
-            if not self.options.signed:
-                parts = [_strip_signatures(part) for part in parts]
+            parts = [*map(_shorten_signature, read_block(claude_rows.as_sent(block), True, here, find))]
             if self.written[0] is not answer:
                 self.written = answer, set(map(_without_place, answer.parts))
             if not (texts := set(map(_without_place, parts))) <= self.written[1]:
@@ -388,12 +386,11 @@ def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[i
             and slice_of(line.data, "message", "content", number, "input") == known[block["id"]]]
 
 
-def _strip_signatures(part: ResponsePart) -> ResponsePart:
-    """A part whose signature, which is long, is replaced by a short value."""
-    if type(part) is not ReasoningPart or not (part.signature or part.data):
+def _shorten_signature(part: ResponsePart) -> ResponsePart:
+    """A part whose signature, which is long, is replaced by a short value; it only tells equal texts apart."""
+    if type(part) is not ReasoningPart or not part.signature:
         return part
-    return part._replace(signature=part.signature and f"{hash(part.signature)}",
-                         data=part.data and f"{hash(part.data)}")
+    return part._replace(signature=f"{hash(part.signature)}")
 
 
 def _without_place(part: ResponsePart) -> tuple[object, ...]:

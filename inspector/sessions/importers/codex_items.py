@@ -165,8 +165,7 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     if kind == "message":
         answer.parts.append(TextPart(item_text(payload.get("content")), phase=text_or_none(payload.get("phase"))))
     elif kind == "reasoning":
-        text = item_text(payload.get("summary")) or item_text(payload.get("content"))
-        answer.parts.append(ReasoningPart(text, text_or_none(payload.get("encrypted_content"))))
+        answer.parts.append(ReasoningPart(item_text(payload.get("summary")) or item_text(payload.get("content"))))
     elif kind in ("function_call", "custom_tool_call", "tool_call"):
         name = name or text_or_none(object_of(payload.get("function")).get("name"))
         call_input = payload.get("input" if kind == "custom_tool_call" else "arguments")

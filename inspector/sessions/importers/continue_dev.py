@@ -88,10 +88,9 @@ class _Session(ChatReader):
     def _think(
         self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace
     ) -> TreePlace:
-        hidden = known_text(message.get("redactedThinking"))
         answer = self._answer_of_item(line, place)
         # Instead of hidden reasoning, Continue writes a sentence of its own.
-        answer.parts.append(ReasoningPart("" if hidden else text, hidden or known_text(message.get("signature"))))
+        answer.parts.append(ReasoningPart("" if known_text(message.get("redactedThinking")) else text))
         return TreePlace(answer)
 
     def _answer(self, line: TranscriptLine, message: dict[str, Any], text: str, place: TreePlace) -> TreePlace:

@@ -186,7 +186,7 @@ class _Reader(ChatTableReader):
             if kind == "text":
                 answer.add_text(block.get("text"))
             elif kind == "thinking" and isinstance(block.get("thinking"), str):
-                part = ReasoningPart(block["thinking"], None)
+                part = ReasoningPart(block["thinking"])
                 answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
             elif kind in CALLS:
                 name = "toolCall" if "toolCall" in block else "tool_call"

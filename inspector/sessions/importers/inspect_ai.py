@@ -257,9 +257,8 @@ def _take_parts(
 def reasoning_of(block: dict[str, Any]) -> ReasoningPart:
     """Reasoning; its summary if there is nothing else, or if the reasoning is redacted, because it is encrypted
     then."""
-    hidden = "reasoning" if block.get("redacted") is True else "signature"
-    shown = "" if hidden == "reasoning" else text_of(block.get("reasoning"))
-    return ReasoningPart(shown or text_of(block.get("summary")), known_text(block.get(hidden)))
+    shown = "" if block.get("redacted") is True else text_of(block.get("reasoning"))
+    return ReasoningPart(shown or text_of(block.get("summary")))
 
 
 def usage_of(usage: Any, api: str) -> Usage | None:

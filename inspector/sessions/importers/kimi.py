@@ -130,7 +130,7 @@ def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]
     if isinstance(part, dict) and kind == "text":
         answer.parts.append(TextPart(kimi_cli.value_text(part.get("text"))))
     elif isinstance(part, dict) and kind == "think":
-        answer.parts.append(ReasoningPart(kimi_cli.value_text(part.get("think")), known_text(part.get("encrypted"))))
+        answer.parts.append(ReasoningPart(kimi_cli.value_text(part.get("think"))))
     else:
         answer.parts.append(OpaquePart(str(kind), find() or "{}"))
 

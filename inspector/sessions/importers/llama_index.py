@@ -152,7 +152,7 @@ def _take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcrip
     if kind == "tool_call":
         take_call(answer, block, line, at, "blocks", number, key="tool_call_id", name="tool_name", member="tool_kwargs")
     elif kind == "thinking":
-        answer.add_thought(block.get("content"), object_of(block.get("additional_information")).get("signature"))
+        answer.add_thought(block.get("content"))
     elif isinstance(block.get("text"), str):
         answer.add_text(block["text"])
     else:

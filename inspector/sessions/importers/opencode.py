@@ -236,7 +236,7 @@ class _Reader(DialogueReader):
         if kind == "text" and isinstance(text, str):
             answer.parts.append(TextPart(text))
         elif kind == "reasoning" and isinstance(text, str):
-            answer.parts.append(ReasoningPart(text, None))
+            answer.parts.append(ReasoningPart(text))
         elif kind == "tool":
             if is_mask(block.get("callID")):
                 block = {**block, "callID": f"{answer.id}/{len(answer.parts)}"}

@@ -86,7 +86,7 @@ def take_content(answer: TranscriptAnswer, content: Any, line: TranscriptLine, a
         if kind == "text" and isinstance(block.get("text"), str):
             answer.parts.append(TextPart(block["text"]))
         elif kind == "thinking" and isinstance(block.get("thinking"), str):
-            answer.parts.append(ReasoningPart(block["thinking"], known_text(block.get("thinkingSignature"))))
+            answer.parts.append(ReasoningPart(block["thinking"]))
         elif kind == "toolCall":
             given = (known_text(block.get("argumentsError")) or "").partition(RECEIVED)[2]
             take_call(answer, {**block, "arguments": given} if given else block, line, at, *path, number)

@@ -122,7 +122,7 @@ def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptL
     if kind == "text":
         answer.add_text(part.get("content"))
     elif kind == "thinking":
-        answer.add_thought(part.get("content"), part.get("signature"))
+        answer.add_thought(part.get("content"))
     elif kind in ("tool-call", "builtin-tool-call"):
         call = call_of(part.get("tool_call_id"), part.get("tool_name"), part.get("args"),
                        partial(slice_of, line.data, *path), "args", pointer_at(at, *path, "args"))

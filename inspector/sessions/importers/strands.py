@@ -113,7 +113,7 @@ def _take_block(
     elif isinstance(block.get("toolUse"), dict):
         take_call(answer, block["toolUse"], line, at, *path, "toolUse", key="toolUseId", member="input")
     elif thought:
-        answer.add_thought(thought.get("text"), thought.get("signature"))
+        answer.add_thought(thought.get("text"))
     elif isinstance(text, str):
         answer.add_text(text)
     else:

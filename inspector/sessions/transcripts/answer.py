@@ -25,7 +25,6 @@ from inspector.sessions.reasons import (
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
 from inspector.sessions.stored_rows import RowPlace, StoredBody, results_between, row_bytes, stored_body
-from inspector.sessions.transcripts.member_values import known_text
 from inspector.sessions.wordings import is_error, stops, why_refused
 from loop_core.values import (
     EMPTY,
@@ -224,10 +223,10 @@ class TranscriptAnswer:
         if isinstance(text, str) and text:
             self.parts.append(TextPart(text))
 
-    def add_thought(self, text: Any, signature: Any = None) -> None:
+    def add_thought(self, text: Any) -> None:
         """Adds reasoning, if there is any."""
         if isinstance(text, str) and text:
-            self.parts.append(ReasoningPart(text, known_text(signature)))
+            self.parts.append(ReasoningPart(text))
 
     def forget(self) -> None:
         """Frees the data that only the answer's exchange needs: answers form cycles, and the collector is paused."""
@@ -348,8 +347,10 @@ class TranscriptAnswer:
 
     def _final_parts(self, stop: StopReason) -> tuple[ResponsePart, ...]:
         """The parts of the answer. A last call that a limit or a stop sequence may have cut is marked as not closed."""
-        # A call with the same id and content comes from a row that was written twice.
-        parts = tuple({part[:3] if type(part) is ToolCall and part.id else at: part
+        # A call with the same id and content comes from a row that was written twice. Only a further request would need
+        # a signature, and a transcript cannot be sent again (`inspector.live.target.why_unsendable`).
+        parts = tuple({part[:3] if type(part) is ToolCall and part.id else at:
+                       part._replace(signature=None) if type(part) is ReasoningPart and part.signature else part
                        for at, part in enumerate(self.parts)}.values())
         last = parts[-1] if parts else None
         budget = stop.normalized in (Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED)

@@ -60,7 +60,7 @@ def take_message(answer: TranscriptAnswer, message: dict[str, Any], line: Transc
 def thought_of(block: dict[str, Any]) -> ReasoningPart:
     """The reasoning of a block; recorders have different members for the text."""
     text = next((block[name] for name in ("think", "thinking", "reasoning", "text") if block.get(name)), "")
-    return ReasoningPart(text_of(text), known_text(block.get("signature")) or known_text(block.get("encrypted")))
+    return ReasoningPart(text_of(text))
 
 
 def take_calls(answer: TranscriptAnswer, calls: Any, line: TranscriptLine, at: At, *path: str | int) -> None:
@@ -299,7 +299,7 @@ def take_block(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
         answer.parts.append(call_of(block.get("id") or block.get("toolCallId"), block.get("name"), block.get(member),
                                     find, member, pointer_at(at, *path)))
     elif isinstance(thought, str):
-        answer.parts.append(ReasoningPart(thought, known_text(block.get("signature"))))
+        answer.parts.append(ReasoningPart(thought))
     elif isinstance(block.get("text"), str):
         answer.parts.append(TextPart(block["text"]))
     else:
