@@ -109,7 +109,7 @@ class StepContext:
             return ""
         turn, path = self.turn, facts.exchange.path
         names = (*_present(facts.exchange.session, *_titles(self.view, path)), path)
-        return "\n".join(searched_text(turn, (facts,), facts.exchange.response.text or "", names))
+        return folded_text(*searched_text(turn, (facts,), facts.exchange.response.text or "", names))
 
 
 Value = TypeVar("Value")
@@ -181,18 +181,23 @@ def _age(look: StepContext) -> float | None:
 
 def searched_text(
     turn: TurnFacts, answers: Sequence[ResponseFacts], text: str, names: Iterable[str]
-) -> tuple[str, str]:
-    """Two texts in lower case that a search looks through: the content (the user's message, the text of answers, the
-    arguments of calls), and the names and words about it, including `names`, which are the same for many turns."""
+) -> tuple[tuple[str, ...], str]:
+    """What a search looks through: the contents (the user's message, the text of answers, the arguments of calls) as
+    they are stored, and the names and words about them in lower case, with `names`, which many turns share."""
     calls = [verdict.call for each in answers for verdict in each.verdicts]
     words = (word for each in answers for word in (
         each.exchange.model or "", each.agent, each.judgement.stop.raw or "", each.judgement.stop.normalized.value,
         noted_word(each.agent, recorder_word(each.judgement.stop))))
     advice = turn.verdict.advice.text if turn.verdict.advice else ""
-    contents = (turn.run.record.user_text, text, *(call.arguments or "" for call in calls))
+    contents = (turn.run.record.user_text, text, *(call.arguments for call in calls if call.arguments))
     about = (*names, *dict.fromkeys((*(call.name or "" for call in calls), *words)), turn.verdict.word, turn.terminal,
              advice)
-    return "\n".join(contents).casefold(), "\n".join(about).casefold()
+    return contents, "\n".join(about).casefold()
+
+
+def folded_text(contents: Sequence[str], names: str) -> str:
+    """The text, in lower case, in which a search looks; it is made anew, because it takes as much memory as a turn."""
+    return "\n".join((*contents, "")).casefold() + names
 
 
 def noted_word(agent: str, word: str | None) -> str:

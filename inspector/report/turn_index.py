@@ -26,6 +26,7 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.advice import Advice, Basis
 from inspector.report.facts import view
+from inspector.report.filter_terms import folded_text
 from inspector.report.grown_rows import files_under_way
 from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, rows_of
 from inspector.report.verdict import TurnVerdict
@@ -35,7 +36,7 @@ from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
 from loop_core.values import Severity
 
-SCHEMA = 13
+SCHEMA = 14
 """The version of the tables; a database with another one, or of another program version, is created again."""
 WAIT = 0.2
 """The number of seconds to wait for another process that writes."""
@@ -115,8 +116,8 @@ class TurnIndex:
         # Masked before they are stored, because the index may outlive the transcript or be copied elsewhere.
         text = redact.text(json.dumps(rows, default=_plain))
         key = (os.fsencode(path), self.reading)  # a name on POSIX is bytes, which may not be text
-        words = [(row.number, _set_apart(redact.text(f"{row.text}\n{row.names}").encode("utf-8", "replace").decode()))
-                 for row in rows if row.verdict is not None]
+        folded = [(row.number, redact.text(folded_text(row.contents, row.names))) for row in rows if row.verdict]
+        words = [(number, _set_apart(text.encode("utf-8", "replace").decode())) for number, text in folded]
         # In one transaction: a program that found the rows without their words would report that no turn has a word.
         self._answer("BEGIN IMMEDIATE")
         self._answer("DELETE FROM words WHERE path = ? AND reading = ?", *key)
@@ -260,8 +261,8 @@ def _parse(text: str) -> Any:
         return json.loads(text)
 
 
-_PATHS, _VERDICT, _ANSWERS, _TURNS, _KEYS = map(
-    TurnRow._fields.index, ("paths", "verdict", "answers", "turns", "keys"))
+_PATHS, _VERDICT, _CONTENTS, _ANSWERS, _TURNS, _KEYS = map(
+    TurnRow._fields.index, ("paths", "verdict", "contents", "answers", "turns", "keys"))
 
 
 def _row(values: list[Any]) -> TurnRow:
@@ -269,6 +270,7 @@ def _row(values: list[Any]) -> TurnRow:
     values[_PATHS] = tuple(values[_PATHS])
     verdict = values[_VERDICT]
     values[_VERDICT] = None if verdict is None else _verdict(TurnVerdict(*verdict))
+    values[_CONTENTS] = tuple(values[_CONTENTS])
     values[_ANSWERS] = tuple([
         AnswerRecord(SharedValues(tuple(map(tuple, words)), frozenset(flags), tuple(numbers), tuple(shares)), *own)
         for (words, flags, numbers, shares), *own in values[_ANSWERS]])

@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from inspector.report.facts import TurnFacts, View
-from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext, searched_text
+from inspector.report.filter_terms import FLAGS, NUMBERS, PATTERNS, WORDS, StepContext, folded_text, searched_text
 from inspector.report.filters import Filter, FilterError, parse_typed
 from inspector.report.findings import RAN
 from inspector.report.lines.spans import one_line
@@ -99,8 +99,8 @@ class TurnRow(NamedTuple):
     started: float | None = None
     """The start of the turn in seconds since the epoch; None if it was not recorded."""
     title: str = ""
-    text: str = ""
-    """The searched content, in lower case: the message, the answer, the arguments of its calls."""
+    contents: tuple[str, ...] = ()
+    """The searched content: the message, the answer, the arguments of its calls. A session holds the same texts."""
     names: str = ""
     """The searched names and words about the turn, in lower case. Turns with equal names share one object."""
     answers: tuple[AnswerRecord, ...] = ()
@@ -176,7 +176,7 @@ def unread_row(paths: tuple[str, ...], file: str, why: str, unread: str = NOT_RE
                           (None,) * len(SHARES))
     record = AnswerRecord._make((shared, *(None,) * len(_OWN_NUMBERS), *("",) * len(TEXTS)))
     name = name_of(file)
-    return TurnRow(paths, file, name, why=why, unread=unread, text=why.casefold(),
+    return TurnRow(paths, file, name, why=why, unread=unread, contents=(why,),
                    names=f"{name}\n{file}\n{unread}".casefold(), answers=(record,))
 
 
@@ -218,19 +218,18 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     verdict = turn.verdict
     file = file_at(exchange.path)
     name = f"{file.name} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file.name
-    text, names = searched_text(turn, answers, turn.text, (name, exchange.path))
+    contents, names = searched_text(turn, answers, turn.text, (name, exchange.path))
     title = one_line(message, TITLE_CHARS)
     return TurnRow(
         file.paths, exchange.path, name, number, file.turns, step, verdict,
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
-        effective=stop.normalized.value,
-        noted=recorder_word(stop) or "",
+        effective=stop.normalized.value, noted=recorder_word(stop) or "", contents=contents, names=shared(names),
         cap=exchange.cap, tokens=usage.output_tokens if usage else None,
         held=sum(verdict.admission is Admission.HELD for each in answers for verdict in each.verdicts),
         ran=sum(note.finding.rule in RAN for note in turn.findings),
         duration_ms=times.answers_ms if times.duration_ms is None else times.duration_ms,
         started=None if start is None else start / 1e9,
-        title=message if message == title else title, text=text, names=shared(names),  # the message is stored already
+        title=message if message == title else title,  # the message is stored already
         answers=tuple(_records(view, turn)), session_id=file.about.id, parent_id=file.about.parent,
         keys=stored_keys(each.exchange for each in answers) if file.may_copy else (),
         copied=len(file.copies), origin=names_of_files(file.copies),
@@ -330,6 +329,8 @@ class RowAnswer(NamedTuple):
     """One answer of a row, as a filter tests it."""
 
     row: TurnRow
+    texts: list[str]
+    """The text in which a search looks, once it is made; all answers of a row share the list."""
     answer: int
     source: None = None
     """None, since no other place shares the answer."""
@@ -362,12 +363,13 @@ class RowAnswer(NamedTuple):
 
     def search_text(self) -> str:
         """The text of the row in which a search looks."""
-        return f"{self.row.text}\n{self.row.names}"
+        self.texts[:] = self.texts or [folded_text(self.row.contents, self.row.names)]
+        return self.texts[0]
 
 
 def matches(test: Callable[[RowAnswer], bool], row: TurnRow) -> bool:
     """Whether any answer of a row, or an unread row itself, passes a filter."""
-    return any(map(test, map(partial(RowAnswer, row), range(len(row.answers)))))  # a generator doubles the time
+    return any(map(test, map(partial(RowAnswer, row, []), range(len(row.answers)))))  # a generator doubles the time
 
 
 def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:

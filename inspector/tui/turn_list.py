@@ -13,6 +13,7 @@ from textual.reactive import reactive
 
 from inspector.config.files import bounds_of
 from inspector.report import filters, turn_rows, turn_table
+from inspector.report.filter_terms import folded_text
 from inspector.report.lines.glyphs import ascii_text, hint
 from inspector.report.lines.spans import (
     Line,
@@ -293,19 +294,21 @@ class TurnList(RowList):
             row = turn_table.with_file(row)
         return (mark, *turn_table.cells_of(row, self.layout_now, paint_of(self.app).measure))
 
-    def find(self, needle: str, by: int, again: bool) -> TurnRow | None:
-        """Goes to the next row with a text (of a session, in any turn), wrapping around; returns its turn or None."""
-        wanted = needle.casefold()
+    def finder(self, needle: str, by: int, again: bool) -> Callable[[], tuple[int, TurnRow] | None]:
+        """Finds, in any thread, the index of the next row with a text (of a session, in any turn), and its turn."""
+        wanted, shown, start = needle.casefold(), self.shown, self.cursor
         sessions = turn_table.by_session(self.rows) if self.by_file else {}
-        for far in range(len(self.shown)):
-            at = (self.cursor + (far + again) * by) % len(self.shown)
-            row = self.shown[at]
-            turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
-            found = next((turn for turn in turns if wanted in turn.text or wanted in turn.names), None)
-            if found is not None:
-                self.cursor = at
-                return found
-        return None
+
+        def find() -> tuple[int, TurnRow] | None:
+            for at in ((start + (far + again) * by) % len(shown) for far in range(len(shown))):
+                row = shown[at]
+                turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
+                for turn in turns:
+                    if wanted in folded_text(turn.contents, turn.names):
+                        return at, turn
+            return None
+
+        return find
 
 
 SORTS: Mapping[str, str] = {

@@ -121,14 +121,16 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
 
 
 MANY_ROWS = 20_000
-"""The number of rows from which a thread filters and exports the table, since keys would wait for 30 ms or more."""
+"""The number of rows, or of their answers, from which a thread filters, searches and exports the table, since keys
+would wait for 30 ms or more."""
 Result = TypeVar("Result")
 
 
 def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable[[Result], None], name: str) -> None:
     """Calls `then` with the result of `work`: at once, or for many rows when a thread has made it. A later call with
     the same name cancels an earlier one."""
-    if sum(map(len, table.listed.slots.values())) < MANY_ROWS:
+    slots = table.listed.slots.values()
+    if sum(map(len, slots)) < MANY_ROWS and sum(len(row.answers) for rows in slots for row in rows) < MANY_ROWS:
         then(work())
         return
 

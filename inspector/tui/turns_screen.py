@@ -333,13 +333,21 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _find(self, by: int, again: bool) -> None:
         """Moves the cursor to the next match; on a session's row, enter then opens the turn with the text."""
-        self._match = self.listed.find(self._needle, by, again)
-        if self._match is None:
-            self.note = f"{in_quotes(self._needle)} is in no turn that is listed"
-        else:
-            number = self._match.number if self.listed.by_file else 0
+        needle, shown = in_quotes(self._needle), self.listed.shown
+
+        def show(found: tuple[int, TurnRow] | None) -> None:
+            if self.listed.shown is not shown:
+                return  # other rows were listed while a thread searched
+            self._match = found and found[1]
+            if found is None:
+                self.note = f"{needle} is in no turn that is listed"
+                return
+            self.listed.cursor = found[0]
+            number = found[1].number if self.listed.by_file else 0
             turn = f"turn {number:,}, which enter opens" if number else "this turn"
-            self.note = f"{in_quotes(self._needle)} is in {turn} · n the next, N the previous one"
+            self.note = f"{needle} is in {turn} · n the next, N the previous one"
+
+        turns_reading.work_behind(self, self.listed.finder(self._needle, by, again), show, "find")
 
     def action_stop(self) -> None:
         """Stops reading; the rows so far stay."""

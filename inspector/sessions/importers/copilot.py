@@ -203,7 +203,7 @@ class _Session(ChatReader):
         if key in self.spent:
             _take_usage(answer, self.spent.pop(key))
         at = answer.take(line)
-        answer.add_thought(data.get("reasoningText"), data.get("reasoningOpaque"))
+        answer.add_thought(data.get("reasoningText"))
         answer.add_text(data.get("content"))
         for number, call in numbered_objects(data.get("toolRequests")):
             take_call(answer, call, line, at, "data", "toolRequests", number, key="toolCallId")
