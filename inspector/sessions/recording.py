@@ -111,7 +111,7 @@ class Exchange:
     @property
     def size(self) -> int:
         """The number of bytes of the body."""
-        return len(self.content) if isinstance(self.content, bytes) else self.content.size
+        return len(self.content) if isinstance(self.content, bytes) else self.response.size
 
     @property
     def model(self) -> str | None:

@@ -75,6 +75,8 @@ def row_size(row: bytes | RowPlace) -> int:
 
 _ROW = Struct("<qqq")
 """Start, size and hash of a row."""
+_TEXT = Struct("<qqqqqq")
+"""Start, size and hash of a row; in it the index of a block with a text; the size and the hash of the text."""
 
 
 class StoredBody(NamedTuple):
@@ -83,12 +85,6 @@ class StoredBody(NamedTuple):
     path: str
     rows: bytes
     """The places of the rows, packed as `_ROW`, which takes a quarter of the memory of `RowPlace`s."""
-
-    @property
-    def size(self) -> int:
-        """The number of bytes of the body."""
-        sizes: list[int] = [size for _, size, _ in _ROW.iter_unpack(self.rows)]
-        return sum(sizes) + len(sizes) - 1  # with the line breaks between rows
 
     def read(self) -> bytes:
         """The body. Raises `FileChangedError` if a row has changed in its file."""
@@ -100,33 +96,38 @@ def stored_body(places: Sequence[RowPlace]) -> StoredBody:
     return StoredBody(places[0].path, b"".join([_ROW.pack(*place[1:]) for place in places]))
 
 
+_SAME = slice(4 * 8, None)
+"""The size and the hash of the text in `StoredText.place`."""
+
+
 class StoredText(NamedTuple):
-    """A text in a row of a file. Two such texts are equal if their hashes are."""
+    """A text in a row of a file. Two such texts are equal if their sizes and hashes are."""
 
     path: str
-    start: int
-    row_size: int
-    check: int
-    """The hash of the row's masked bytes, as in `RowPlace`."""
-    number: int
-    """The index of the text's block in the row."""
+    place: bytes
+    """The place of the text, packed as `_TEXT`, which takes half of the memory of numbers."""
     pick: Callable[[Any, int], str]
     """The function that finds the text in the row's value, by the index of its block."""
-    size: int
-    key: int
+
+    @property
+    def size(self) -> int:
+        """The number of characters of the text."""
+        size: int = _TEXT.unpack(self.place)[4]
+        return size
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is StoredText and (self.size, self.key) == (other.size, other.key)
+        return type(other) is StoredText and self.place[_SAME] == other.place[_SAME]
 
     def __ne__(self, other: object) -> bool:  # the inherited one would compare the places
         return not self == other
 
     def __hash__(self) -> int:
-        return self.key
+        return hash(self.place[_SAME])
 
     def read(self) -> str:
         """The text. Raises `FileChangedError` if its row is no longer in the file."""
-        return _read(RowPlace(*self[:4]), self.number, self.pick)
+        start, size, check, number, _, _ = _TEXT.unpack(self.place)
+        return _read(RowPlace(self.path, start, size, check), number, self.pick)
 
 
 @lru_cache(maxsize=16)  # a view reads the same text several times
@@ -210,5 +211,5 @@ def store_result(
     text = part.text
     if place is None or len(text) <= SHORT or begins_as_refusal(part) or interruption(text) or placeholder(part):
         return part
-    stays = StoredText(*place, number, pick, len(text), hash(text))
+    stays = StoredText(place.path, _TEXT.pack(*place[1:], number, len(text), hash(text)), pick)
     return StoredResult(part.call_id, part.name, stays, is_error(part), part.json)  # type: ignore[arg-type]
