@@ -170,6 +170,27 @@ def list_grown(table: ReadingScreen) -> None:
     work_behind(table, work, show, "listing")
 
 
+def list_all(table: ReadingScreen, then: Callable[[], None]) -> None:
+    """Lists and counts all rows in the present order, with the cursor on the first one unless the operator has moved
+    it, and calls `then`."""
+    listed, rows = table.listed, table.listed.rows
+
+    def show(made: tuple[Listing, TableCounts]) -> None:
+        listing, counts = made
+        if listing.filter is not listed.filter or not listed.is_current(listing, growing=False):
+            list_all(table, then)  # the operator chose another order meanwhile
+            return
+        moved = listed.chosen or listed.cursor > 0
+        listed.show_listing(listing)
+        if not moved:
+            listed.show_first()
+        table.counts, table.lists_at = counts, 0.0
+        table.say_counts()
+        then()
+
+    work_behind(table, lambda: (listed.list_rows(rows, listed.filter), count_apart(listed, rows)), show, "listing")
+
+
 FILTERING = "filtering…"
 """The note while a thread looks for the rows that pass a filter."""
 

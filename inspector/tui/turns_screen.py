@@ -28,7 +28,7 @@ from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import copy_text, deliver
 from inspector.tui.key_words import TABS
 from inspector.tui.keys import KeyBar
-from inspector.tui.lists import Choose, RowList
+from inspector.tui.lists import Choose
 from inspector.tui.messages import NOT_SEARCHED, PathWanted, RowOpened, TurnsRead, TurnWanted, ask_operator
 from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, count_groups
@@ -109,7 +109,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             if begun:
                 rows = [row._replace(of=0) for row in rows if row.verdict is not None][:-1]
             self.listed.set_rows(session.paths[0], rows)
-            (self.listed.relist if begun else self._sort_first)()
+            self.listed.sort = "" if begun else "verdict"
+            self.listed.relist()
         for path in () if self.named else [path for section in sections for path in section.paths]:
             large = intake.size_of(path) > LARGEST_READ
             self._large += [path] if large else []
@@ -179,28 +180,18 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.reading = self._searching = False
         if not self.is_attached:
             return
-        if self.named and not self.listed.sort:
-            self._sort_first()
-        else:
-            self.listed.relist()
-        self.count()
-        if self._needle and self._match is None:
-            self._find(1, again=False)
-        if self._needle and self._large and not searched:
-            self._read_large()
-        self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
-                                    any(row.verdict is not None for row in self.listed.rows)))
+        if self.named:
+            self.listed.sort = self.listed.sort or "verdict"
 
-    def _sort_first(self) -> None:
-        """Sorts worst first, with the cursor on the worst turn unless the operator has chosen another."""
-        moved = self.listed.chosen or self.listed.cursor > 0
-        self.listed.sort = "verdict"
-        self.listed.relist()
-        if not moved:
-            self.listed.set_reactive(RowList.cursor, 0)
-            if self.listed.is_mounted:
-                self.listed.show_cursor()
-                self.listed.refresh()
+        def then() -> None:
+            if self._needle and self._match is None:
+                self._find(1, again=False)
+            if self._needle and self._large and not searched:
+                self._read_large()
+            self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
+                                        any(row.verdict is not None for row in self.listed.rows)))
+
+        turns_reading.list_all(self, then)
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
@@ -224,6 +215,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
+        if not self.reading:
+            turns_reading.list_all(self, self.listed.show_first)
+            return
         self.listed.relist()
         self.listed.show_first()
         self.say_counts()

@@ -1270,7 +1270,7 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
 async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_on, go, now = threading.Event(), threading.Event(), TurnList.list_rows
+    read_on, go, last, now = threading.Event(), threading.Event(), threading.Event(), TurnList.list_rows
     listing = list[bool]()
 
     def one_by_one(paths, **options):
@@ -1281,7 +1281,7 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
     def slowly(listed, rows, wanted, growing=False):
         made = now(listed, rows, wanted, growing)
         listing.append(growing)
-        go.wait(60 if growing else 0)
+        (go if growing else last).wait(60)
         return made
 
     monkeypatch.setattr("inspector.report.turn_index.open_each", one_by_one)
@@ -1300,8 +1300,14 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         assert (table.reading, table.listed.listing.of[1], listing.count(True)) == (True, "session", 2)
         await until(pilot, lambda: table.counts.own.turns)
         read_on.set()
-        await read(app, pilot)
-        assert len(table.listed.shown) == 4
+        await until(pilot, lambda: False in listing)
+        await pilot.press("s", "escape")
+        assert table.listed.listing.of[0] is not table.listed.rows, "keys work before the last listing is made"
+        table.listed.sort = "turn"
+        last.set()
+        await until(pilot, lambda: table.listed.listing.of[0] is table.listed.rows)
+        assert (len(table.listed.shown), table.listed.listing.of[1], listing.count(False)) == (4, "turn", 2)
+        assert table.counts.own.turns == 3
 
 
 async def test_rows_are_measured_beside_the_app_and_wait_for_one_clock(
