@@ -70,6 +70,18 @@ def rows(*exchanges) -> list[TurnRow]:
     return rows_of(show(*exchanges), ("a.har",))
 
 
+def test_a_row_holds_the_texts_of_its_session_and_folds_them_once_for_a_filter(monkeypatch):
+    view, folded, fold = show(*cut_call_ran()), [], turn_rows.folded_text
+    (row,) = rows_of(view, ("a.har",))
+    stored = (view.turns[0].run.record.user_text, view.turns[0].text,
+              *(call.arguments for facts in view.responses for call in facts.exchange.response.tool_calls))
+    assert [*map(id, row.contents)] == [*map(id, stored)]
+    monkeypatch.setattr(turn_rows, "folded_text", lambda *texts: folded.append(1) or fold(*texts))
+    assert len(row.answers) > 1
+    assert not matches(row_filter("zebra").matches, row)
+    assert folded == [1]
+
+
 def test_a_row_says_what_its_turn_says():
     (row,) = rows(*cut_call_ran())
     assert (row.verdict.word, row.raw, row.effective) == ("CUT CALL RUN", "length", "max_tokens")

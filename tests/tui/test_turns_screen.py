@@ -1308,6 +1308,9 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         await until(pilot, lambda: table.listed.listing.of[0] is table.listed.rows)
         assert (len(table.listed.shown), table.listed.listing.of[1], listing.count(False)) == (4, "turn", 2)
         assert table.counts.own.turns == 3
+        await pilot.press("/", *"HELLO", "enter")
+        await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
+        assert table.listed.current_row.name == "a"
 
 
 async def test_rows_are_measured_beside_the_app_and_wait_for_one_clock(
