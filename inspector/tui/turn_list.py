@@ -297,9 +297,10 @@ class TurnList(RowList):
     def finder(self, needle: str, by: int, again: bool) -> Callable[[], tuple[int, TurnRow] | None]:
         """Finds, in any thread, the index of the next row with a text (of a session, in any turn), and its turn."""
         wanted, shown, start = needle.casefold(), self.shown, self.cursor
-        sessions = turn_table.by_session(self.rows) if self.by_file else {}
+        rows = self.rows if self.by_file else ()
 
         def find() -> tuple[int, TurnRow] | None:
+            sessions = turn_table.by_session(rows)
             for at in ((start + (far + again) * by) % len(shown) for far in range(len(shown))):
                 row = shown[at]
                 turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
