@@ -230,7 +230,7 @@ def test_the_parts_of_an_answer(tmp_path):
     seen = read(tmp_path, GO, gemini(part("hm", thought=True, thoughtSignature="s"), part("hi"), part(""),
                                      call(), {"executableCode": {"code": "1"}}))
     assert [type(each) for each in response(seen).parts] == [ReasoningPart, TextPart, ToolCall, OpaquePart]
-    assert response(seen).parts[0] == ReasoningPart("hm", "s")
+    assert response(seen).parts[0] == ReasoningPart("hm")
     assert response(seen).parts[3].type == "executableCode"
 
 

@@ -259,7 +259,7 @@ def test_a_block_of_thinking_counts_though_its_text_is_hidden(tmp_path):
     blocks = [{"type": "thinking", "thinking": "", "signature": "s"}]
     answer = {**reply("stop", model="claude-x"), "content": "", "thinking_blocks": blocks}
     (facts,) = show(mini(TASK, answer), tmp_path).responses
-    assert facts.exchange.response.parts == (ReasoningPart("", "s"),)
+    assert facts.exchange.response.parts == (ReasoningPart(""),)
 
 
 @each_row(("given", "thoughts"), [
