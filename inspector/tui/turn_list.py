@@ -216,8 +216,7 @@ class TurnList(RowList):
         super().action_open()
 
     def parse_filter(self, text: str) -> filters.Filter | None:
-        """The filter of an expression; None for an empty one. Raises `FilterError` if the expression is
-        invalid; the nearest value of the rows is suggested."""
+        """The filter of an expression; None for an empty one. Raises `FilterError`, which names the nearest value."""
         try:
             return turn_rows.row_filter(text) if text.strip() else None
         except filters.FilterError as why:
@@ -296,8 +295,7 @@ class TurnList(RowList):
 
     def finder(self, needle: str, by: int, again: bool) -> Callable[[], tuple[int, TurnRow] | None]:
         """Finds, in any thread, the index of the next row with a text (of a session, in any turn), and its turn."""
-        wanted, shown, start = needle.casefold(), self.shown, self.cursor
-        rows = self.rows if self.by_file else ()
+        wanted, shown, start, rows = needle.casefold(), self.shown, self.cursor, self.rows if self.by_file else ()
 
         def find() -> tuple[int, TurnRow] | None:
             sessions = turn_table.by_session(rows)
