@@ -182,9 +182,11 @@ def test_threads_that_share_messages_are_conversations_of_their_own(tmp_path):
 
 
 def test_an_empty_answer_has_no_message_of_its_own(tmp_path):
-    asked = message("u1", None, "user", text("go"))
-    seen = view_file(database(tmp_path, *asked, newer("r1", "u1", "u1", stream_row("stop"))))
-    assert (words(seen), stops(seen)) == (["EMPTY ANSWER"], [("end_turn", "stop")])
+    """So another thread that asks the same, and shares the message, does not follow it."""
+    asked = [*message("u1", None, "user", text("go")), *message("a1", "u1", "assistant", text("Done."))]
+    seen = view_file(database(tmp_path, *asked, newer("r1", "u1", "u1", stream_row("stop")),
+                              newer("r2", "u1", "a1", stream_row("stop"), "c2")))
+    assert (words(seen), stops(seen)) == (["EMPTY ANSWER", "COMPLETE"], [("end_turn", "stop")] * 2)
 
 
 def test_a_prompt_with_fragments_is_shown_without_them_and_other_parts_are_counted(tmp_path):

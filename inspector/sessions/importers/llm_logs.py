@@ -114,8 +114,8 @@ def _turns(database: sqlite3.Connection) -> Iterator[UnbuiltRecord]:
         messages = _array(record_of(("role", "parts"), (role, _array(_parts(database, [hash_])).decode()), "", _JSON)
                           for hash_, role in reversed(new))
         yield _record("turns", turn, before=before, messages=messages, parts=_array(_parts(database, answer[::-1])))
-        for thread in (turn["thread_id"], None):
-            tips[thread, turn["tip_message_hash"]] = turn["id"]
+        for thread in (turn["thread_id"], None) if answer else (turn["thread_id"],):
+            tips[thread, turn["tip_message_hash"]] = turn["id"]  # the tip of an empty answer is the question itself
 
 
 def _upwards(database: sqlite3.Connection, hash_: str | None) -> Iterator[tuple[str, str]]:
