@@ -184,7 +184,7 @@ class _Handlers:
         try:
             body = connection.read_body(sent)
             check(api, body, optional=members_in_path(path), path=path)
-            request = connection.with_previous(wire(api).read_request(body, path), body)
+            request = wire(api).read_request(body, path)
             found = connection.story_for(self.stories, request)
             story = found.name
             reply = self._reply(found, request, request.stream and connection.is_array_path(api, path))

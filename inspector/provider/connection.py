@@ -89,12 +89,6 @@ def read_body(body: bytes) -> Mapping[str, Any]:
     return value
 
 
-def with_previous(request: Request, body: Mapping[str, Any]) -> Request:
-    """The request with the id of the response that it continues, if the server stores that response."""
-    last = wire(request.api).serving.follows(body)
-    return request if last is None else replace(request, previous_id=last)
-
-
 def is_array_path(api: str, path: str) -> bool:
     """Whether the answers under this path are arrays: of stream elements, or of one error."""
     mark = wire(api).serving.array_unless

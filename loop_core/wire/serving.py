@@ -364,9 +364,6 @@ class Serving:
     json_shape: Callable[[Body], JSONShape | None] = lambda value: None
     """Finds, in the other fields of a request (`Request.extra`), the JSON that the answer's text must be; None if any
     text is accepted."""
-    follows: Callable[[Body], str | None] = lambda value: None
-    """Finds, in the body of a request, the id of the answer that the request continues, if the body names it in another
-    member than `previous_id`."""
     count: TokenCount | None = None
     near: re.Pattern[str] | None = None
     """A pattern of this provider's paths that are not served: they get errors in this format. Paths that no format

@@ -181,9 +181,13 @@ def test_a_request_that_goes_on_by_id_adds_its_items_alone() -> None:
 
     view = show(exchange(request("hi"), answer("resp_1"), url=RESPONSES),
                  exchange(request("go on", previous_response_id="resp_1"), answer("resp_2"), url=RESPONSES))
-    found = diff_text(view)
-    assert "before         kept by the provider: the request goes on from its response by id" in found
-    assert "added          1 message · 5 characters" in found
+    said = message([{"type": "text", "text": "Here."}], "end_turn")
+    thread = {"type": "continue", "previous_message_id": said["id"]}
+    other = show(pair_of([user("hi")], said, url=MESSAGES),
+                 pair_of([user("go on")], {**said, "id": "msg_2"}, url=MESSAGES, thread=thread))
+    for found in (diff_text(view), diff_text(other)):
+        assert "before         kept by the provider: the request goes on from its response by id" in found
+        assert "added          1 message · 5 characters" in found
 
 
 def test_a_transcript_shows_its_rows_and_says_that_they_are(tmp_path: Path) -> None:

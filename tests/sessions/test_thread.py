@@ -866,6 +866,20 @@ def test_a_chain_of_response_ids_is_a_conversation(load):
     assert loaded == [[("look", [(2, "request", 1), (1, "tool_result", 1)]), ("bye", [(0, "request", 1)])]]
 
 
+def test_a_thread_of_messages_is_one_turn(load):
+    """Anthropic's runner of tools sends the results alone, and the id of the message with the calls."""
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a tree"}
+    first = {"messages": [user("look")], "model": "claude", "max_tokens": 9, "thread": {"type": "create"}}
+    second = {**first, "messages": [{"role": "user", "content": [result]}],
+              "thread": {"type": "continue", "previous_message_id": "msg_1"}}
+    called = [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}]
+    said = [{"type": "text", "text": "A tree."}]
+    assert thread_of(
+        load, entry(None, claude(called, "tool_use"), **asks(MESSAGES, **first)),
+        entry(None, claude(said, "end_turn", "msg_2"), **asks(MESSAGES, **second)),
+    ) == [[("look", [(0, "request", 1), (1, "tool_result", 1)])]]
+
+
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
     assert thread_of(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [

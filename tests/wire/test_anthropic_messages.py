@@ -36,7 +36,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import decode
-from loop_core.wire.anthropic_messages import encode, read_request
+from loop_core.wire.anthropic_messages import encode, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import LOSES, PATHS, STOP_REASONS, recognises
 from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
@@ -991,6 +991,14 @@ def test_a_request_in_the_fields_words() -> None:
                                               ({"type": "none"}, "none"), ({"type": "odd"}, None), ("auto", None)])
 def test_tool_choice(choice: Any, word: str | None) -> None:
     assert read_request({"tool_choice": choice}).tool_choice == word
+
+
+@each_row(("thread", "last"), [
+    ({"type": "continue", "previous_message_id": "msg_1"}, "msg_1"), ({"type": "create"}, None), (5, None),
+    ({"type": "create", "previous_message_id": "msg_1"}, None), ({"type": "continue", "previous_message_id": 5}, None)])
+def test_a_request_of_a_thread_names_the_answer_before_it(thread: Any, last: str | None) -> None:
+    got = read_request({"model": "m", "max_tokens": 9, "messages": [], "thread": thread})
+    assert (got.previous_id, encode_request(got)["thread"]) == (last, thread)
 
 
 VERTEX = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models/"

@@ -29,7 +29,6 @@ from inspector.report.times_and_costs import BYTES_A_TOKEN, estimated_tokens, in
 from inspector.sessions.recording import common_beginning
 from loop_core.turn.quotation import shared_length
 from loop_core.values import Message, OpaquePart, ReasoningPart, Request, Role, TextPart, ToolCall, tools_by_name
-from loop_core.wire import wire
 
 MOST = 60
 """The largest number of added or removed messages that are listed; the others are counted."""
@@ -71,9 +70,7 @@ def request_diff(view: View, facts: ResponseFacts) -> LineSheet:
 
 def _adds_only(facts: ResponseFacts, request: Request) -> bool:
     """Whether the messages of a request are only those since the answer before it."""
-    if facts.exchange.recorder is not None:
-        return True
-    return request.previous_id is not None and wire(request.api).chained(request)
+    return facts.exchange.recorder is not None or request.previous_id is not None
 
 
 class ContextChange(NamedTuple):

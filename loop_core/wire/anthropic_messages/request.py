@@ -42,6 +42,8 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         stream = stream or ":streamRawPredict" in url
     cap = body.get("max_tokens", body.get("max_tokens_to_sample"))  # the name in text completions
     names: dict[str, str] = {}
+    # Its SDK's runner of tools begins a thread by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
+    thread = mapping_of(body.get("thread"))
     return Request(
         api=API,
         messages=asking.history_of(body.get("system"), body.get("messages"), lambda content: _parts(content, names)),
@@ -50,6 +52,7 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
         tool_choice=_choice(body.get("tool_choice")),
         max_tokens=token_count(cap),
         stream=stream,
+        previous_id=string(thread.get("previous_message_id")) if thread.get("type") == "continue" else None,
         extra=rest(body, "model", "system", "messages", "tools", "tool_choice.type", "tool_choice.name", "max_tokens",
                    "max_tokens_to_sample", "stream"),
     )

@@ -44,12 +44,6 @@ def anthropic_error(why: serving.RequestRefusal) -> Event:
     return {"type": "error", "error": {"type": why.kind, "message": why.message}}
 
 
-def _follows(body: Body) -> str | None:
-    # Its SDK's runner of tools begins a thread by itself (anthropic 2.12.0 types/beta/beta_thread_continue_params.py).
-    last = demands.inside(body, "thread", "previous_message_id")
-    return str(last) if demands.inside(body, "thread", "type") == "continue" else None
-
-
 # -- What it demands: it permits no member that it does not know -----------------------------------------------------
 # Members, ranges and values: anthropic 2.12.0 types/message_create_params.py and types/beta, and its API reference.
 
@@ -203,7 +197,6 @@ SERVING = serving.Serving(
                              lambda count: {"input_tokens": count}, optional=frozenset({"max_tokens"})),
     near=re.compile(r"/messages(?=[/?#]|$)"),
     client_header="anthropic-version",
-    follows=_follows,
     peers=PEERS,
 )
 

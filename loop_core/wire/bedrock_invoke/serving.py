@@ -113,6 +113,5 @@ SERVING = replace(
     count=None,
     near=None,
     client_header="",
-    follows=CONVERSE.follows,
     peers={},
 )
