@@ -259,7 +259,7 @@ def _continues(case: Case, index: int, child: Link) -> bool:
     if before is None or after is None:
         return False
     was, now = (sum(message.role is Role.ASSISTANT for message in request.messages) for request in (before, after))
-    return bool(after.previous_id) or now > was
+    return bool(after.previous_id) or now > was or child.place is TurnPlace.TOOL_RESULT
 
 
 _SEARCHED_CHARACTERS = 240

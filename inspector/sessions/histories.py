@@ -226,6 +226,25 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
     return split
 
 
+def name_answers(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:
+    """Exchange -> its request, with the id of the only answer that has the calls of its results, for requests with
+    results and without answers: the server keeps the conversation (`conversation` of Responses)."""
+    results: dict[int, tuple[str | None, ...]] = {}
+    for index in group:
+        request = exchanges[index].request
+        if (request is not None and request.previous_id is None and exchanges[index].recorder is None
+                and not any(message.role is Role.ASSISTANT for message in request.messages)):
+            names = tuple(result.call_id for message in request.messages for result in message.results)
+            results |= {index: names} if are_distinctive(names) else {}
+    owners: dict[str | None, set[str]] = {}
+    for response in (exchanges[index].response for index in group if results):
+        for call in response.tool_calls:
+            owners.setdefault(call.id, set()).add(response.id or "")
+    found = {index: set.intersection(*(owners.get(name, set()) for name in names)) for index, names in results.items()}
+    return {index: replace(request, previous_id=ids.pop()) for index, ids in found.items()
+            if len(ids) == 1 and (request := exchanges[index].request) is not None}
+
+
 def _beside(request: Request) -> list[MessagePart]:
     """The parts of a prompt other than its text, such as images."""
     return [part for part in request.messages[-1].parts if type(part) is not TextPart]

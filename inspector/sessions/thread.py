@@ -16,6 +16,7 @@ from inspector.sessions.histories import (
     HistoryTree,
     ItemKind,
     SeatedExchange,
+    name_answers,
     seat,
     size_of,
     split_prompts,
@@ -110,6 +111,7 @@ class _Threader:
         self.exchanges, self.group = exchanges, group
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
         """Whether a recorder states the places of its requests, each of which follows the previous exchange."""
+        self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group)
         self.index = Index(self.tree)
         self.times, self.ordered = times_of(exchanges, group)
 
@@ -118,9 +120,8 @@ class _Threader:
         waiting: list[int] = []
         free: list[tuple[int, int, float, int, Request]] = []
         answers = {self.exchanges[index].response.id for index in self.group} - {""}
-        prompts = split_prompts(self.exchanges, self.group)
         for index in self.group:
-            request = prompts.get(index, self.exchanges[index].request)
+            request = self.requests.get(index, self.exchanges[index].request)
             if request is not None and request.previous_id is not None and request.previous_id in answers:
                 waiting.append(index)
             elif request is not None:
@@ -162,16 +163,15 @@ class _Threader:
             if exchange.response.id in self.unknown:
                 return False
             earlier_ids.add(exchange.response.id)
-        behind = len(self.group) - same
         last = [one.index for one in self.seats[same:]]
-        if None in when.values() or last != [*range(same, same + behind)] or self.alone:
+        if None in when.values() or last != [*range(same, len(self.group))] or self.alone:
             return False
         while len(self.seats) > same:
             self._unseat(self.seats.pop())
         self.exchanges, self.group = exchanges, range(len(exchanges))
         self.times |= {index: start or 0.0 for index, start in when.items()}
         for index in range(same, len(exchanges)):
-            self._seat_by_id(index, self._named_parents(exchanges[index]))
+            self._seat_by_id(index, self._named_parents(index))
         return True
 
     def _unseat(self, one: SeatedExchange) -> None:
@@ -182,15 +182,16 @@ class _Threader:
         if not turn.links:
             self.turns.pop()
             self.opened = min(self.opened, len(self.turns))
-        for parent in self._named_parents(one.exchange):
+        for parent in self._named_parents(one.index):
             if parent.next_index == one.index:
                 parent.next_index = None
 
     # -- finding -------------------------------------------------------------------------------------------------
 
-    def _named_parents(self, exchange: Exchange) -> Sequence[SeatedExchange]:
+    def _named_parents(self, index: int) -> Sequence[SeatedExchange]:
         """The exchanges whose response the request names as the one that it continues."""
-        return self.index.with_id(exchange.request.previous_id if exchange.request is not None else None)
+        request = self.requests.get(index, self.exchanges[index].request)
+        return self.index.with_id(request.previous_id if request is not None else None)
 
     def _step(self, one: SeatedExchange, history: History) -> _Step:
         again = self._stated_place(one) or self._repeated_request(one)
@@ -322,7 +323,7 @@ class _Threader:
         while waiting:
             later: list[int] = []
             for index in waiting:
-                parents = self._named_parents(self.exchanges[index])
+                parents = self._named_parents(index)
                 if parents:
                     self._seat_by_id(index, parents)
                 else:

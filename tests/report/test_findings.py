@@ -85,6 +85,13 @@ def test_an_agent_that_answers_a_held_call_with_a_result_ran_it():
     assert "'ok, written'" in message_
 
 
+def test_a_held_call_ran_also_where_the_server_keeps_the_conversation():
+    first, second = cut_call_ran()
+    messages = second["request"]["body"]["messages"]
+    messages[:] = [message for message in messages if message["role"] == "tool"]
+    assert ("ran_held_call", 0, Severity.ERROR) in agent(show(first, second))
+
+
 def test_a_long_result_is_quoted_in_part():
     first, second = cut_call_ran()
     second["request"]["body"]["messages"][-1]["content"] = "w" * 500

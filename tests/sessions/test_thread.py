@@ -880,6 +880,19 @@ def test_a_thread_of_messages_is_one_turn(load):
     ) == [[("look", [(0, "request", 1), (1, "tool_result", 1)])]]
 
 
+@each_row(("key", "turns"), [("call_9Kd72Lm4Xq", 1), ("call_2", 2)])
+def test_results_without_an_answer_follow_the_only_answer_with_their_calls(load, key, turns):
+    """The server keeps a `conversation`: its requests hold what is new. An id that tells nothing names no answer."""
+    called = {"type": "function_call", "id": "fc_1", "call_id": key, "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": key, "output": "a tree"}
+    first = asks(RESPONSES, model="m", input="look", instructions="Be brief.", conversation="conv_1")
+    second = asks(RESPONSES, model="m", input=[output], conversation="conv_1")
+    found = load(har(entry(None, responses("resp_b", [message_item("A tree.")]), **second),
+                     entry(None, responses("resp_a", [called]), **first)))
+    assert (len(found.turns), [link(found, 0).place.value, link(found, 0).parent]) == (
+        turns, ["tool_result", 1 if turns == 1 else None])
+
+
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
     assert thread_of(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
