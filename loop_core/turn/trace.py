@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import held_calls
-from loop_core.turn.limits import SHORT_NAMES
+from loop_core.turn.limits import SHORT_NAMES, Spend
 from loop_core.turn.machine import step
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import (
@@ -263,22 +263,40 @@ def next_step(previous: Step, event: Event) -> Step:
     return Step(turn, effects, before.state, fidelity, before, event, previous.run)
 
 
-def step_key(step_: Step) -> Mapping[str, Any]:
-    """What is compared of two runs' steps: state, signal, response, spend, effects and the model's input. Live answers
-    are compared by their content, because equal indices in two runs do not mean the same answer."""
-    turn, event, effects = step_.turn, step_.event, step_.effects
-    live = event.response if type(event) is ProviderResponse and event.live else None
-    return {
-        "turn": turn.id, "run": step_.run, "state": turn.state, "signal": turn.signal, "response": step_.response,
-        "spend": turn.spend, "terminal": turn.terminal,
-        "sends": tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in effects if isinstance(e, Send)),
-        "runs": tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
-                      for e in effects if isinstance(e, RunTools)),
-        "ends": tuple(e.terminal for e in effects if isinstance(e, Finish)),
-        "live_answer": None if live is None else (live.parts, live.raw_stop_reason),
-        # the history at the beginning of a turn, or tool results
-        "model_input": turn.history if event is None else event.results if type(event) is ToolResults else None,
-    }
+class StepIdentity(NamedTuple):
+    """The fields by which the steps of two runs are compared."""
+
+    turn: str
+    run: int
+    state: State
+    signal: Signal | None
+    response: int | None
+    spend: Spend
+    terminal: str | None
+    sends: tuple[tuple[Any, ...], ...]
+    """Place, ordinal, method and cap of each request."""
+    runs: tuple[tuple[Any, ...], ...]
+    ends: tuple[str, ...]
+    live_answer: tuple[Any, ...] | None
+    """The parts and the raw stop word of a live answer; None for any other step."""
+    model_input: tuple[Any, ...] | None
+    """The input for the model that this step adds: the history at the beginning of a turn, or tool results; None if
+    nothing."""
+
+
+def step_key(step_: Step) -> StepIdentity:
+    """The identity of a step when two runs are compared: state, signal, response, spend, effects and the model's input.
+    Live answers are compared by their content, because equal indices in two runs do not mean the same answer."""
+    turn, event = step_.turn, step_.event
+    live_answer = (event.response.parts,
+             event.response.raw_stop_reason) if type(event) is ProviderResponse and event.live else None
+    sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
+    runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
+                 for e in step_.effects if isinstance(e, RunTools))
+    ends = tuple(e.terminal for e in step_.effects if isinstance(e, Finish))
+    model_input = turn.history if event is None else event.results if type(event) is ToolResults else None
+    return StepIdentity(turn.id, step_.run, turn.state, turn.signal, step_.response, turn.spend, turn.terminal, sends,
+                        runs, ends, live_answer, model_input)
 
 
 def first_difference(left: Trace, right: Trace) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from loop_core.turn.limits import SHORT_NAMES, Limits
 from loop_core.turn.loop import ScriptedSource, steps_from
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
-from loop_core.turn.trace import Step, Trace, step_key
+from loop_core.turn.trace import Step, StepIdentity, Trace, step_key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
 from tests.scenes.rows import each_row
 from tests.scenes.turns import (
@@ -227,10 +227,10 @@ def vary(names: list[str]) -> list[Event]:
     return made
 
 
-def step_identity(step: Step) -> Mapping[str, Any]:
+def step_identity(step: Step) -> StepIdentity:
     """What makes two steps the same, the caps of their requests left out: those follow from the bound."""
     key = step_key(step)
-    return {**key, "sends": tuple(send[:3] for send in key["sends"])}
+    return key._replace(sends=tuple(send[:3] for send in key.sends))
 
 
 def is_longer(short: Trace, long: Trace) -> bool:
