@@ -19,7 +19,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import WORDLESS, At, ChatResponse, Evidence, ExchangePart, StopReason, shared
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.failures import StopRow
-from loop_core.wire.format import Profile
+from loop_core.wire.format import Prefill, Profile
 from loop_core.wire.json_values import pointer
 from loop_core.wire.servers import GENERIC, SERVERS
 
@@ -80,7 +80,15 @@ def for_model(profile: Profile, model: str | None) -> Profile:
     name = model or ""
     prefill = next((how for pattern, how in profile.prefill_models if re.search(pattern, name)), profile.prefill)
     size = next((size for pattern, size in profile.contexts if re.search(pattern, name)), profile.context_size)
-    return profile._replace(prefill=prefill, context_size=size)
+    if prefill is profile.prefill and size == profile.context_size:
+        return profile
+    return _of_size(profile.name, prefill, size)
+
+
+@cache
+def _of_size(name: str, prefill: Prefill, size: int | None) -> Profile:
+    """The profile with another prefill and context size, one object for all responses of the server's models."""
+    return PROFILES[name]._replace(prefill=prefill, context_size=size)
 
 
 def native_word(word: str) -> StopRow | None:
