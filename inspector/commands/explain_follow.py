@@ -18,7 +18,6 @@ from inspector.report.grown_rows import (
     SEARCH_REST,
     FollowedView,
     RowReading,
-    files_under_way,
     inputs_under_way,
     lost_in_words,
     lost_turns,
@@ -28,7 +27,7 @@ from inspector.report.grown_rows import (
 )
 from inspector.report.lines.spans import one_line
 from inspector.report.turn_index import state_of
-from inspector.report.turn_rows import TurnRow, rows_of
+from inspector.report.turn_rows import TurnRow, files_under_way, rows_of
 from inspector.report.turn_table import rows_once
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.folders import files_below, is_beside

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
@@ -93,13 +93,8 @@ def unread_files(batch: RowsByPath) -> dict[str, str]:
             if row.verdict is None and row.unread in (NOT_READ, IN_PART) and not row.why.startswith(NO_ANSWER)}
 
 
-def files_under_way(rows: Iterable[TurnRow]) -> set[str]:
-    """The files with an answer under way, whose rows change without the files if the recorder is killed."""
-    return {row.file for row in rows if row.verdict is not None and row.verdict.word == "UNDER WAY"}
-
-
 def inputs_under_way(view: View) -> set[str]:
-    """The files of a session with an answer under way, as `files_under_way`."""
+    """The files of a session with an answer under way, as `turn_rows.files_under_way`."""
     return {each.exchange.path for each in view.responses if each.judgement.stop.detail == UNDER_WAY}
 
 

@@ -27,8 +27,7 @@ from inspector.replay.case import open_case
 from inspector.report.advice import Advice, Basis
 from inspector.report.facts import view
 from inspector.report.filter_terms import folded_text
-from inspector.report.grown_rows import files_under_way
-from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, rows_of
+from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, files_under_way, rows_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
 from inspector.sessions.importers import FOLDERS_BESIDE

@@ -384,6 +384,11 @@ def values_of_rows(rows: Iterable[TurnRow]) -> Iterator[tuple[str, str]]:
                 yield from ((name, value) for name, values in zip(WORDS, words, strict=True) for value in values)
 
 
+def files_under_way(rows: Iterable[TurnRow]) -> set[str]:
+    """The files with an answer under way, whose rows change without the files if the recorder is killed."""
+    return {row.file for row in rows if row.verdict is not None and row.verdict.word == "UNDER WAY"}
+
+
 def row_filter(text: str) -> Filter:
     """Parses a filter expression for rows. Raises `FilterError` if the expression is invalid, or searches a text that
     rows do not store."""

@@ -17,12 +17,11 @@ from inspector.report.grown_rows import (
     WATCHED,
     RowReading,
     RowsByPath,
-    files_under_way,
     newest,
     with_turns,
 )
 from inspector.report.lines.spans import one_line
-from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_rows import TurnRow, files_under_way
 from inspector.report.turn_table import columns
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
 from inspector.tui.turn_counts import NO_AGENTS
