@@ -170,15 +170,15 @@ def list_grown(table: ReadingScreen) -> None:
     work_behind(table, work, show, "listing")
 
 
-def list_all(table: ReadingScreen, then: Callable[[], None]) -> None:
+def list_all(table: ReadingScreen, then: Callable[[], None], name: str = "listing") -> None:
     """Lists and counts all rows in the present order, with the cursor on the first one unless the operator has moved
-    it, and calls `then`."""
+    it, and calls `then`, if no later call with the same name has come."""
     listed, rows = table.listed, table.listed.rows
 
     def show(made: tuple[Listing, TableCounts]) -> None:
         listing, counts = made
         if listing.filter is not listed.filter or not listed.is_current(listing, growing=False):
-            list_all(table, then)  # the operator chose another order meanwhile
+            list_all(table, then, name)  # the operator chose another order meanwhile
             return
         moved = listed.chosen or listed.cursor > 0
         listed.show_listing(listing)
@@ -188,7 +188,7 @@ def list_all(table: ReadingScreen, then: Callable[[], None]) -> None:
         table.say_counts()
         then()
 
-    work_behind(table, lambda: (listed.list_rows(rows, listed.filter), count_apart(listed, rows)), show, "listing")
+    work_behind(table, lambda: (listed.list_rows(rows, listed.filter), count_apart(listed, rows)), show, name)
 
 
 FILTERING = "filtering…"

@@ -188,10 +188,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self._find(1, again=False)
             if self._needle and self._large and not searched:
                 self._read_large()
-            self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
-                                        any(row.verdict is not None for row in self.listed.rows)))
 
         turns_reading.list_all(self, then)
+        self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
+                                    any(row.verdict is not None for row in self.listed.rows)))
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
@@ -215,8 +215,14 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
+        before = self.listed.current_row
+
+        def then() -> None:
+            if self.listed.current_row is before:  # else a search has moved the cursor meanwhile
+                self.listed.show_first()
+
         if not self.reading:
-            turns_reading.list_all(self, self.listed.show_first)
+            turns_reading.list_all(self, then, "order")
             return
         self.listed.relist()
         self.listed.show_first()
@@ -331,7 +337,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
         def show(found: tuple[int, TurnRow] | None) -> None:
             if self.listed.shown is not shown:
-                return  # other rows were listed while a thread searched
+                self._find(by, again)  # other rows were listed while a thread searched
+                return
             self._match = found and found[1]
             if found is None:
                 self.note = f"{needle} is in no turn that is listed"

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -1311,6 +1312,46 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         await pilot.press("/", *"HELLO", "enter")
         await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
         assert table.listed.current_row.name == "a"
+        last.clear()
+        table.sort_by("verdict")
+        table.sort_by("verdict")
+        await pilot.press("!")
+        noted = table.listed.current_row
+        last.set()
+        await until(pilot, lambda: table.listed.listing.of[1:3] == ("verdict", True))
+        assert table.listed.current_row is noted, "what moved the cursor while rows were sorted is not undone"
+        monkeypatch.setattr(TurnList, "list_rows", now)
+        finder = TurnList.finder
+        monkeypatch.setattr(TurnList, "finder", lambda *given: partial(lambda find: last.wait(60) and find(),
+                                                                       finder(*given)))
+        last.clear()
+        table.note = ""
+        await pilot.press("n")
+        table.listed.relist()
+        last.set()
+        await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
+
+
+async def test_a_file_is_reported_and_a_search_goes_on_though_rows_are_sorted_when_all_are_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, now = threading.Event(), TurnList.list_rows
+
+    def slowly(listed, rows, wanted, growing=False):
+        made = now(listed, rows, wanted, growing)
+        go.wait(0 if growing else 60)
+        return made
+
+    monkeypatch.setattr(TurnList, "list_rows", slowly)
+    monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
+    app = LoopInspector([str(path) for path in sorted(folder.iterdir())])
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.screen
+        table._needle = "hello"
+        await until(pilot, lambda: not table.reading)
+        table.sort_by("session")
+        go.set()
+        await until(pilot, lambda: table.note.startswith("'hello' is in this turn") and app.errors)
 
 
 async def test_rows_are_measured_beside_the_app_and_wait_for_one_clock(
