@@ -269,7 +269,9 @@ class TranscriptGrowth:
     def take(self, added: bytes) -> None:
         """Reads the whole lines that were added to the file."""
         data = self._rest + added
-        self._whole = self._whole or not self.reader.look_ahead(data)
+        # A formatter wrote rows in several lines: the end of the lines may be in the middle of a row.
+        spread = data.startswith((b"{\n", b"{\r\n")) or b"\n{\n" in data or b"\n{\r\n" in data
+        self._whole = self._whole or spread or not self.reader.look_ahead(data)
         if self._whole:
             return
         end = _end_of_lines(data, self.reader.reread)

@@ -143,10 +143,11 @@ def rest_of_record(file: IO[bytes], piece: bytes) -> bytes:
     at = max(data.rfind(b"\n{\n"), data.rfind(b"\n{\r\n"))
     if at < 0 or data.find(b"\n}", at) >= 0:
         return rest
-    lines, size = [rest], len(rest)
-    while lines[-1] and not lines[-1].startswith((b"{", b"}")) and size <= most():
-        lines.append(rest_of_line(file))
-        size += len(lines[-1])
+    lines, line, size = [rest], b" ", len(rest)  # `rest` may be the end of a line, which tells nothing
+    while (line.startswith((b" ", b"\t")) or line in (b"{\n", b"{\r\n")) and size <= most():
+        line = rest_of_line(file)
+        lines.append(line)
+        size += len(line)
     if size > most():
         raise BoundError(f"a record is {too_large()}")
     return b"".join(lines)

@@ -335,8 +335,7 @@ class _Threader:
             waiting = later
 
     def _seat_by_id(self, index: int, parents: Sequence[SeatedExchange]) -> None:
-        exchange = self.exchanges[index]
-        request = exchange.request
+        exchange, request = self.exchanges[index], self.exchanges[index].request
         assert request is not None  # noqa: S101  # narrowed by the caller
         parent = parents[0]
         start = self.tree.step(parent.node, self.tree.answer_key(parent.text, parent.calls))
@@ -350,7 +349,9 @@ class _Threader:
         step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
             placed = place(history.items, parent)
-            step = _Step(placed.place, f"{placed.why}; it names the response that it goes on from", parent)
+            named = ("it names the response that it goes on from" if request.previous_id
+                     else "only one response has the calls of its results")
+            step = _Step(placed.place, f"{placed.why}; {named}", parent)
         self._seat(one, history, step)
 
     def _place_without_request(self, index: int) -> None:

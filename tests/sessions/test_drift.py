@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from inspector.sessions import open_paths
+from inspector.sessions import open_paths, transcripts
 from inspector.sessions.file_format import HEAD
+from inspector.sessions.following import FollowedSession
 from inspector.sessions.importers import IMPORTERS, body
 from inspector.sessions.importers.recognition import recognise
 from inspector.sessions.recording import FileReading
@@ -112,6 +113,26 @@ def test_a_row_in_several_lines_has_the_number_of_its_first_line():
     assert all(data[:start].count(b"\n") == line - 1 for line, _, start in read)
     lines.report(reading := FileReading())
     assert len(reading.notices) == 1
+
+
+def test_a_row_in_several_lines_is_whole_wherever_a_piece_of_the_file_ends(monkeypatch):
+    rows = [{"number": number, "list": [{"text": "x"}, {"text": "y"}]} for number in range(3)]
+    data = b"".join(json.dumps(row, indent=1).encode() + b"\n" for row in rows)
+    for size in range(1, len(data)):
+        monkeypatch.setattr(transcripts, "_PIECE", size)
+        assert [line.value for line in TranscriptLines(data, {})] == rows, size
+
+
+def test_a_followed_file_may_end_inside_a_row_in_several_lines(tmp_path):
+    """Such as the output of a formatter that still writes."""
+    shape = next(each for each in GROWING if each.format == "claude-code")
+    data = b"\n".join(json.dumps(row, indent=2).encode() for row in shape.value)
+    path = tmp_path / shape.name
+    path.write_bytes(data[: data.rfind(b'"content"')])
+    followed = FollowedSession([str(path)], api=None, profile=None)
+    followed.read()
+    path.write_bytes(data)
+    assert len(followed.read().exchanges) == len(answers(path)) > 0
 
 
 BY_LINES = {"ai-sdk-stream", "http-text", "httprr", "mitmproxy", "vcr"}

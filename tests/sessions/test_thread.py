@@ -891,6 +891,7 @@ def test_results_without_an_answer_follow_the_only_answer_with_their_calls(load,
                      entry(None, responses("resp_a", [called]), **first)))
     assert (len(found.turns), [link(found, 0).place.value, link(found, 0).parent]) == (
         turns, ["tool_result", 1 if turns == 1 else None])
+    assert "it names" not in link(found, 0).why
 
 
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
