@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
@@ -226,9 +226,10 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
     return split
 
 
-def name_answers(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:
+def name_answers(exchanges: Sequence[Exchange], group: Sequence[int], times: Mapping[int, float]) -> dict[int, Request]:
     """Exchange -> its request, with the id of the only answer that has the calls of its results, for requests with
-    results and without answers: the server keeps the conversation (`conversation` of Responses)."""
+    results and without answers: the server keeps the conversation (`conversation` of Responses). Such an answer is not
+    the request's own, and not later by `times`."""
     results: dict[int, tuple[str | None, ...]] = {}
     for index in group:
         request = exchanges[index].request
@@ -236,13 +237,20 @@ def name_answers(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[in
                 and not any(message.role is Role.ASSISTANT for message in request.messages)):
             names = tuple(result.call_id for message in request.messages for result in message.results)
             results |= {index: names} if are_distinctive(names) else {}
-    owners: dict[str | None, set[str]] = {}
-    for response in (exchanges[index].response for index in group if results):
+    owners: dict[str | None, dict[str, int]] = {}
+    """Id of a call -> the ids of the responses that have it, each with its first exchange."""
+    for index, response in ((index, exchanges[index].response) for index in group if results):
         for call in response.tool_calls:
-            owners.setdefault(call.id, set()).add(response.id or "")
-    found = {index: set.intersection(*(owners.get(name, set()) for name in names)) for index, names in results.items()}
-    return {index: replace(request, previous_id=ids.pop()) for index, ids in found.items()
-            if len(ids) == 1 and (request := exchanges[index].request) is not None}
+            owners.setdefault(call.id, {}).setdefault(response.id or "", index)
+    found: dict[int, Request] = {}
+    for index, names in results.items():
+        request = exchanges[index].request
+        first, *others = [owners.get(name, {}) for name in names]
+        ids = [each for each, owner in first.items() if each and all(each in other for other in others)
+               and owner != index and times.get(owner, 0.0) <= times.get(index, 0.0)]
+        if request is not None and len(ids) == 1:
+            found[index] = replace(request, previous_id=ids[0])
+    return found
 
 
 def _beside(request: Request) -> list[MessagePart]:

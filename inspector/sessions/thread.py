@@ -111,9 +111,9 @@ class _Threader:
         self.exchanges, self.group = exchanges, group
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
         """Whether a recorder states the places of its requests, each of which follows the previous exchange."""
-        self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group)
         self.index = Index(self.tree)
         self.times, self.ordered = times_of(exchanges, group)
+        self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group, self.times)
 
     def run(self) -> list[_Turn]:
         """Assigns every exchange to a turn: those that name their parent after it, those without a request last."""

@@ -894,6 +894,23 @@ def test_results_without_an_answer_follow_the_only_answer_with_their_calls(load,
     assert "it names" not in link(found, 0).why
 
 
+def test_results_follow_neither_their_own_answer_nor_one_that_came_later(load):
+    key = "call_9Kd72Lm4Xq"
+    called = {"type": "function_call", "id": "fc_1", "call_id": key, "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": key, "output": "a tree"}
+    first = asks(RESPONSES, model="m", input="look", conversation="conv_1")
+    second = asks(RESPONSES, model="m", input=[output], conversation="conv_1")
+    early, late = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
+    again = load(har(entry(None, responses("resp_a", [called]), started=early, **first),
+                     entry(None, responses("resp_b", [called]), started=late, **second)))
+    assert [(link(again, at).place.value, link(again, at).parent) for at in (0, 1)] == [
+        ("request", None), ("tool_result", 0)], "its own answer has the call again"
+    before = load(har(entry(None, responses("resp_b", [message_item("A tree.")]), started=early, **second),
+                      entry(None, responses("resp_a", [called]), started=late, **first)))
+    assert [(link(before, at).place.value, link(before, at).parent) for at in (0, 1)] == [
+        ("tool_result", None), ("request", None)]
+
+
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
     asked = asks(RESPONSES, model="m", input="bye", previous_response_id="resp_gone")
     assert thread_of(load, entry(None, responses("resp_b", [message_item("Bye.")]), **asked)) == [
