@@ -172,9 +172,9 @@ def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
 def unread_row(paths: tuple[str, ...], file: str, why: str, unread: str = NOT_READ) -> TurnRow:
     """The row of a file, or of a part of it, without a verdict; a filter searches the words that it prints."""
     words = {"verdict": (unread, identifier(unread)), "file": (file,)}
-    shared = SharedValues(tuple(words.get(name, ()) for name in WORDS), frozenset(), (None,) * len(_NUMBER_AT),
+    values = SharedValues(tuple(words.get(name, ()) for name in WORDS), frozenset(), (None,) * len(_NUMBER_AT),
                           (None,) * len(SHARES))
-    record = AnswerRecord._make((shared, *(None,) * len(_OWN_NUMBERS), *("",) * len(TEXTS)))
+    record = AnswerRecord._make((values, *(None,) * len(_OWN_NUMBERS), *("",) * len(TEXTS)))
     name = name_of(file)
     return TurnRow(paths, file, name, why=why, unread=unread, contents=(why,),
                    names=f"{name}\n{file}\n{unread}".casefold(), answers=(record,))

@@ -270,7 +270,7 @@ class TranscriptGrowth:
         """Reads the whole lines that were added to the file."""
         data = self._rest + added
         # A formatter wrote rows in several lines: the end of the lines may be in the middle of a row.
-        spread = data.startswith((b"{\n", b"{\r\n")) or b"\n{\n" in data or b"\n{\r\n" in data
+        spread = intake.last_opening(data) >= 0
         self._whole = self._whole or spread or not self.reader.look_ahead(data)
         if self._whole:
             return

@@ -135,12 +135,19 @@ def rest_of_line(file: IO[bytes]) -> bytes:
     return rest
 
 
+def last_opening(data: bytes) -> int:
+    """The place of the last line that is only `{`, with which a formatter begins a record in several lines; -1 if there
+    is none."""
+    lines = b"\n" + data
+    return max(lines.rfind(b"\n{\n"), lines.rfind(b"\n{\r\n"))
+
+
 def rest_of_record(file: IO[bytes], piece: bytes) -> bytes:
     """The bytes after `piece` up to the end of a line or, if a formatter wrote the record in several lines, up to the
     end of that record. Raises `BoundError` if they are more than the maximum."""
     rest = rest_of_line(file)
-    data = b"\n" + piece + rest
-    at = max(data.rfind(b"\n{\n"), data.rfind(b"\n{\r\n"))
+    data = piece + rest
+    at = last_opening(data)
     if at < 0 or data.find(b"\n}", at) >= 0:
         return rest
     lines, line, size = [rest], b" ", len(rest)  # `rest` may be the end of a line, which tells nothing

@@ -120,7 +120,7 @@ def test_lines_of_aider_part_two_texts(tmp_path, line):
 REPORT = ("> Tokens: 3.9k sent, 1.3k cache hit, 1.2k received.\n"
           "Cost: $0.03 message, $0.04 session. Use --no-stream for accurate caching costs.  \n"
           "> Applied edit to a.py  \n")
-COMMANDS = ("> Tokens: 9 sent, 2 received.  \n> cd /work/src\npython a.py  \n"
+COMMANDS = ("> Tokens: 9 sent, 2 received.  \n> cd src\npython a.py  \n"
             "> Run shell commands? (Y)es/(N)o [Yes]: y  \n")
 REFUSED = ("> Tokens: 9 sent, 2 received.  \n> The LLM did not conform to the edit format.  \n"
            "> # 1 SEARCH/REPLACE block failed to match!\n\n## SearchReplaceNoExactMatch: a.py\n<<<<<<< SEARCH\n    a\n"
