@@ -137,7 +137,7 @@ class _Threader:
         self._by_previous_id(waiting)
         for index in sorted(self.group, key=lambda each: (self._when(each), each)):
             if self.exchanges[index].request is None:
-                self._place_without_request(index)
+                self._place_alone(index, "its request was not recorded")
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -330,7 +330,7 @@ class _Threader:
                     later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
                 for index in later:
-                    self._place_without_request(index)
+                    self._place_alone(index, "it and other requests name each other's responses")
                 return
             waiting = later
 
@@ -342,8 +342,8 @@ class _Threader:
         history = self.tree.history(request, start)
         one = seat(index, exchange, history, self._when(index))
         if len(parents) > 1:
-            why = f"{len(parents)} exchanges have the response id that the request continues"
-            ambiguous = tuple(each.index for each in parents)
+            named = "response id that the request continues" if request.previous_id else "calls of its results"
+            why, ambiguous = f"{len(parents)} exchanges have the {named}", tuple(each.index for each in parents)
             self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
             return
         step = self._stated_place(one, parent) or self._repeated_request(one)
@@ -354,15 +354,15 @@ class _Threader:
             step = _Step(placed.place, f"{placed.why}; {named}", parent)
         self._seat(one, history, step)
 
-    def _place_without_request(self, index: int) -> None:
-        """Assigns an exchange without a request: it polls a known response, or is a turn of its own."""
+    def _place_alone(self, index: int, why: str) -> None:
+        """Assigns an exchange that no request places: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
         history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
         one = seat(index, exchange, history, self._when(index))
         paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
         self._seat(one, history, self._stated_place(one) or (
             _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
-            _Step(TurnPlace.REQUEST, "its request was not recorded")))
+            _Step(TurnPlace.REQUEST, why)))
 
 
 class GrowingThread:
