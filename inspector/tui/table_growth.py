@@ -104,7 +104,7 @@ def _take_growth(
 def _put(table: ReadingScreen, batch: Sequence[MeasuredRows]) -> None:
     for slot, rows, widest in batch:
         table.listed.set_rows(slot, rows, widest)
-    list_all(table, growing=True)
+    list_all(table, name="grown", growing=True)
     _note_under_way(table)
 
 

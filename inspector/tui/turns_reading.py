@@ -181,8 +181,9 @@ def list_all(
 
     def show(made: tuple[Listing, TableCounts]) -> None:
         listing, counts = made
-        if listing.filter is not listed.filter or not listed.is_current(listing, growing=False):
-            list_all(table, then, name, growing)  # the operator chose another order meanwhile
+        # The operator chose another order meanwhile. Rows that come while files are read are listed later.
+        if listing.filter is not listed.filter or not listed.is_current(listing, growing=table.reading):
+            list_all(table, then, name, growing)
             return
         moved = growing or listed.chosen or listed.cursor > 0
         listed.show_listing(listing)

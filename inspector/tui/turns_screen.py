@@ -34,6 +34,7 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
+SORTING = "sorting…"
 NOTHING_YET = "nothing is read yet: the rows come as the files are read"
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
@@ -215,18 +216,14 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
-        before = self.listed.current_row
+        before, self.note = self.listed.current_row, SORTING
 
         def then() -> None:
+            self.note = "" if self.note == SORTING else self.note
             if self.listed.current_row is before:  # else a search has moved the cursor meanwhile
                 self.listed.show_first()
 
-        if not self.reading:
-            turns_reading.list_all(self, then, "order")
-            return
-        self.listed.relist()
-        self.listed.show_first()
-        self.say_counts()
+        turns_reading.list_all(self, then, "order")
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

@@ -1315,10 +1315,13 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         last.clear()
         table.sort_by("verdict")
         table.sort_by("verdict")
-        await pilot.press("!")
+        assert table.note == "sorting…"
+        await pilot.press("s", "escape", "!")
+        assert "turn▾" in page(app), "the heading is that of the rows below it"
         noted = table.listed.current_row
         last.set()
         await until(pilot, lambda: table.listed.listing.of[1:3] == ("verdict", True))
+        await until(pilot, lambda: "verdict▴" in page(app))
         assert table.listed.current_row is noted, "what moved the cursor while rows were sorted is not undone"
         monkeypatch.setattr(TurnList, "list_rows", now)
         finder = TurnList.finder
