@@ -25,7 +25,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.tui import table_growth, turns_reading
 from inspector.tui.attention import attention_note, place_after
-from inspector.tui.delivery import copy_text, deliver
+from inspector.tui.delivery import ask_folder, copy_text, deliver
 from inspector.tui.key_words import TABS
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
@@ -388,9 +388,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
 
-        def hand_over(text: str) -> None:
-            self.note = ""
-            deliver(self, lambda: {"turns.csv": text}, "turns.csv")
+        def make(folder: str) -> None:
+            self.note = "making turns.csv…"
+            turns_reading.work_behind(self, lambda: turn_table.table(time.time()).csv(rows), lambda text: deliver(
+                self, lambda: {"turns.csv": text}, "turns.csv", folder), "export")
 
-        self.note = "making turns.csv…"
-        turns_reading.work_behind(self, lambda: turn_table.table(time.time()).csv(rows), hand_over, "export")
+        ask_folder(self.app, "turns.csv", make)

@@ -1164,8 +1164,12 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
 
         monkeypatch.setattr(turn_table.Table, "csv", slow_csv)
         await pilot.press("x")
-        await until(pilot, lambda: isinstance(app.screen, Prompt))  # asks for the folder once the table is made
-        assert (shown_notes, table.note) == (["making turns.csv…"], "")
+        assert (type(app.screen), shown_notes) == (Prompt, []), "it asks for the folder before the table is made"
+        app.screen.query_one(Input).value = str(folder / "out")
+        await pilot.press("enter")
+        await until(pilot, lambda: table.note.startswith("written"))
+        assert shown_notes == ["making turns.csv…"]
+        assert len((folder / "out" / "turns.csv").read_text().splitlines()) == 2, "a header and the row of the filter"
 
 
 def test_rows_that_come_while_a_thread_looks_for_others_are_left_to_the_screen(
