@@ -35,9 +35,11 @@ LOOK_AGAIN = 0.1
 
 
 def share_of(path: str) -> str:
-    """The share of the current file that was read, in per cent; empty if its reader reports no progress."""
-    size, done = intake.size_of(path) or 1, intake.read_so_far()
-    return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
+    """The share of the current file that was read, then of its turns that are judged; empty before either is known."""
+    size, (_, done, judged) = intake.size_of(path) or 1, intake.progress()
+    if judged or done >= size:
+        return f"{100 * judged:.0f} % of the turns judged"
+    return f"{100 * done // size} %" if done else ""
 
 
 def progress_within(path: str) -> str:

@@ -205,7 +205,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
-            path = intake.file_being_read()
+            path, *_ = intake.progress()
             within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
         self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)

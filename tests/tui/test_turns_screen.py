@@ -334,18 +334,26 @@ async def test_while_a_large_file_of_a_folder_is_read_its_share_is_shown(tmp_pat
     path = tmp_path / "runs" / "large.jsonl"
     path.write_bytes(lines(*(pair_of([user(f"question {number}")], chat("An answer.")) for number in range(4))))
     monkeypatch.setattr(intake, "HEAVY", 10)
-    go, note = threading.Event(), intake.note_read
+    go, judge, note, note_judged = threading.Event(), threading.Event(), intake.note_read, intake.note_judged
 
     def to_the_half(place: int) -> None:
         note(place)
         if place * 2 >= path.stat().st_size:
             go.wait(20)
 
+    def to_the_third_row(share: float) -> None:
+        note_judged(share)
+        if share * 8 == 7:
+            judge.wait(20)
+
     monkeypatch.setattr(intake, "note_read", to_the_half)
+    monkeypatch.setattr(turn_rows, "note_judged", to_the_third_row)
     app = LoopInspector([str(tmp_path / "runs")])
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "… 50 %" in page(app))
         go.set()
+        await until(pilot, lambda: "… 88 % of the turns judged" in page(app))
+        judge.set()
         await read(app, pilot)
         assert "%" not in page(app)
         assert "4 turns" in page(app)
