@@ -147,4 +147,5 @@ class LeavingApp(App[int]):
         if isinstance(self.screen, NotingScreen):
             self.screen.note = text
         elif text:
+            self.clear_notifications()  # the last one replaces the one before, as at the foot of a screen
             self.notify(text, timeout=QUIT_PERIOD, markup=False)

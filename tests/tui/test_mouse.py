@@ -23,7 +23,7 @@ from inspector.tui.panels import Dialog, KeyNote, key_note
 from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import check_wheel, entry, screen_rows, stream, until, user
+from tests.scenes.app import check_wheel, entry, page, screen_rows, stream, until, user
 from tests.scenes.provider import rows_by_query
 from tests.scenes.transcripts import block, claude, prompt, text
 
@@ -51,11 +51,14 @@ async def click_words(pilot: Pilot[Any], words: str) -> None:
     await pilot.pause()
 
 
-async def test_two_quick_clicks_on_a_message_over_a_screen_do_no_harm(app_on: AppOn) -> None:
+async def test_one_message_stands_over_a_screen_and_two_quick_clicks_on_it_do_no_harm(app_on: AppOn) -> None:
     async with app_on().run_test(size=(80, 24), notifications=True) as pilot:
-        pilot.app.notify("done")
-        await until(pilot, lambda: bool(pilot.app.screen.query(Toast)))
-        await pilot.pause()
+        await pilot.press(":")  # a line, which has no place for a message
+        for message in ("one", "two"):
+            pilot.app.tell(message)
+            await pilot.pause()
+        await until(pilot, lambda: "two" in page(pilot.app))
+        assert len(pilot.app.screen.query(Toast)) == 1
         toast = pilot.app.screen.query_one(Toast)
         at, driver = toast.region, pilot.app._driver
         assert driver is not None
