@@ -1328,7 +1328,8 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         table.sort_by("verdict")
         table.sort_by("verdict")
         assert table.note == "sorting…"
-        await pilot.press("s", "escape", "!")
+        await pilot.resize_terminal(101, 24)  # which draws everything again
+        await pilot.press("!")
         assert "turn▾" in page(app), "the heading is that of the rows below it"
         noted = table.listed.current_row
         last.set()
