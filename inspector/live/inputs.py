@@ -68,6 +68,8 @@ def json_file(path: str, option: str) -> Any:
         raise CallerError(f"{option} {path}: byte {why.start}: expected UTF-8") from None
     except json.JSONDecodeError as why:
         raise CallerError(f"{option} {path}: line {why.lineno}, column {why.colno}: {why.msg}") from None
+    except ValueError:
+        raise CallerError(f"{option} {path}: a number has too many digits") from None
 
 
 # -- Keys from the environment ---------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ def reparse(text: str | bytes) -> Any:
         return json.loads(mend(text.removeprefix("\ufeff")), strict=False)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except ValueError as why:
+        raise why if isinstance(why, json.JSONDecodeError) else ValueError("a number has too many digits") from None
 
 
 def parse_beginning(text: str) -> Any:

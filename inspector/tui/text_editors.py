@@ -168,6 +168,8 @@ def body_of(text: str) -> dict[str, Any]:
         raise NotJSONError(why.msg, why.lineno, why.colno) from None
     except RecursionError:
         raise NotJSONError("nested too deeply", 1, 1) from None
+    except ValueError:
+        raise NotJSONError("a number has too many digits", 1, 1) from None
     except _MisplacedError as why:
         line, column = _place(text, why.word)
         raise NotJSONError(why.why, line, column) from None

@@ -250,7 +250,7 @@ def parse(raw: str | None) -> Arguments:
     except UnicodeEncodeError:
         return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem="a lone surrogate, not a character")
     except ValueError as why:  # a key twice, NaN, a number too long to read
-        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem=str(why))
+        return Arguments(ArgumentShape.INVALID, stopped_at=len(raw), problem=str(why).partition("; use sys.")[0])
     except RecursionError:
         return Arguments(ArgumentShape.INVALID, stopped_at=0, problem="nested too deeply")
     if not isinstance(value, dict):

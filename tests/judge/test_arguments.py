@@ -109,6 +109,7 @@ def test_the_place_where_the_parser_stopped_is_kept() -> None:
     assert parse('{"path": "a.tx').stopped_at == 14  # the end: the string was still open
     assert "character 9 " in parse('{"path": "a.tx').problem
     assert parse('{"path": "\x01"}').problem == "invalid control character", "the place is not in its words"
+    assert parse('{"n": %s}' % ("9" * 5_000)).problem.endswith("has 5000 digits"), "no advice about Python follows"
 
 
 @each_row(("raw", "shown"), [

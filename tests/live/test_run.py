@@ -565,7 +565,8 @@ def test_a_file_of_messages_that_has_no_end_or_no_writer_or_too_many_brackets_is
     monkeypatch.setattr(intake, "WAIT", 0)
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "deep").write_text("[" * 100_000)
+    (tmp_path / "long").write_text("9" * 5_000)
     for path, why in (("/dev/zero", "a device"), (tmp_path / "fifo", "a FIFO that nobody writes to"),
-                      (tmp_path / "deep", "nested too deeply")):
+                      (tmp_path / "deep", "nested too deeply"), (tmp_path / "long", "a number has too many digits")):
         with pytest.raises(CallerError, match=f"^--messages {path}: {why}"):
             json_file(str(path), "--messages")

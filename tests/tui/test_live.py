@@ -309,6 +309,7 @@ async def test_a_body_is_edited_and_a_wrong_one_is_not_sent(fake: Fake, tmp_path
     ('{"a":\n NaN}', "line 2, column 2: NaN is not JSON"),
     ("[]", "line 1, column 1: expected an object"),
     ("[" * 100_000, "line 1, column 1: nested too deeply"),
+    ('{"seed": %s}' % ("9" * 5_000), "line 1, column 1: a number has too many digits"),
 ])
 def test_what_is_no_body_says_where(text: str, said: str) -> None:
     with pytest.raises(NotJSONError) as why:
