@@ -244,14 +244,15 @@ def record(command: Sequence[str], to: str | None, listen: str, path: str | None
     recorder = Recorder(path or own, title=" ".join(names))
     requests = code = 0
     try:
-        requests, code = proxy.record(command, listen, asked, recorder, lambda line: commands.say([line]),
-                                      commands.write)
+        requests, code = proxy.record(
+            command, listen, asked, recorder,
+            lambda line: commands.say([line, *filter(None, [recorder.failure])]), commands.write)
     finally:
         recorder.close()
         if not requests and os.path.isfile(recorder.path):  # neither a device nor what the agent deleted
             os.unlink(os.path.realpath(recorder.path))
     commands.say([_outcome(requests, recorder.failure, recorder.path)])
-    sys.exit(code)
+    sys.exit(code if command or recorder.failure is None else commands.UNREADABLE)
 
 
 def _names(command: Sequence[str]) -> list[str]:

@@ -179,7 +179,7 @@ def search(words: Sequence[str], as_json: bool) -> None:
         missed += f"; {one_line(path)} was taken for a word: `inspector explain PATH --filter WORDS` searches a path"
     left_out = copies_left_out(len(found_turns) - len(hits))
     found = [f"{count_of(len(hits), 'turn')}{left_out}"] if left_out else []
-    commands.say([note] if note else found if hits else [missed])
+    commands.say([f"nothing was searched: {note}"] if note else found if hits else [missed])
     commands.write_result(
         as_json, lambda: {"schema": SEARCH_SCHEMA, "hits": [each._asdict() for each in hits]},
         lambda: "".join(f"{each.file}  turn {each.number}: {one_line(each.excerpt)}\n" for each in hits))

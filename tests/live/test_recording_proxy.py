@@ -20,7 +20,8 @@ from typing import Any
 import httpx
 import pytest
 
-from inspector.live.proxy import HANDLING, Proxy
+from inspector.live import proxy
+from inspector.live.proxy import HANDLING, Proxy, Traffic
 from inspector.live.recorder import Recorder
 from inspector.live.upstreams import upstreams
 from inspector.provider import PlacedFault, Provider, Story, serving
@@ -534,6 +535,23 @@ def test_an_agent_that_sends_nothing_leaves_no_file(inspector: Inspector, tmp_pa
     ran = inspector("record", "--record", file, "true")
     assert (ran.code, file.exists()) == (0, False)
     assert "no request came to the proxy" in ran.err
+
+
+def test_a_recording_that_stopped_is_said_at_each_request_and_fails_unless_an_agent_ran(
+    inspector: Inspector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fill_disk(command: Any, listen: Any, asked: Any, recorder: Any, say: Any, show: Any) -> Traffic:
+        say("POST one")
+        recorder.failure = "the disk is full"
+        say("POST two")
+        return Traffic(2, 0)
+
+    monkeypatch.setattr(proxy, "record", fill_disk)
+    ran = inspector("record", "--record", tmp_path / "a.jsonl")
+    assert ran.code == 2
+    assert ran.err.splitlines() == [
+        f"inspector: {line}" for line in ("POST one", "POST two", "the disk is full", "the disk is full")]
+    assert inspector("record", "--record", tmp_path / "b.jsonl", "agent").code == 0
 
 
 def test_an_agent_may_delete_its_recording(inspector: Inspector, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_a_search_in_an_index_that_could_not_be_filled_says_so(place, inspector,
     monkeypatch.setattr(turn_index, "_connect", connect_full)
     said = inspector("search", "horse")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "inspector: the index is not used: database or disk is full\n"
+    assert said.err == "inspector: nothing was searched: the index is not used: database or disk is full\n"
 
 
 def test_a_locked_index_is_not_used_and_says_so(place, tmp_path):
@@ -290,7 +290,7 @@ def test_search_gives_hits_as_text_and_json_and_writes_nothing_beside_them(place
 
 @pytest.mark.parametrize(("cache", "why"), [
     ("", "LOOP_INSPECTOR_CACHE is empty, so there is no index to search"),
-    ("/dev/null", "the index is not used: /dev/null: File exists"),
+    ("/dev/null", "nothing was searched: the index is not used: /dev/null: File exists"),
 ])
 def test_a_search_without_an_index_does_not_say_that_nothing_was_found(place, inspector, monkeypatch, cache, why):
     monkeypatch.setenv("LOOP_INSPECTOR_CACHE", cache)
