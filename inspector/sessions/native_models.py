@@ -96,7 +96,7 @@ class ResponseRecord(Record):
 
     type: Literal["response"]
     request: str = Field(description="The id of the request that it answers.")
-    status: int | None = Field(None, ge=100, lt=600)
+    status: int | None = Field(None, ge=100, lt=1000)
     headers: Headers = Field(default_factory=list)
     simulated: bool | None = Field(None, description="true where nobody was asked: the answer was made from a table.")
     at: str | None = None

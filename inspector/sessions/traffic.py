@@ -85,7 +85,7 @@ def number(value: Any) -> float | None:
 
 def http_status(value: Any) -> int | None:
     """A value as an HTTP status; None if it is not a valid one."""
-    return value if type(value) is int and 100 <= value < 600 else None
+    return value if type(value) is int and 100 <= value < 1000 else None
 
 
 def written_status(value: Any) -> int | None:

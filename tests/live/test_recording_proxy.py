@@ -297,6 +297,15 @@ async def test_header_values_in_utf_8_and_long_ones_are_passed_on(fake: Fake, tm
     assert dict(exchange.request_headers)["x-city"] == "Zürich"
 
 
+async def test_a_status_of_no_class_is_passed_on_and_read_as_a_failure(fake: Fake, tmp_path: Path) -> None:
+    """RFC 9110 section 15: a client treats 600 to 999 as a server's error."""
+    fake.answers = [lambda peer: peer.whole(999, ANSWER)]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
+        assert (await http.post(f"{url}/v1/chat/completions", json=ASKED)).status_code == 999
+    (exchange,) = recorded(file)
+    assert exchange.response.stop_reason.normalized is Stop.ERROR
+
+
 async def test_a_full_disk_ends_the_recording_and_not_the_agent(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
