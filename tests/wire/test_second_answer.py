@@ -78,6 +78,17 @@ def test_answers_without_ids_are_told_apart_by_the_event_that_begins_them(api: s
     assert releases(api, again) == ["first"], "the event that begins an answer, told once more"
 
 
+@pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions"])
+@pytest.mark.parametrize("ident", ["", "constant"])
+def test_answers_with_one_id_are_told_apart_by_a_part_that_begins_again(api: str, ident: str) -> None:
+    first, second = ([event.replace(b"answer_" + name.encode(), ident.encode()) for event in answer(api, name)]
+                     for name in ("first", "second"))
+    held = max(size for size in range(len(first)) if read(api, b"".join(first[:size])).raw is None)
+    found = read(api, b"".join([*first[:held], *second]))
+    assert len(found.calls) == 2, "both are shown"
+    assert releases(api, [*first[:held], *second]) == []
+
+
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
 def test_a_server_with_another_id_in_every_chunk_gives_one_answer(api: str) -> None:
     events = answer(api, "first")

@@ -57,6 +57,7 @@ class Decoder(base.Decoder):
         self._open: dict[Any, MessageBlock] = {}
         self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # the number of blocks of earlier messages
+        self._told_again = False  # message_start came once more with the same id
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
         self._early: tuple[str, At] | None = None  # the stop reason in message_start
         self._counts: dict[str, int] = {}
@@ -188,16 +189,11 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def _message_start(self, message: Any) -> None:
-        # The same id once more is the same message, sent again; without an id it is another one.
-        if self._order and (message.get("id") is None or message["id"] != self.id):
-            # A gateway that asks again appends a second message, whose stop word says nothing about the calls of the
-            # first.
-            self._quirk("second_message", "another message begins before the first one ended")
-            for block in self._order[self._earlier :]:
-                block.closed = False
-            self._earlier = len(self._order)
-            self._open.clear()
-            self._begun.clear()
+        # The same id once more is the same message, sent again, unless a block that ended begins again; without an id it
+        # is another one.
+        if self._order and (not message.get("id") or message["id"] != self.id):
+            self._begin_another()
+        self._told_again = bool(self._begun)
         self._read_message(message)
         self._base_resp(message, "message")
         reason, content = message.get("stop_reason"), message.get("content")
@@ -208,6 +204,15 @@ class Decoder(base.Decoder):
                 self._add(index, block, slice_of(self.text(), "message", "content", index))
         if self._early is not None and not self.raw:
             self._sizes = [len(block.chunks) for block in self._order]
+
+    def _begin_another(self) -> None:
+        # A gateway that asks again appends a second message, whose stop word says nothing about the calls of the first.
+        self._quirk("second_message", "another message begins before the first one ended")
+        for block in self._order[self._earlier :]:
+            block.closed = False
+        self._earlier = len(self._order)
+        self._open.clear()
+        self._begun.clear()
 
     def _stop_message(self) -> None:
         self.saw_done = True
@@ -221,6 +226,8 @@ class Decoder(base.Decoder):
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")
+        if self._told_again and index in self._begun and index not in self._open:
+            self._begin_another()
         open_block, source = self._open.get(index), slice_of(self.text(), "content_block")
         if index is None:
             self._quirk("missing_index", "a block has no index")

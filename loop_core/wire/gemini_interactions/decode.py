@@ -191,6 +191,8 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._order: list[GrowingStep] = []
         self._open: dict[Any, GrowingStep] = {}
+        self._begun: set[Any] = set()  # the indexes of the steps so far
+        self._told_again = False  # the event that begins the interaction came once more with the same id
         self._parts: list[ResponsePart] = []  # of a whole interaction
         self._repeated_at = At()  # place of the event with a whole interaction
         self._pending: tuple[str, At] | None = None  # the status of an unfinished interaction
@@ -247,22 +249,29 @@ class Decoder(base.Decoder):
     def _begin_interaction(self, ident: str | None) -> bool:
         """Returns whether the interaction is the current one: one that begins after its end is another answer."""
         if ident is not None and ident == self.id:
+            self._told_again = bool(self._begun)
             return True
         if self._tail is not None:
             self.saw_done = True
             self.after_end()
             return False
-        if not self._order:
-            return True
+        if self._order:
+            self._begin_another()
+        return True
+
+    def _begin_another(self) -> None:
         # A gateway that asks again appends a second answer, whose status says nothing about the calls of the first.
         self._quirk("second_interaction", "another interaction begins before the first one ended")
         for step in self._order:
             step.orphan = True
         self._open.clear()
-        return True
+        self._begun.clear()
 
     def _begin(self, event: Mapping[str, Any], holder: str) -> None:
         index = event.get("index")
+        if self._told_again and index in self._begun and index not in self._open:  # a step that ended begins again
+            self._begin_another()
+        self._begun.add(index)
         if index is None:
             self._quirk("missing_index", "a step has no index")
         elif index in self._open:
