@@ -291,7 +291,7 @@ def _value(node: Any, place: JsonPath, lines: _Lines) -> Any:
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError) as why:
-        problem = getattr(why, "problem", None) or str(why)
+        problem = getattr(why, "problem", None) or str(why).partition("; use sys.")[0]  # advice about Python follows
         raise lines.error(place, f"expected a plain value: {problem}") from None
 
 

@@ -68,6 +68,7 @@ def test_a_file_is_read() -> None:
     ("story: What happens.", "story: [", "mine.yaml:4: not valid YAML: "),
     ("story: What happens.", "story: &a x\nprompt: *a", "mine.yaml: expected no aliases"),
     ("story: What happens.", "story: !!python/object:os.system x", "mine.yaml:2: story: expected a plain value"),
+    ("story: What happens.", f"story: {'9' * 5_000}", "mine.yaml:2: story: expected a plain value: Exceeds the limit"),
     ("story: What happens.", "? [a, b]\n: c", "expected a name as key"),
 ])
 def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
@@ -76,6 +77,7 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, said: str) -> None:
         parse_story(GOOD.replace(old, new).encode(), "mine.yaml")
     assert said in str(told.value)
     assert "\n" not in str(told.value)
+    assert "sys.set_int" not in str(told.value)
 
 
 @pytest.mark.parametrize(("data", "said"), [
