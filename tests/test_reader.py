@@ -256,6 +256,12 @@ def test_a_request_goes_over_into_another_format_unless_fields_of_its_own_would_
     with pytest.raises(EncodeError) as refused:
         loop_core.encode_request("ollama_chat", declared)
     assert refused.value.what == "tool.declared"
+    image = {"type": "image", "source": {"type": "url", "url": "https://h/a.png"}}
+    for content in ([image], [{"type": "tool_result", "tool_use_id": "x", "content": [image]}]):
+        held = loop_core.decode_request("anthropic_messages", {"messages": [{"role": "user", "content": content}]})
+        with pytest.raises(EncodeError, match="blocks of anthropic_messages") as refused:
+            loop_core.encode_request("openai_chat", held)
+        assert refused.value.what == "opaque"
 
 
 @pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"", b"\xff"])

@@ -59,7 +59,7 @@ def pieces_in_turn(pieces: AsyncGenerator[str, None]) -> Generator[str, None, No
     """The pieces of a stream, each on the same event loop, which runs only while one is awaited. Raises `CallerError`
     if an event loop runs in this thread, and would be stopped meanwhile."""
     if inside_a_loop():
-        raise CallerError("an event loop runs here, and `stream` would block it: expected `astream`")
+        raise CallerError("an event loop runs here, and a stream would block it: expected astream")
     with asyncio.Runner() as runner:  # one loop for all pieces: a connection belongs to the loop that opened it
         try:
             while (piece := runner.run(_next_piece(pieces))) is not None:

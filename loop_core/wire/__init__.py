@@ -17,7 +17,7 @@ from typing import Any, cast
 from loop_core.errors import CallerError, DecodeError, EncodeError, check_kinds
 from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
-from loop_core.values import ChatResponse, Message, ReasoningPart, Request, Stop, TransportEnd
+from loop_core.values import ChatResponse, Message, OpaquePart, ReasoningPart, Request, Stop, TransportEnd
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
@@ -164,8 +164,9 @@ def _object(api: str, body: bytes) -> Mapping[str, Any]:
 
 
 def encode_request(api: str, request: Request) -> dict[str, Any]:
-    """The body of a request in this format. A request of another format is converted, unless it holds fields that only
-    its own provider knows (`Request.extra`, `Tool.declaration`). Reasoning of another format is left out.
+    """The body of a request in this format. A request of another format is converted, unless it holds what only its own
+    provider knows: fields (`Request.extra`, `Tool.declaration`), or blocks such as images (`OpaquePart`). Reasoning of
+    another format is left out.
 
     Raises:
         CallerError: there is no such API, or the request is no `Request`.
@@ -174,10 +175,17 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     form = wire(api)
     check_kinds(("request", request, Request))
     if request.api != api:
-        own = "extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools) else ""
+        blocks = request.api not in form.signed_alike and any(map(_is_verbatim, request.messages))
+        own = ("extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools)
+               else "opaque" if blocks else "")
         if own:
-            raise EncodeError(f"the request holds fields of {request.api} as they were sent", api=api, what=own)
+            held = "blocks" if own == "opaque" else "fields"
+            raise EncodeError(f"the request holds {held} of {request.api} as they were sent", api=api, what=own)
     return form.encode_request(replace(request, api=api, messages=tuple(_without_foreign_reasoning(request, form))))
+
+
+def _is_verbatim(message: Message) -> bool:
+    return any(type(part) is OpaquePart for part in message.parts) or any(part.json for part in message.results)
 
 
 def _without_foreign_reasoning(request: Request, form: Format) -> Iterator[Message]:

@@ -189,8 +189,8 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def _message_start(self, message: Any) -> None:
-        # The same id once more is the same message, sent again, unless a block that ended begins again; without an id it
-        # is another one.
+        # The same id once more is the same message, sent again, unless a block that ended begins again; without an id
+        # it is another one.
         if self._order and (not message.get("id") or message["id"] != self.id):
             self._begin_another()
         self._told_again = bool(self._begun)
