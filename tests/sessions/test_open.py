@@ -314,6 +314,8 @@ def test_standard_input_is_read_like_a_file():
     loaded = open_paths(["-"], stdin=chat_stream("hello").encode())
     assert (loaded.exchanges[0].path, loaded.exchanges[0].response.text) == ("-", "hello")
     assert open_paths(["-"], stdin=b"").inputs[0].error.startswith("standard input: empty")
+    long = json.dumps({"usage": "N"}).replace('"N"', "9" * 5_000).encode()
+    assert "(a number has too many digits): expected" in open_paths(["-"], stdin=long).inputs[0].error
 
 
 def test_a_gzip_file_is_read_like_what_is_in_it(load):
