@@ -259,9 +259,10 @@ def test_a_request_goes_over_into_another_format_unless_fields_of_its_own_would_
     image = {"type": "image", "source": {"type": "url", "url": "https://h/a.png"}}
     for content in ([image], [{"type": "tool_result", "tool_use_id": "x", "content": [image]}]):
         held = loop_core.decode_request("anthropic_messages", {"messages": [{"role": "user", "content": content}]})
-        with pytest.raises(EncodeError, match="blocks of anthropic_messages") as refused:
-            loop_core.encode_request("openai_chat", held)
-        assert refused.value.what == "opaque"
+        for api in ("openai_chat", "bedrock_converse"):
+            with pytest.raises(EncodeError, match="blocks of anthropic_messages") as refused:
+                loop_core.encode_request(api, held)
+            assert refused.value.what == "opaque"
 
 
 @pytest.mark.parametrize("data", [b"[]", b"7", b"{", b"", b"\xff"])

@@ -175,9 +175,8 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     form = wire(api)
     check_kinds(("request", request, Request))
     if request.api != api:
-        blocks = request.api not in form.signed_alike and any(map(_is_verbatim, request.messages))
         own = ("extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools)
-               else "opaque" if blocks else "")
+               else "opaque" if any(map(_is_verbatim, request.messages)) else "")
         if own:
             held = "blocks" if own == "opaque" else "fields"
             raise EncodeError(f"the request holds {held} of {request.api} as they were sent", api=api, what=own)
