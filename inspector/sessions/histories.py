@@ -113,7 +113,9 @@ class HistoryTree:
         """The history of a request, as a path from the node `start`."""
         messages = request.messages
         first = _leading(messages)
-        items = [HistoryItem(kind, self._number(run, kind), run) for kind, run in _runs(messages[first:])]
+        # The messages after a named answer are in no other request, so their numbers need not be looked up again.
+        number = self._number if request.previous_id is None else self._fold
+        items = [HistoryItem(kind, number(run, kind), run) for kind, run in _runs(messages[first:])]
         nodes = [start]
         for item in items:
             nodes.append(self.step(nodes[-1], item.key))
@@ -130,8 +132,8 @@ class HistoryTree:
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an answer's text and calls, equal to that of its item in a later history."""
-        call_keys = tuple([(call.id, call.name, self.arguments(call)) for call in calls])
-        return self.key((ItemKind.ASSISTANT, self._squeeze(text), call_keys))
+        call_keys = [value for call in calls for value in (call.id, call.name, self.arguments(call))]
+        return self.key((ItemKind.ASSISTANT, self._squeeze(text), *call_keys))
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an answer's text and calls without call ids, which some clients drop or rename."""
@@ -160,11 +162,11 @@ class HistoryTree:
         text = "".join(message.text for message in messages)
         if kind is ItemKind.ASSISTANT:
             return self.answer_key(text, [call for message in messages for call in message.tool_calls])
-        results = tuple((part.call_id, part.text_key if self._exact else squeeze(part.text))
-                        for message in messages for part in message.results)
+        results = [value for message in messages for part in message.results
+                   for value in (part.call_id, part.text_key if self._exact else squeeze(part.text))]
         others = tuple((part.type, _CACHE_MARK.sub("", part.json))
                        for message in messages for part in message.parts if type(part) is OpaquePart)
-        return self.key((kind, self._squeeze(text), results, others))
+        return self.key((kind, self._squeeze(text), others, *results))
 
     def _squeeze(self, text: str) -> str:
         return text if self._exact else squeeze(text)

@@ -74,7 +74,7 @@ class Index:
     def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
         self._ids: dict[str, list[SeatedExchange]] = {}
-        self._requests: dict[tuple[int, tuple[object, ...]], list[SeatedExchange]] = {}
+        self._requests: defaultdict[tuple[object, ...], dict[int, list[SeatedExchange]]] = defaultdict(dict)
         self._tokens: defaultdict[tuple[object, ...], list[SeatedExchange]] = defaultdict(list)
         self._unrecorded: defaultdict[int, list[SeatedExchange]] = defaultdict(list)
         self._beginnings: defaultdict[tuple[int, str], list[SeatedExchange]] = defaultdict(list)
@@ -88,7 +88,7 @@ class Index:
         """Adds an exchange by its request, and by its id."""
         response = one.exchange.response
         one.identity = self._identities.setdefault(one.identity, one.identity)  # equal identities share one object
-        _put(self._requests, (one.node, one.identity), one)
+        _put(self._requests[one.identity], one.node, one)
         if response.id:
             _put(self._ids, response.id, one)
         if response.continuation_token:
@@ -115,7 +115,7 @@ class Index:
     def remove(self, one: SeatedExchange) -> None:
         """Removes the exchange that was added last, when its answer is no longer needed to find parents."""
         response = one.exchange.response
-        self._requests[one.node, one.identity].pop()
+        self._requests[one.identity][one.node].pop()
         if response.id:
             self._ids[response.id].pop()
         if response.continuation_token:
@@ -127,7 +127,7 @@ class Index:
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request, in order."""
-        return self._requests.get((node, identity), ())
+        return self._requests[identity].get(node, ())
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request whose answer has this continuation token."""

@@ -83,17 +83,20 @@ class StoredBody(NamedTuple):
     """The rows of an answer as its body, one per line."""
 
     path: str
-    rows: bytes
+    rows: bytes = b""
     """The places of the rows, packed as `_ROW`, which takes a quarter of the memory of `RowPlace`s."""
 
     def read(self) -> bytes:
         """The body. Raises `FileChangedError` if a row has changed in its file."""
-        return b"\n".join([RowPlace(self.path, *row).read() for row in _ROW.iter_unpack(self.rows)])
+        return b"\n".join([place.read() for place in self.places()])
 
+    def places(self) -> list[RowPlace]:
+        """The places of the rows."""
+        return [RowPlace(self.path, *row) for row in _ROW.iter_unpack(self.rows)]
 
-def stored_body(places: Sequence[RowPlace]) -> StoredBody:
-    """The body that consists of the rows at these places, which are in one file."""
-    return StoredBody(places[0].path, b"".join([_ROW.pack(*place[1:]) for place in places]))
+    def with_row(self, place: RowPlace) -> "StoredBody":
+        """The body with a further row of the same file."""
+        return StoredBody(self.path, self.rows + _ROW.pack(*place[1:]))
 
 
 _SAME = slice(4 * 8, None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 
 import pytest
 
 from inspector.report.lines.steps import Outline
 from inspector.sessions import intake, open_paths
+from inspector.sessions.importers.claude_code import Session
 from inspector.sessions.recording import Exchange
 from inspector.sessions.stored_rows import FileChangedError, StoredResult
 from inspector.sessions.transcripts import TranscriptReader
@@ -83,6 +85,25 @@ def test_what_an_answer_was_made_of_is_freed_when_its_exchange_is_made(tmp_path,
     monkeypatch.setattr(TranscriptReader, "give", count)
     assert len(exchanges(path)) == 50
     assert alive == [50, *range(50, 1, -1)], "the one above is freed too, with the last answer below it"
+
+
+def test_rows_take_little_room_until_the_last_one_is_read(tmp_path, monkeypatch):
+    """Of a row, the hash of its id and its packed place are held; ids and unpacked places would take 0.1 kB more."""
+    path, held, settle = tmp_path / "s.jsonl", [], Session.settle
+
+    def measure(reader):
+        held.append(tracemalloc.get_traced_memory()[0])
+        settle(reader)
+
+    monkeypatch.setattr(Session, "settle", measure)
+    for count in (1, 40, 120):
+        path.write_text(claude(prompt("go"), *(row for number in range(count) for row in (
+            *(block(text(f"{number}.{part}"), f"msg_{number}", uuid=f"{number:035}{part}") for part in range(3)),
+            *({"type": "progress", "uuid": f"{number:035}{part}"} for part in "3456")))))
+        tracemalloc.start()
+        assert len(exchanges(path)) == count
+        tracemalloc.stop()
+    assert (held[2] - held[1]) / 80 < 2_000
 
 
 @pytest.mark.parametrize("said", ["short", REFUSED])

@@ -246,7 +246,7 @@ class Session(TranscriptReader):
     def _retract(self, line: TranscriptLine) -> None:
         """Marks answers as refused whose rows Claude Code withdrew after the refusal, to ask another model."""
         for key in claude_rows.retracted_rows(line.value):
-            answer = self.places.get(key, TreePlace(None)).answer
+            answer = self.places.get(hash(key), TreePlace(None)).answer
             if answer is not None and answer.stop is None and answer.word is None:
                 evidence = Evidence(RECORDER, answer.take(line), claude_rows.REFUSED)
                 answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, "refusal", (evidence,))
@@ -272,7 +272,7 @@ class Session(TranscriptReader):
         at = answer.take(line)
         self._blocks(answer, line, message["content"], at, again)
         claude_rows.take_end(answer, message, at)
-        return TreePlace(answer)
+        return where if where.right_above is answer else TreePlace(answer)
 
     def _group(self, line: TranscriptLine, message: dict[str, Any], where: TreePlace) -> TranscriptAnswer:
         """The answer with the message id of a row; for a row without an id, the one right above; else a new one."""

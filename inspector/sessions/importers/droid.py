@@ -94,7 +94,7 @@ class _Session(ChatReader):
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place after the parent row; after the previous row if it names none."""
         parent = value.get("parentId")
-        found = self.places.get(parent) if isinstance(parent, str) else None
+        found = self.places.get(hash(parent)) if isinstance(parent, str) else None
         return found or self.last
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
@@ -102,7 +102,7 @@ class _Session(ChatReader):
         self.last = place
         key = line.value.get("id")
         if isinstance(key, str) and line.value.get("type") in ("message", "session_start"):
-            self.places[key] = place
+            self.places[hash(key)] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")

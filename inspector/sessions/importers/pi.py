@@ -271,7 +271,7 @@ class _Session(TranscriptReader):
         if parent == self.header:
             self.writer = "openclaw"  # pi's first entries have no parent
         calls = self.last.answer.calls if self.last.answer is not None else ()
-        if parent not in self.places and any(call.id == parent for call in calls):
+        if hash(parent) not in self.places and any(call.id == parent for call in calls):
             return self.last  # OpenClaw: the parent of a result is its call
         return self.parent(parent) or self.last.across_gap(object_of(value.get("message")).get("role") == "assistant")
 

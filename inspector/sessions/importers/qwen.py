@@ -118,7 +118,7 @@ class _Transcript(ChatReader):
         self.last = place
         key = line.value.get("uuid")
         if isinstance(key, str):
-            self.places[key] = place
+            self.places[hash(key)] = place
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")

@@ -229,8 +229,8 @@ class TranscriptReader:
         self.reading = FileReading()
         self.answers: list[TranscriptAnswer] = []
         self.model: str | None = None
-        self.places: dict[str, TreePlace] = {}
-        """Id of a row -> the place after the row, where its children begin."""
+        self.places: dict[int, TreePlace] = {}
+        """Hash of the id of a row -> the place after the row, where its children begin. An id takes 96 bytes."""
         self.remarks: Counter[str] = Counter()
         """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
@@ -278,7 +278,7 @@ class TranscriptReader:
         one = self.row_word[0]
         for line in lines:
             key = line.value.get(self.key)
-            if isinstance(key, str) and key in self.places and not is_mask(key):
+            if isinstance(key, str) and hash(key) in self.places and not is_mask(key):
                 self.remarks[f"repeat {one} before them (same {self.key})"] += 1
                 continue
             place = self.above(line.value)
@@ -355,11 +355,11 @@ class TranscriptReader:
         """Stores the place after a row under the row's key."""
         key = line.value.get(self.key)
         if isinstance(key, str):
-            self.places[key] = place
+            self.places[hash(key)] = place
 
     def parent(self, name: str) -> TreePlace | None:
         """The place after the row with this key; None, with a remark, if the file has no such row before."""
-        found = self.places.get(name)
+        found = self.places.get(hash(name))
         if found is None:
             self.remarks["name a parent that is not in the file before them, so their place is a guess"] += 1
         return found

@@ -24,7 +24,7 @@ from inspector.sessions.reasons import (
     unrecorded_reason,
 )
 from inspector.sessions.recording import Act, Exchange, ToolAnswer, TurnPlace
-from inspector.sessions.stored_rows import RowPlace, StoredBody, results_between, row_bytes, stored_body
+from inspector.sessions.stored_rows import RowPlace, StoredBody, results_between
 from inspector.sessions.wordings import is_error, stops, why_refused
 from loop_core.values import (
     EMPTY,
@@ -172,8 +172,9 @@ class TranscriptAnswer:
     """The number of the answer's first row."""
     started: str | None = None
     lines: list[int] = field(default_factory=list)
-    rows: list[bytes | RowPlace] = field(default_factory=list)
-    """The rows of the answer, or their places in the file."""
+    rows: list[bytes] = field(default_factory=list)
+    stored: StoredBody | None = None
+    """The places of the rows in their file, if they are not in memory (`rows`)."""
     size: int = 0
     parts: list[ResponsePart] = field(default_factory=list)
     word: str | None = None
@@ -205,8 +206,11 @@ class TranscriptAnswer:
 
     def take(self, line: TranscriptLine) -> At:
         """Adds a row to the answer's body; returns the row's place there."""
-        start = self.size + 1 if self.rows else 0  # a line break stands between two rows
-        self.rows.append(line.place or line.data)
+        start = self.size + 1 if self.lines else 0  # a line break stands between two rows
+        if (place := line.place) is None:
+            self.rows.append(line.data)
+        else:
+            self.stored = (self.stored or StoredBody(place.path)).with_row(place)
         self.lines.append(line.number)
         self.size = start + len(line.data)
         return At(ExchangePart.BODY, start, self.size)
@@ -284,15 +288,11 @@ class TranscriptAnswer:
             self.api, self._final_parts(stop), stop, self.usage, id=self.id, model=self.model, http_status=self.status,
             error=self.error, native=EMPTY, saw_stop_reason=stop.raw is not None, findings=findings, size=self.size)
         return Exchange(
-            path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response, self._content(),
+            path, self.line - 1, self.api, "", profile, evidence, self._request(), None, response,
+            self.stored or b"\n".join(self.rows),
             started=self.started, recorder=recorder, lines=tuple(self.lines),
             recorded_place=self.recorded_place or (TurnPlace.REQUEST if self._opens(steered) else None),
             refusals=self._refusals(), session=self.session)
-
-    def _content(self) -> bytes | StoredBody:
-        """The body of the answer. The rows of a file are either all in memory or all in the file."""
-        places = [row for row in self.rows if isinstance(row, RowPlace)]
-        return stored_body(places) if places else b"\n".join([row_bytes(row) for row in self.rows])
 
     def _opens(self, steered: bool) -> bool:
         """Whether the answer's request begins a turn, even if the previous answer has calls."""

@@ -27,7 +27,7 @@ from inspector.sessions.reasons import (
     unrecorded_reason,
 )
 from inspector.sessions.recording import Exchange, Input
-from inspector.sessions.stored_rows import row_bytes, row_size
+from inspector.sessions.stored_rows import RowPlace, row_bytes, row_size
 from inspector.sessions.transcripts.answer import TranscriptAnswer
 from inspector.sessions.wordings import known_hint, placeholder
 from loop_core.judge.arguments import ArgumentShape, parse
@@ -265,7 +265,7 @@ def _result(answer: TranscriptAnswer, key: str | None, only: bool) -> ToolResult
 def _count(answer: TranscriptAnswer, amount: int) -> At:
     """The place of the output token count: the number in the last row with it, else the last row."""
     end = answer.size
-    for row in reversed(answer.rows):
+    for row in reversed(_rows(answer)):
         start, data = end - row_size(row), row_bytes(row)
         for path in OUTPUT_COUNTS:
             span = byte_span(data, start, *path)
@@ -275,8 +275,12 @@ def _count(answer: TranscriptAnswer, amount: int) -> At:
     return At(ExchangePart.BODY, *_last_row(answer))
 
 
+def _rows(answer: TranscriptAnswer) -> Sequence[bytes | RowPlace]:
+    return answer.rows if answer.stored is None else answer.stored.places()
+
+
 def _last_row(answer: TranscriptAnswer) -> tuple[int, int]:
-    return answer.size - row_size(answer.rows[-1]), answer.size
+    return answer.size - row_size(_rows(answer)[-1]), answer.size
 
 
 # -- An answer that another session quotes whole ---------------------------------------------------------------------
