@@ -259,9 +259,9 @@ class TranscriptReader:
     def read_rows(self, lines: TranscriptRows) -> FileReading:
         """Reads every answer in the records of a file."""
         self.take_rows(lines)
+        self.forget_places()
         self.settle()
         self.report(lines)
-        self.forget_places()
         self.answers.reverse()
         while self.answers:
             answer = self.answers.pop()  # freed early: an answer takes as much memory as its exchange
