@@ -9,7 +9,12 @@ from typing import IO, Any, cast
 from inspector.sessions import traffic
 from inspector.sessions.file_format import CERTAIN, HEAD, KNOWN_BODY, LONG_HEAD, Importer
 from inspector.sessions.importers import IMPORTERS, SQLITE
+from inspector.sessions.importers.records import is_list, list_lines
 from inspector.sessions.recording import ODD, FileReading, Options
+
+_BARE = frozenset({"chat-lines", "hermes", "zeroclaw", "botnexus", "known"})
+"""The formats of lines that are not looked for in a list: a list of bare messages may be anything, such as an example for
+training."""
 
 
 def beginnings(data: bytes) -> Iterator[bytes]:
@@ -46,6 +51,9 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
     pieces. Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
     if isinstance(data, bytes):
         head = data[:LONG_HEAD]
+        if is_list(data) and not importer(name).sniff(head, path):
+            data = list_lines(data)
+            head = data[:LONG_HEAD]
         if not IMPORTERS[name].grows:
             reading = importer(name).read(data, path, options)
             if any(traffic.is_browser_stream(raw.headers) for raw in reading.raws):
@@ -63,14 +71,15 @@ def choose(head: bytes, path: str) -> str | None:
 
 
 def recognise(data: bytes, path: str) -> str | None:
-    """The name of a whole file's format, by the first of its `beginnings` that shows more than JSON; None if
-    unknown."""
+    """The name of a whole file's format, by the first of its `beginnings` that shows more than JSON; of a list of
+    unknown JSON, the format of which its elements are the rows. None if unknown."""
     name: str | None = None
     for head in beginnings(data):
         name, score = _best(head, path)
         if name != "body" or score >= KNOWN_BODY:
-            break
-    return name
+            return name
+    listed = choose(list_lines(data[:LONG_HEAD]), path) if name == "body" and is_list(data) else None
+    return name if listed is None or listed in _BARE else listed
 
 
 def _best(head: bytes, path: str) -> tuple[str | None, int]:

@@ -191,6 +191,25 @@ def list_pieces(data: bytes, *path: str | int) -> Iterator[Piece]:
         yield number, text[start:end].encode("utf-8", "surrogateescape"), end is None
 
 
+def is_list(data: bytes) -> bool:
+    """Whether a file is one JSON list."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+
+
+def list_lines(data: bytes) -> bytes:
+    """The elements of a list as lines, for rows that `jq -s` joined; each on the line where it begins, unless an earlier
+    one begins there."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    lines: list[str] = []
+    seen = line = 0
+    for start, end in values_in(text, text.index("[") + 1):
+        line += text.count("\n", seen, start)
+        lines += [""] * (line - len(lines))
+        lines.append(text[start:end].replace("\n", " "))
+        seen = start
+    return "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n" * text.rstrip().endswith("]")
+
+
 def elements(data: bytes, *path: str | int) -> Iterator[bytes]:
     """The elements of the list at `path`, byte for byte, without their numbers."""
     return (piece.strip() for _, piece, _ in list_pieces(data, *path))

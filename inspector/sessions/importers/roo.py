@@ -92,7 +92,7 @@ def sniff(head: bytes, path: str) -> int:
         return 0
     if row.get("type") in ("ask", "say") and "ts" in row and row["type"] in row:
         return 95
-    return 90 if "ts" in row and {"role", "content"} <= row.keys() else 0
+    return 90 if type(row.get("ts")) in (int, float) and {"role", "content"} <= row.keys() else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
