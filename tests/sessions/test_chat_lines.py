@@ -48,6 +48,22 @@ VIBE = tuple({**row, "injected": False, **({} if row["role"] == "tool" else {"me
              for number, row in enumerate(CHAT))
 
 
+def test_a_session_of_nanobot(tmp_path):
+    about = {"_type": "metadata", "key": "cli:direct", "metadata": {}, "last_consolidated": 0}
+    cut = prompt("The previous assistant response was cut off. Continue the same response from its exact endpoint.")
+    failed = reply("[Assistant reply unavailable due to model error.]")
+    seen = read(tmp_path, about, *CHAT, cut, reply("No."), prompt("again"), failed, prompt("once more"), reply("Yes."),
+                prompt("The subagent is done.", injected_event="subagent_result"), reply("Fine.", timestamp="12:00"),
+                {"_type": "provider_state", "state": {}})
+    assert seen.inputs[0].format == "chat-lines"
+    assert f"{KEPT_BY.format('nanobot')}" in seen.inputs[0].notices[0]
+    assert seen.inputs[0].about.id == "cli:direct"
+    assert stops(seen) == ["tool_call", "end_turn", "max_tokens", "end_turn", "error", "unknown", "unknown"]
+    assert words(seen) == ["END INFERRED", "END INFERRED", "ERROR", "END NOT RECORDED", "END NOT RECORDED"]
+    assert seen.responses[-1].exchange.started == "12:00"
+    assert seen.inputs[0].notices[-1].endswith("known records that hold no exchange: metadata (1), provider_state (1)")
+
+
 @pytest.mark.parametrize(("rows", "agent"), [
     (CHAT, "the agent"), (VIBE, "Mistral Vibe"),
     (tuple({**row, "created_at": f"2026-06-01T10:00:0{number}Z"} for number, row in enumerate(CHAT)), "PicoClaw"),

@@ -67,7 +67,8 @@ def test_escapes_in_a_long_string_cost_no_memory() -> None:
         tracemalloc.stop()
 
 
-LINES = [shape for shape in SHAPES if shape.format in {"codex", "droid", "gemini-cli", "kimi", "pi", "qwen"} and shape.rows]
+LINES = [shape for shape in SHAPES
+         if shape.format in {"codex", "droid", "gemini-cli", "kimi", "pi", "qwen"} and shape.rows]
 
 
 @pytest.mark.parametrize("shape", LINES, ids=lambda shape: f"{shape.format} {shape.name}")

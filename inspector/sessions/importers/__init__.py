@@ -336,10 +336,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         ), grows=True,
     ),
     "chat-lines": FileFormat(
-        f"{_HERE}.chat_lines", "chat messages in lines (PicoClaw, Mistral Vibe)",
+        f"{_HERE}.chat_lines", "chat messages in lines (PicoClaw, nanobot, Mistral Vibe)",
         'lines with "role" and "content", and "tool_calls" or members that the agent adds', Keeps(Words.NONE),
         (b'"role"',), (
             AgentFolder("PicoClaw", "PICOCLAW_HOME", ".picoclaw", ("workspace", "sessions")),
+            *(AgentFolder("nanobot", "", ".nanobot", parts) for parts in (("workspace", "sessions"), ("sessions",))),
             AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "*"), ("messages.jsonl",)),
         ), grows=True, members=(frozenset({"role", "content"}),),
     ),

@@ -1,8 +1,9 @@
-"""Messages of OpenAI's chat, one a line: sessions of PicoClaw and Mistral Vibe, and of agents that write the same.
+"""Messages of OpenAI's chat, one a line: PicoClaw, nanobot, Mistral Vibe, and agents that write the same.
 
 The messages are those that the agent would send again: arguments are the strings that the model wrote, and no stop
 word, cap or token count is kept. Lines of whole conversations (`messages`), as fine-tuning takes them, are no session.
-Sources: sipeed/picoclaw `pkg/memory/jsonl.go`, `protocoltypes/types.go`; mistral-vibe `vibe/core/types.py`.
+Sources: sipeed/picoclaw `pkg/memory/jsonl.go`, `protocoltypes/types.go`; mistral-vibe `vibe/core/types.py`;
+HKUDS/nanobot `session/manager.py`, `agent/runner.py`, `utils/runtime.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import MessageReader
+from inspector.sessions.transcripts.ending_rules import RESUMED
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 
 ROLES = frozenset({"user", "assistant", "tool"})
@@ -34,13 +36,36 @@ class _Messages(MessageReader):
     ) -> TranscriptAnswer:
         """Adds an answer, with its model and time if they were stored."""
         answer = super().answer(line, place, name, known_text(line.value.get("model_name")))
-        answer.started = known_text(line.value.get("created_at"))
+        answer.started = known_text(line.value.get("created_at")) or answer.started
         return answer
 
 
 class _PicoClaw(_Messages):
     agent = "PicoClaw"
     members = frozenset({"model_name", "created_at", "media", "attachments", "system_parts"})
+
+
+class _Nanobot(_Messages):
+    """A session of nanobot, whose first line describes it (`_type`)."""
+
+    agent = "nanobot"
+    about: ClassVar[frozenset[str]] = frozenset({"metadata", "provider_state"})
+    """The types of lines that are no messages."""
+
+    def own(self, text: str) -> bool:
+        return RESUMED.match(text) is not None
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        value, text = line.value, known_text(line.value.get("content")) or ""
+        if "role" not in value:
+            self.session_id = known_text(value.get("key")) or self.session_id
+            lines.count(value.get("_type"), self.about)
+            return place
+        if value["role"] == "assistant" and text == "[Assistant reply unavailable due to model error.]":
+            return self.failed_request(line, place, text, after_results=True) or place
+        if value["role"] == "user" and "injected_event" in value:
+            return self.say(line, place, text, own=True)
+        return super().take(line, lines, place)
 
 
 class _Vibe(_Messages):
@@ -80,6 +105,8 @@ def _kind_of(head: bytes, path: str) -> type[_Messages] | None:
     """The reader for the agent that wrote a file; None if its lines are no messages, or may be any agent's."""
     look = first_look(head)
     rows = [row for row in look.lines or (look.first,) if known_text(object_of(row).get("role")) in ROLES]
+    if rows and {"_type", "key", "metadata"} <= object_of(look.first).keys():
+        return _Nanobot
     found = frozenset[str]().union(*rows)
     if {"message_id", "injected"} <= found:  # whatever a newer release adds
         return _Vibe

@@ -13,8 +13,8 @@ from inspector.sessions.importers.records import is_list, list_lines
 from inspector.sessions.recording import ODD, FileReading, Options
 
 _BARE = frozenset({"chat-lines", "hermes", "zeroclaw", "botnexus", "known"})
-"""The formats of lines that are not looked for in a list: a list of bare messages may be anything, such as an example for
-training."""
+"""The formats of lines that are not looked for in a list: a list of bare messages may be anything, such as an example
+for training."""
 
 
 def beginnings(data: bytes) -> Iterator[bytes]:

@@ -197,8 +197,8 @@ def is_list(data: bytes) -> bool:
 
 
 def list_lines(data: bytes) -> bytes:
-    """The elements of a list as lines, for rows that `jq -s` joined; each on the line where it begins, unless an earlier
-    one begins there."""
+    """The elements of a list as lines, for rows that `jq -s` joined; each on the line where it begins, unless an
+    earlier one begins there."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     lines: list[str] = []
     seen = line = 0

@@ -40,11 +40,11 @@ CLAUDE = "anthropic_messages"  # only the id, because importing its package woul
 KNOWN_CAPS = frozenset({4_096, 8_192, 16_384, 32_000, 32_768, 64_000, 65_536, 128_000})
 """The default output caps of Claude models and Claude Code. An answer with exactly so many output tokens was cut."""
 RESUMED = re.compile(
-    r"\s*(?:output token limit hit|"
+    r"\s*(?:output token limit hit|the previous assistant response was cut off|"
     r"your (?:previous )?response was cut off because it (?:exceeded the|reached the model's) output[ -]token limit)\b",
     re.IGNORECASE,
 )
-"""Matches the beginning of the message of Claude Code or Cline to a model whose answer was cut at the output cap."""
+"""Matches the beginning of the message of Claude Code, Cline or nanobot to a model whose answer was cut at the cap."""
 
 
 OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
