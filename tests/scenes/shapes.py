@@ -949,6 +949,19 @@ SHAPES: tuple[Shape, ...] = (
             {"type": "step-start"}, {"type": "tool-invocation", "toolInvocation": {
                 "state": "result", "toolCallId": "e", "toolName": "w", "args": {}, "result": "ok"}}]},
         {"id": "3", "role": "assistant", "parts": [{"type": "text", "text": "Lo", "state": "streaming"}]}]),
+    Shape("claude-ai", "conversations.json", [{"uuid": "c", "name": "A", "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "go", "content": [{"type": "text", "text": "go"}]},
+        {"uuid": "2", "sender": "assistant", "text": "", "parent_message_uuid": "1", "stop_reason": "max_tokens",
+         "created_at": "2026-01-01T00:00:00Z", "content": [
+             {"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "t", "name": "w", "input": {"a": 1}},
+             {"type": "tool_result", "tool_use_id": "t", "name": "w", "content": "x", "is_error": True},
+             {"type": "text", "text": "Look."}]}]}]),
+    Shape("ai-studio", "prompt.json", {"runSettings": {"model": "models/m", "maxOutputTokens": 7}, "chunkedPrompt": {
+        "chunks": [
+            {"role": "user", "text": "go", "driveImage": {"id": "i"}},
+            {"role": "model", "text": "hm", "isThought": True, "createTime": "2026-01-01T00:00:00Z"},
+            {"role": "model", "parts": [{"text": "Look."}], "finishReason": "MAX_TOKENS", "isEdited": True},
+            {"role": "model", "text": "x", "errorMessage": "no", "executableCode": {"code": "f()"}}]}}),
     Shape("mastra", "trace.json", {"traceId": "t", "spans": [
         {"traceId": "t", "spanId": "1", "spanType": "agent_run", "name": "agent run: 'a'", "startedAt": "1",
          "endedAt": "9", "metadata": {"threadId": "th"},

@@ -15,7 +15,6 @@ from inspector.sessions.importers import recognition
 from inspector.sessions.importers.recognition import recognise
 from inspector.sessions.importers.records import list_lines
 from tests.scenes.recordings import chat, lines, pair_of, user
-from tests.scenes.shapes import SHAPES
 
 SCREENSHOT = "data:image/png;base64," + "iVBORw0K" * (LONG_HEAD // 8 + 1)
 PASTED = "# Notes \\\" of \\n" * (LONG_HEAD // 16 + 1)
@@ -65,22 +64,6 @@ def test_escapes_in_a_long_string_cost_no_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 6 * len(text)
     finally:
         tracemalloc.stop()
-
-
-LINES = [shape for shape in SHAPES
-         if shape.format in {"codex", "droid", "gemini-cli", "kimi", "pi", "qwen"} and shape.rows]
-
-
-@pytest.mark.parametrize("shape", LINES, ids=lambda shape: f"{shape.format} {shape.name}")
-def test_rows_that_were_joined_to_a_list_are_read_like_lines(shape, tmp_path):
-    """As `jq -s` joins the lines of a file."""
-    (tmp_path / shape.name).write_bytes(shape.file_bytes())
-    (tmp_path / "list").mkdir()
-    (tmp_path / "list" / shape.name).write_text(json.dumps(shape.value))
-    lines, joined = (open_paths([str(tmp_path / name)]) for name in (shape.name, f"list/{shape.name}"))
-    assert [(each.format, each.error) for each in joined.inputs] == [(shape.format, None)]
-    assert [(one.response.parts, one.response.stop_reason.normalized) for one in joined.exchanges] == [
-        (one.response.parts, one.response.stop_reason.normalized) for one in lines.exchanges]
 
 
 def test_the_rows_of_a_list_keep_their_lines():

@@ -189,6 +189,12 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.chatgpt", "data export of ChatGPT (conversations.json)",
         'conversations with "mapping", whose nodes have "message" and "parent"', Keeps(Words.RECORDER), (b'"mapping"',),
     ),
+    "claude-ai": FileFormat(
+        f"{_HERE}.claude_ai", "data export of Claude (conversations.json)",
+        'conversations with "chat_messages", which have a "sender"', Keeps(Words.PROVIDER), (b'"chat_messages"',),
+    ),
+    "ai-studio": FileFormat(f"{_HERE}.ai_studio", "prompt of Google AI Studio", 'an object with "chunkedPrompt"',
+                            Keeps(Words.PROVIDER, cap=True), (b'"chunkedPrompt"',)),
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.HINT, usage=True), (b"sessionId",),
