@@ -492,6 +492,29 @@ def test_objects_of_an_sdk_stand_beside_their_types(load):
             assert b"__data__" not in exchange.body
 
 
+EVENTS = [f"event: message\n{line}" for line in chat_stream("hello").split("\n\n")[:-1]]
+
+
+@each_row(("kind", "body"), [
+    ("json", {"value": ANSWER}), ("text", {"value": json.dumps(ANSWER)}), ("sse", {"chunks": EVENTS}), ("empty", {}),
+    ("base64", {"contentType": "text/plain", "value": base64.b64encode(json.dumps(ANSWER).encode()).decode()}),
+    ("binary", {"path": "a.bin", "sha256": "00"}),
+])
+def test_bodies_name_their_kind(load, kind, body):
+    """In the cassettes of Braintrust's SDK."""
+    pair = {"request": {"method": "POST", "url": CHAT, "body": {"kind": "json", "value": ASKED}},
+            "response": {"status": 200, "body": {"kind": kind, **body}}}
+    found = load(json.dumps({"entries": [pair], "meta": {}})).exchanges
+    facts = [(each.recorded, each.response.text, each.response.raw_stop_reason, each.request.model) for each in found]
+    assert facts == {"binary": [], "empty": [(False, None, None, "m")]}.get(kind, [(True, "hello", "stop", "m")])
+
+
+def test_an_event_that_was_cut_is_not_closed_by_the_framing(load):
+    cut = [*EVENTS[:-2], EVENTS[-2][:-30]]
+    (found,) = load(json.dumps({"request": {"method": "POST", "url": CHAT}, "response": {"body": cut}})).exchanges
+    assert (found.response.text, found.response.stop_reason.normalized) == ("hello", Stop.INTERRUPTED)
+
+
 def test_an_answer_whose_body_is_null_was_not_recorded(load):
     """Llama Stack keeps the exception that the SDK raised, and no body."""
     answer = {"body": None, "is_streaming": False, "is_exception": True, "exception_message": "boom"}

@@ -126,13 +126,15 @@ def test_the_chunks_of_an_answer_and_its_word(tmp_path):
 def test_an_answer_without_the_word_that_others_have_was_not_finished(tmp_path):
     rows = [GO, chunk("model", "It"), chunk("user", "again")]
     assert stops(read(tmp_path, prompt(*rows))) == ["end_turn"], "older files have no words"
-    assert stops(read(tmp_path, prompt(*rows, chunk("model", "It is A.", finishReason="STOP")))) == ["unknown", "end_turn"]
+    ended = chunk("model", "It is A.", finishReason="STOP")
+    assert stops(read(tmp_path, prompt(*rows, ended))) == ["unknown", "end_turn"]
 
 
 def test_an_error_in_place_of_a_word_is_a_failure(tmp_path):
     seen = read(tmp_path, prompt(GO, chunk("model", "It", errorMessage="The model is overloaded.")))
     assert seen.responses[0].exchange.response.stop_reason.normalized is Stop.ERROR
-    assert words(read(tmp_path, prompt(GO, chunk("model", "It", errorMessage="x", finishReason="STOP")))) == ["COMPLETE"]
+    ended = chunk("model", "It", errorMessage="x", finishReason="STOP")
+    assert words(read(tmp_path, prompt(GO, ended))) == ["COMPLETE"]
 
 
 @each_row("member", ["grounding", "branchParent", "inlineFile"])
@@ -152,4 +154,5 @@ def test_an_edited_answer_is_reported(tmp_path):
 
 @pytest.mark.parametrize("sniff", [ai_studio.sniff, claude_ai.sniff])
 def test_other_json_is_neither(sniff):
-    assert [sniff(each, "x.json") for each in (b"[1]", b'{"chunkedPrompt": 1}', b'{"chat_messages": [1]}', b"")] == [0] * 4
+    others = (b"[1]", b'{"chunkedPrompt": 1}', b'{"chat_messages": [1]}', b"")
+    assert [sniff(each, "x.json") for each in others] == [0] * 4

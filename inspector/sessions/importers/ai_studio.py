@@ -41,7 +41,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader.cap = cap_of(settings)
     if settings:
         reader.reading.notices.append(
-            "the model and the output cap are those of the stored settings (runSettings), which may be newer than an answer"
+            "the model and the cap are those of the stored settings (runSettings), which may be newer than an answer"
         )
     return reader.read_records(list_pieces(data, "chunkedPrompt", "chunks"))
 

@@ -9,7 +9,6 @@ Sources: johnsteer1/claude-export-db `docs`; nicepkg/chat2poster `adapters/claud
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.recording import FileReading, Options

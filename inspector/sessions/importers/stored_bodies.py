@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inspector.sessions.importers.records import complete, object_in
@@ -16,6 +16,9 @@ from loop_core.wire.json_values import char_span
 
 DUMP = "__data__"
 """The member with the JSON of an SDK's object, beside the object's type (Llama Stack's recordings)."""
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "json": ("value",), "text": ("value",), "base64": ("value",), "sse": ("chunks",), "empty": ()}
+"""Kind of a body in the cassettes of Braintrust's SDK -> the member with the body."""
 SEGMENTS = "body_segments"
 """The member with the body in the replays of Google's Gen AI SDKs, as a list of JSON values."""
 
@@ -39,6 +42,11 @@ def cassette(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
                 return value[key], (*path, key)
         if DUMP in value and len(value) == 2:
             return value[DUMP], (*path, DUMP)
+        if (kind := str(value.get("kind"))) in KINDS and value.keys() <= {"kind", "contentType", *KINDS[kind]}:
+            held = next((value[name] for name in KINDS[kind] if name in value), "")
+            return f"base64:{held}" if kind == "base64" else held, (*path, *KINDS[kind])
+        if kind == "binary" and "sha256" in value:
+            return None, path  # in a file beside the cassette
     return value, path
 
 
@@ -149,7 +157,12 @@ _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 
 
 def join_stream(texts: Sequence[str]) -> str:
-    """The body of a stream that was stored as its chunks, as its lines, or as the JSON of its events."""
+    """The body of a stream that was stored as its chunks, as its lines, as its events without the blank lines, or as
+    the JSON of its events."""
+    if len(texts) > 1 and all(text.startswith(_FIELDS) and "\n\n" not in f"{text}\n" for text in texts) and (
+            any("\n" in text for text in texts)):
+        last = texts[-1].rpartition("data:")[2].strip()
+        return "\n\n".join(texts) + "\n\n" * (last == "[DONE]" or complete(last))
     are_lines = all("\n" not in text and (text.startswith(_FIELDS) or text in ("", "[DONE]") or complete(text))
                     for text in texts)
     return "\n".join([*texts, ""]) if are_lines else "".join(texts)
