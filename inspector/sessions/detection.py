@@ -129,12 +129,14 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({QUOTE}){_LOOSE}{QUOTE}\s*\|[^\r\n|]*"
               r"(?:--password-stdin|sudo\s+-S|secrets?\s+(?:put|set)|env\s+add|chpasswd)"),
     ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
+    ("login", rf"(?i)(?:sqlplus\s(?:-\w+\s)*|jdbc:oracle:\w+:){QUOTE}[\w$#.-]+()()/([^\s/@\"'\\<>]+)@"),
     # MySQL and Oracle say IDENTIFIED BY, PostgreSQL says PASSWORD.
     ("sql", r"(?i)(identified\s+(?:with\s+\w+\s+)?by|password)\s+(\\*')([^'\"\\\r\n]+)"),
     # The member `auth` of Docker's config.json.
     ("login in base64", rf"(?i){_BEFORE}(auth){_BETWEEN}([A-Za-z0-9+/]{{8,}}={{0,2}})"),
     # AWS Signature Version 4, in an Authorization header.
     ("signature", r"(?i)[, ](signature)()=([A-Za-z0-9+/%]{32,}={0,2})"),
+    ("signature", r"(?i)[, ](response)()=\\*\"([0-9a-f]{32,64})\\*\""),  # Digest, RFC 7616
     ("bearer", r"()(?i)(?:bearer)()[ ]{1,4}([A-Za-z0-9._~+/=-]{16,})"),
     ("basic", r"()(?i)(?:basic)()[ ]{1,4}([A-Za-z0-9+/]{8,}={0,2})"),
     ("address", r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#@:\"'\\<>]*)():([^\s/?#@\"'\\<>]+)@"),
@@ -225,8 +227,8 @@ def _hint_pattern() -> Any:
         rf"(?i)(?:{names})(?:{QUOTE}\s{{0,8}}(?:[:=,]|%3D)|>|{_APART}[A-Za-z0-9_+/.~-]{{16}})",
         rf"(?i)--[A-Za-z0-9._-]*(?:{names}|token|key){QUOTE}[\s,=]",
         rf"(?i){'|'.join(command.hint for command in COMMANDS)}",
-        r"\s-b[ =]?\\*[\"'][\w.-]{1,64}=",
-        r"(?i)identified\s|--password-stdin|chpasswd|snyk\s+auth|authtoken\s|@(?:tcp6?|unix)\(",
+        r"\s-b[ =]?\\*[\"'][\w.-]{1,64}=|[, ](?i:response)=\\*\"[0-9A-Fa-f]{32}",
+        r"(?i)identified\s|--password-stdin|chpasswd|snyk\s+auth|authtoken\s|@(?:tcp6?|unix)\(|sqlplus\s|jdbc:oracle:",
         rf"token{QUOTE}\s{{0,8}}[:=]\s{{0,8}}\\*[\"'][A-Za-z0-9_./+=~-]{{20}}",
         rf"_(?:{'|'.join(VARIABLES).upper()})(?:{QUOTE}\s{{0,8}}[:=,]|S{QUOTE}\s{{0,8}}[:=])",
         rf"(?i)_(?:{'|'.join(VARIABLES)}){_APART}[A-Za-z0-9_+/.~-]{{16}}",

@@ -70,6 +70,12 @@ def test_the_stop_word_of_a_conversation_from_the_server_is_the_provider_s(tmp_p
     assert (seen.inputs[0].about.title, seen.inputs[0].about.id) == ("A file", "c")
 
 
+def test_a_key_beside_the_messages_is_masked(tmp_path):
+    key = f"sk-proj-{'Ab1Cd2Ef3G' * 4}"
+    seen = read(tmp_path, conversation(ASK, ANSWER, model=key, name=key))
+    assert key not in f"{seen.inputs[0]} {seen.responses[0].exchange.response.model}"
+
+
 def test_a_call_without_an_end_is_held(tmp_path):
     seen = read(tmp_path, conversation(ASK, message("assistant", {**CALL, "input": {}})))
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.sessions import redact
 from inspector.sessions.importers.adk import GEMINI
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
@@ -37,7 +38,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of the prompt."""
     reader, about = _Prompt(path, options), whole_object(data)
     settings = object_of(about.get("runSettings"))
-    reader.model = (known_text(settings.get("model")) or "").removeprefix("models/") or None
+    reader.model = redact.text(known_text(settings.get("model")) or "").removeprefix("models/") or None
     reader.cap = cap_of(settings)
     if settings:
         reader.reading.notices.append(

@@ -3,13 +3,14 @@
 A message of Claude has the blocks of all answers of a turn: the tools run at Anthropic, and each answer ends at the
 results of its calls. The export has no stop word; a conversation as the server sends it, which browser extensions
 store, has `stop_reason` in each message, for the last answer. Arguments come parsed.
-Sources: johnsteer1/claude-export-db `docs`; nicepkg/chat2poster `adapters/claude`; exports quoted in public repositories.
+Sources: johnsteer1/claude-export-db `docs`; nicepkg/chat2poster `adapters/claude`; exports quoted in repositories.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import parse_prefix
@@ -39,8 +40,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if pieces:
         return reader.read_records(reader.several(_conversations(pieces)))
     about = object_of(parse_prefix(data))
-    reader.title, reader.session_id = known_text(about.get("name")) or "", known_text(about.get("uuid")) or ""
-    reader.model = known_text(about.get("model"))
+    reader.title, reader.session_id, model = (redact.text(known_text(about.get(name)) or "") for name in (
+        "name", "uuid", "model"))
+    reader.model = model or None
     return reader.read_records(list_pieces(data, MESSAGES))
 
 
