@@ -243,3 +243,22 @@ def test_messages_that_chatgpt_adds_are_none_of_the_users(tmp_path):
 def test_a_text_that_stops_in_the_middle_under_chatgpts_own_word_is_not_complete(tmp_path):
     seen = read(tmp_path, user("u", "root", "go"), reply("a", "u", "The files are:\n```python\ndef main("))
     assert words(seen) == ["TEXT UNFINISHED"]
+
+
+def test_the_data_export_of_deepseek(tmp_path):
+    def fragments(key, above, *parts, **more):
+        message = {"files": [], "model": "deepseek-reasoner", "inserted_at": "2026-01-02T03:04:05+08:00", "fragments": [
+            {"type": kind, "content": text} for kind, text in parts], **more}
+        return {"id": key, "parent": above, "children": [], "message": message}
+
+    seen = read(tmp_path, fragments("1", "root", ("REQUEST", "go")),
+                fragments("2", "1", ("THINK", "hm"), ("SEARCH", "x"), ("RESPONSE", "Done.")),
+                fragments("3", "2", ("REQUEST", "more")), fragments("4", "3", ("RESPONSE", "Yes.")),
+                fragments("5", "2", ("REQUEST", "less")), fragments("6", "5", ("RESPONSE", "No.")), fragments("7", "6"))
+    first, second, third = (facts.exchange for facts in seen.responses)
+    assert (first.response.text, first.response.reasoning_content, len(first.response.parts)) == ("Done.", "hm", 3)
+    assert (first.response.model, first.started) == ("deepseek-reasoner", "2026-01-02T03:04:05+08:00")
+    assert [each.text for each in third.request.messages] == ["less"], "another branch of the same answer"
+    assert (second.response.text, third.response.text) == ("Yes.", "No.")
+    assert (stops(seen), words(seen)[0]) == (["end_turn", "unknown", "unknown"], "END INFERRED")
+    assert "as DeepSeek keeps none" in seen.inputs[0].notices[0]

@@ -186,7 +186,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
     ),
     "chatgpt": FileFormat(
-        f"{_HERE}.chatgpt", "data export of ChatGPT (conversations.json)",
+        f"{_HERE}.chatgpt", "data export of ChatGPT or DeepSeek (conversations.json)",
         'conversations with "mapping", whose nodes have "message" and "parent"', Keeps(Words.RECORDER), (b'"mapping"',),
     ),
     "claude-ai": FileFormat(

@@ -1,4 +1,4 @@
-"""The data export of ChatGPT: `conversations.json`, a list of conversations, or one conversation alone.
+"""The data exports of ChatGPT and DeepSeek: `conversations.json`, a list of conversations, or one conversation alone.
 
 A conversation is a tree: `mapping` has, in any order, a node for each message with the id of its parent; `current_node`
 is the last message of the branch that ChatGPT shows. Several messages of the model may be one answer: its thoughts, a
@@ -7,6 +7,7 @@ text and a call. A message to another recipient than `all` is a call; the messag
 The stop word (`metadata.finish_details`) is ChatGPT's own. `status` does not show whether an answer is complete: it is
 `finished_successfully` also for one that the token limit cut or the user stopped. Only a message with `end_turn` is the
 end of a turn.
+DeepSeek's messages have fragments, such as the user's request and the model's thoughts and response, and no stop word.
 Source: exports in public repositories, of 2023 (192 conversations) and of 2024 and 2025 (single ones); the words of
 `finish_details` also in OpenAI's guide to gpt-4-1106-vision-preview.
 """
@@ -67,7 +68,7 @@ def _is_conversation(value: dict[str, Any]) -> bool:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every answer of all conversations, branch after branch."""
-    reader = _Conversations(path, options)
+    reader = (_DeepSeek if b'"fragments"' in data else _Conversations)(path, options)
     return reader.read_records(list(reader.nodes(data.removeprefix(b"\xef\xbb\xbf"))))
 
 
@@ -200,6 +201,32 @@ class _Conversations(ChatReader):
         run = object_of(object_of(message.get("metadata")).get("aggregate_result"))
         failed = content.get("content_type") == "system_error" or any(run.get(fault) for fault in FAULTS)
         return self.result(line, place, call.id if call else None, _text(content), failed, name)
+
+
+class _DeepSeek(_Conversations):
+    name, agent, words = "deepseek", "DeepSeek", ""
+
+    def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
+        """Reads a message: the model's, or the user's, which is a request."""
+        seat = self.seats[line.number]
+        place, self.run = self.below.get(seat.above, place), seat.title
+        message = object_of(line.value.get("message"))
+        fragments = [(str(each.get("type")), each) for each in objects_of(message.get("fragments"))]
+        if not fragments:
+            return place
+        if any(kind == "REQUEST" for kind, _ in fragments):
+            return self.say(line, place, "\n".join(known_text(each.get("content")) or "" for _, each in fragments))
+        answer = self.answer(line, place, model=known_text(message.get("model")))
+        answer.started = known_text(message.get("inserted_at"))
+        answer.word_at = answer.take(line)
+        for kind, each in fragments:
+            if kind == "THINK":
+                answer.add_thought(each.get("content"))
+            elif kind == "RESPONSE":
+                answer.add_text(each.get("content"))
+            else:
+                answer.parts.append(OpaquePart(kind, compact_json(each).decode()))
+        return TreePlace(answer)
 
 
 def _path_to(key: str | None, parents: Mapping[str, str | None]) -> Iterator[str]:
