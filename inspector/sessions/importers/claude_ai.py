@@ -58,7 +58,8 @@ class _Conversations(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, sender = line.value, line.value.get("sender")
-        place = TreePlace(None) if self.begins(line) else self.places.get(str(value.get("parent_message_uuid")), place)
+        place = TreePlace(None) if self.begins(line) else self.places.get(
+            hash(str(value.get("parent_message_uuid"))), place)
         content = value.get("content")
         if not isinstance(content, list) or not content:
             content = [known_text(value.get("text")) or ""]
