@@ -81,7 +81,8 @@ class Importer(Protocol):
     """The interface of a file format's module."""
 
     def sniff(self, head: bytes, path: str) -> int:
-        """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt)."""
+        """The certainty that the importer can read a file with this head: from 0 (it cannot) to 100 (beyond doubt). A
+        database is recognised by its tables instead (`recognition.DATABASES`)."""
 
     def read(self, data: bytes, path: str, options: Options) -> FileReading:
         """Reads the exchanges of a whole file; raises `UnreadableError` if it is not of this format after all, or

@@ -18,7 +18,7 @@ from inspector.config.files import cache_folder, data_folder, state_folder
 from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import find, folder, samples
 from inspector.sessions.importers import IMPORTERS
-from inspector.sessions.importers.recognition import importer, reading_of
+from inspector.sessions.importers.recognition import certainty, reading_of
 from inspector.sessions.open import open_each
 from inspector.sessions.recording import Options, UnreadableError
 from loop_core.errors import CallerError
@@ -1165,9 +1165,8 @@ HEADS = [
 
 @each_row("name", IMPORTERS)
 def test_an_importer_keeps_to_its_interface(name):
-    one = importer(name)
     for head in HEADS:
-        assert 0 <= one.sniff(head, "x") <= 100
+        assert 0 <= certainty(name, head, "x") <= 100
         try:
             reading = reading_of(name, head, "x", Options())
         except UnreadableError as why:

@@ -1,7 +1,8 @@
 """The table of readable file formats, each with a module and a row, in the order in which they are tried.
 
 A module has `sniff`, and `read` or `reader` (`Importer`). It is imported when its format is first tried, and only if
-the file has one of the format's marks, so that a file does not load the modules of other formats.
+the file has one of the format's marks, so that a file does not load the modules of other formats. Databases are
+recognised by their tables (`recognition.DATABASES`).
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import Schema, has, records_of, schema, snapshot
+from inspector.sessions.importers.database import records_of, snapshot
 from inspector.sessions.importers.records import first_look, first_value, list_pieces, number_records
 from inspector.sessions.reasons import UNREAD_CALL, table_reason
 from inspector.sessions.recording import FileReading, Options
@@ -54,18 +54,11 @@ UNPARSED = re.compile(r"were not a valid JSON object: (?P<names>.+)|could not be
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, a session with its events, or a list of events."""
-    if head.startswith(SQLITE):
-        return 95 if _is_own(schema(path)) else 0
+    """Recognises a session with its events, or a list of events."""
     first = first_look(head).first
     events = first if isinstance(first, list) else object_of(first).get("events")
     owned = isinstance(first, list) or bool(_in(object_of(first), "app_name"))
     return 96 if owned and any(_in(event, "invocation_id") and "author" in event for event in objects_of(events)) else 0
-
-
-def _is_own(found: Schema) -> bool:
-    return has(found, "events", "app_name", "user_id", "session_id", "invocation_id", "timestamp") and (
-        has(found, "events", "event_data") or has(found, "events", "author", "content"))
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.litellm import PayloadReader, new_pieces
 from inspector.sessions.importers.span_messages import load_json
 from inspector.sessions.reasons import provider_reason, table_reason
@@ -31,13 +30,6 @@ ROWS = (
     "AND o.session_id = c.session_id) AS classes FROM chat_completions c ORDER BY c.id"
 )
 """The query for the requests, each with the classes of its agent's clients."""
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables."""
-    found = schema(path) if head.startswith(SQLITE) else {}
-    own = has(found, "chat_completions", "wrapper_id", "session_id", "source_name", "request", "response")
-    return 95 if own and has(found, "oai_clients", "wrapper_id", "session_id", "class") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

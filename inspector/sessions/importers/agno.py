@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import schema, snapshot
 from inspector.sessions.importers.records import number_records
 from inspector.sessions.recording import FileReading, Options
@@ -36,12 +35,6 @@ FIELDS: Fields = {"": {"session": (str,), "message": (dict,), "status": (str,)},
 SESSIONS = frozenset({"session_id", "session_type", "agent_data"})
 """Columns of the table of sessions. The program that uses Agno chooses the names of tables."""
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its table of sessions."""
-    found = schema(path).values() if head.startswith(SQLITE) else ()
-    return 95 if any(columns >= SESSIONS for columns in found) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

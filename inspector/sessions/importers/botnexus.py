@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, read_rows_or_lines, records_of, schema, snapshot
+from inspector.sessions.importers.database import read_rows_or_lines, records_of, snapshot
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import FileReading, Options
@@ -39,10 +38,7 @@ FAILED = "Agent stream error: "
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its table, or lines with a role, a content and its own members."""
-    if head.startswith(SQLITE):
-        found = schema(path)
-        return 95 if has(found, "session_history", "session_id", "role", "content", "tool_call_id") else 0
+    """Recognises lines with a role, a content and its own members."""
     first = object_of(first_look(head).first)
     own = {"isCompactionSummary", "isCrashSentinel", "toolCallId"} & first.keys()
     return 90 if own and {"role", "content"} <= first.keys() else 0

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import SQLITE, pairs
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.records import elements, first_look
 from inspector.sessions.intake import Room
 from inspector.sessions.recording import ODD, FileReading, Options, Skipped, UnreadableError, unusable
@@ -46,11 +46,7 @@ Blobs = Callable[[str], Any]
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the tables, the mark of an export, or a line with all members of a record."""
-    if head.startswith(SQLITE):
-        tables = schema(path)
-        blobs = has(tables, "record_blobs", "session_id", "hash", "payload_json")
-        return 100 if blobs and has(tables, "records", "session_id", "record_index", "payload_json") else 0
+    """Recognises the mark of an export, or a line with all members of a record."""
     first = first_look(head).first
     if not isinstance(first, dict):
         return 0

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.records import compact_json, number_records, object_in
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -35,12 +34,6 @@ ACTION = re.compile(r"^Action:[ \t]*(?P<name>[^\n]+)\nAction Input:[ \t]*", re.M
 ERRORS = ("Error executing tool", "Error: ", "I encountered an error", "You tried to use the tool ",
           "I tried reusing the same input")
 """The beginnings of results of tools that failed, or did not run."""
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its table."""
-    found = schema(path) if head.startswith(SQLITE) else {}
-    return 95 if has(found, TABLE, "task_id", "output", "task_index") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import ChatTableReader, has, schema
+from inspector.sessions.importers.database import ChatTableReader
 from inspector.sessions.reasons import INFERRED, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -47,13 +46,6 @@ UNPARSED = "Tool call failed: arguments were not valid JSON."
 """The beginning of the result of a call whose arguments were cut or no JSON, and which Crush stores as `{}`
 (`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables."""
-    found = schema(path) if head.startswith(SQLITE) else {}
-    own = has(found, "messages", "id", "session_id", "role", "parts", "created_at")
-    return 95 if own and has(found, "sessions", "id", "title", "parent_session_id") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

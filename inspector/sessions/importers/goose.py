@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
+from inspector.sessions.importers.database import TABLE, ChatTableReader
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
@@ -67,11 +67,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, or a first line with the working directory, or messages."""
-    if head.startswith(SQLITE):
-        found = schema(path)
-        own = has(found, "messages", "session_id", "role", "content_json", "created_timestamp")
-        return 95 if own and has(found, "sessions", "id", "working_dir") else 0
+    """Recognises a first line with the working directory, or messages."""
     look = first_look(head)
     first = object_of(look.first)
     if "working_dir" in first and {"description", "message_count", "conversation"} & first.keys():

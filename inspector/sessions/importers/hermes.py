@@ -14,7 +14,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import TABLE, ChatTableReader, has, schema
+from inspector.sessions.importers.database import TABLE, ChatTableReader
 from inspector.sessions.importers.records import (
     compact_json,
     elements,
@@ -83,11 +83,7 @@ _JSON_TEXT = "\0json:"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, or the members of a snapshot."""
-    if head.startswith(SQLITE):
-        found = schema(path)
-        own = has(found, "messages", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name")
-        return 95 if own and has(found, "sessions", "id", "source", "started_at") else 0
+    """Recognises the members of a snapshot, or messages of an older release."""
     look = first_look(head)
     if any(names <= object_of(look.first).keys() for names in OBJECTS):
         return 95

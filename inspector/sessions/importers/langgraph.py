@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.langsmith import APIS, plain_message, take_message_end
 from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import first_look, list_pieces, number_records
@@ -49,14 +49,10 @@ PASSED = frozenset({"system", "remove"})
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables, or the first message of a list."""
-    if not head.startswith(SQLITE):
-        first = next(iter(objects_of(first_look(head).first)), {})
-        own = any(first.keys() >= members for members in FORMS) and plain_message(first)["role"] in TYPES
-        return 96 if own and "content" in object_of(first.get("kwargs", first.get("data"))) else 0
-    found = schema(path)
-    own = has(found, "checkpoints", "thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint")
-    return 95 if own and has(found, "writes", "thread_id", "channel", "value") else 0
+    """Recognises the first message of a list."""
+    first = next(iter(objects_of(first_look(head).first)), {})
+    own = any(first.keys() >= members for members in FORMS) and plain_message(first)["role"] in TYPES
+    return 96 if own and "content" in object_of(first.get("kwargs", first.get("data"))) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

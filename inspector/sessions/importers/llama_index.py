@@ -49,9 +49,7 @@ NOT_STORED = "transcript.not_stored"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises a table of messages, a chat store, the memory of a context, or a list of messages."""
-    if head.startswith(SQLITE):
-        return 95 if any(columns >= COLUMNS for columns in schema(path).values()) else 0
+    """Recognises a chat store, the memory of a context, or a list of messages."""
     look = first_look(head)
     first = look.first
     if isinstance(first, dict) and COMPONENT in look.text and b"chat_store" in look.text:

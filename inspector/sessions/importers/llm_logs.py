@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import columns_of, has, record_of, schema, snapshot
+from inspector.sessions.importers.database import columns_of, record_of, schema, snapshot
 from inspector.sessions.importers.records import number_records
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.recording import FileReading, Options
@@ -53,13 +52,6 @@ BESIDE: Mapping[str, str] = {
 """Member of a record -> the query for the rows that belong to an answer in `responses`. The results are those in its
 request. Earlier releases lack columns of later ones."""
 _JSON = frozenset({"options_json", "response_json", "calls", "results", "messages", "parts", "arguments", "payload"})
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of either table."""
-    found = schema(path) if head.startswith(SQLITE) else {}
-    responses = has(found, "responses", "id", "prompt_json", "options_json", "response_json", "conversation_id")
-    return 95 if responses or has(found, "turns", "thread_id", "parent_message_hash", "tip_message_hash") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

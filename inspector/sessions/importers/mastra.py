@@ -14,15 +14,12 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.ai_sdk_messages import steps_of, take_part
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import schema, snapshot
 from inspector.sessions.importers.mastra_records import (
     CHUNK,
     INFERENCE,
-    MESSAGE_COLUMNS,
-    MESSAGES,
     TOOLS,
     database_records,
-    is_span_table,
     object_records,
 )
 from inspector.sessions.importers.otlp import row_of, take_word
@@ -58,10 +55,7 @@ FIELDS: Fields = {"": {"session": (str,), "run": (dict,), "answer": (dict,), "in
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the tables of a database, the spans of a trace, or stored messages."""
-    if head.startswith(SQLITE):
-        found = schema(path)
-        return 95 if is_span_table(found) or has(found, MESSAGES, *map(str.lower, MESSAGE_COLUMNS)) else 0
+    """Recognises the spans of a trace, or stored messages."""
     first = object_of(first_look(head).first)
     span = next(iter(objects_of(first.get("spans"))), {})
     message = next(iter(objects_of(first.get("messages"))), {})

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.codex_items import INCOMPLETE, item_text, take_part
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.records import number_records, with_ids
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -33,13 +32,6 @@ FAKE = "__fake_id__"
 """The id of every item of another API than Responses."""
 PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
 """The roles and types of items without a part of an exchange."""
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its tables."""
-    found = schema(path) if head.startswith(SQLITE) else {}
-    own = has(found, "agent_messages", "id", "session_id", "message_data", "created_at")
-    return 95 if own and has(found, "agent_sessions", "session_id") else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

@@ -56,9 +56,7 @@ FIELDS: Fields = {
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the tables of the database, or members that only its records have."""
-    if head.startswith(SQLITE):
-        return 95 if store.is_database(schema(path)) else 0
+    """Recognises members that only its records have."""
     return 95 if _kind(first_look(head)) else 0
 
 

@@ -47,13 +47,6 @@ from loop_core.wire.json_values import byte_span
 # -- The database ------------------------------------------------------------------------------------------------------
 
 
-def is_database(schema: Schema) -> bool:
-    """Whether the tables are those of opencode."""
-    first = has(schema, "message", "id", "session_id", "data") and has(schema, "part", "id", "message_id", "data")
-    second = has(schema, "session_message", "id", "session_id", "type", "data")
-    return has(schema, "session", "id") and (first or second)
-
-
 def rows_of(path: str, schema: Schema) -> Iterator[bytes | UnbuiltRecord]:
     """The sessions of a database with their messages and parts, each session before those that it started."""
     with snapshot(path) as database:

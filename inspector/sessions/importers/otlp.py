@@ -17,7 +17,7 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers import SQLITE, otlp_files
-from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in, rows_in, store_of
+from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, records_in, rows_in
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
 from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
 from inspector.sessions.importers.records import Piece, object_in
@@ -75,11 +75,7 @@ OWN_END = "loop_inspector.stop.normalized"
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
 
 
-def sniff(head: bytes, path: str) -> int:
-    """Recognises spans and log records in JSON or protobuf, or a database of spans."""
-    if head.startswith(SQLITE):
-        return 95 if store_of(path) is not None else 0
-    return otlp_files.sniff(head)
+sniff = otlp_files.sniff
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

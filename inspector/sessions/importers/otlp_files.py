@@ -56,7 +56,7 @@ RecordPiece = tuple[str, bytes]
 """The kind of a record, and its JSON."""
 
 
-def sniff(head: bytes) -> int:
+def sniff(head: bytes, path: str) -> int:
     """Recognises JSON with the records of resources, or of an SDK; or protobuf with the attribute names of traces."""
     parsed_head = first_look(head)
     if isinstance(parsed_head.first, (dict, list)):

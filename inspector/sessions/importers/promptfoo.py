@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions.importers import SQLITE
-from inspector.sessions.importers.database import has, records_of, schema, snapshot
+from inspector.sessions.importers.database import records_of, snapshot
 from inspector.sessions.importers.otlp import take_output, take_word
 from inspector.sessions.importers.records import first_look, list_pieces, number_records, object_lines
 from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of
@@ -49,9 +49,7 @@ COLUMNS = ("provider", "prompt", "response", "error")
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises an evaluation with its id, a result, or the table of results."""
-    if head.startswith(SQLITE):
-        return 95 if has(schema(path), "eval_results", "eval_id", "prompt_idx", *COLUMNS) else 0
+    """Recognises an evaluation with its id, or a result."""
     first = object_of(first_look(head).first)
     return 96 if {"evalId", "results"} <= first.keys() or {"promptIdx", "testCase", "provider"} <= first.keys() else 0
 

@@ -1,8 +1,10 @@
-"""Recognises the format of a file by its beginning, and reads it with the module of that format."""
+"""Recognises the format of a file by its beginning, that of a database by its tables, and reads it with the module of
+that format."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import IO, Any, cast
 
@@ -15,6 +17,40 @@ from inspector.sessions.recording import ODD, FileReading, Options
 _BARE = frozenset({"chat-lines", "hermes", "zeroclaw", "botnexus", "known"})
 """The formats of lines that are not looked for in a list: a list of bare messages may be anything, such as an example
 for training."""
+DATABASES: Mapping[str, tuple[Mapping[str, str], ...]] = {
+    "otlp": ({"spans": "trace_id span_id experiment_id content"},  # MLflow
+             {"spans": "trace_rowid span_id span_kind attributes"}),  # Phoenix
+    "opencode": ({"session": "id", "message": "id session_id data", "part": "id message_id data"},
+                 {"session": "id", "session_message": "id session_id type data"}),
+    "hermes": ({"messages": "session_id role content tool_call_id tool_calls tool_name",
+                "sessions": "id source started_at"},),
+    "goose": ({"messages": "session_id role content_json created_timestamp", "sessions": "id working_dir"},),
+    "crush": ({"messages": "id session_id role parts created_at", "sessions": "id title parent_session_id"},),
+    "llm": ({"responses": "id prompt_json options_json response_json conversation_id"},
+            {"turns": "thread_id parent_message_hash tip_message_hash"}),
+    "openai-agents": ({"agent_messages": "id session_id message_data created_at", "agent_sessions": "session_id"},),
+    "langgraph": ({"checkpoints": "thread_id checkpoint_ns checkpoint_id type checkpoint",
+                   "writes": "thread_id channel value"},),
+    "ag2": ({"chat_completions": "wrapper_id session_id source_name request response",
+             "oai_clients": "wrapper_id session_id class"},),
+    "crewai": ({"latest_kickoff_task_outputs": "task_id output task_index"},),
+    "agno": ({"*": "session_id session_type agent_data"},),
+    "mastra": ({"mastra_ai_spans": "traceid spanid parentspanid startedat endedat spantype name metadata attributes "
+                                   "input output error"}, {"mastra_messages": "id thread_id role createdat content"}),
+    "voltagent": ({"*_messages": "format_version conversation_id message_id role parts metadata created_at"},),
+    "promptfoo": ({"eval_results": "eval_id prompt_idx provider prompt response error"},),
+    "llama-index": ({"*": "key timestamp role status data"},),
+    "adk": ({"events": "app_name user_id session_id invocation_id timestamp event_data"},
+            {"events": "app_name user_id session_id invocation_id timestamp author content"}),
+    "claude-tap": ({"records": "session_id record_index payload_json",
+                    "record_blobs": "session_id hash payload_json"},),
+    "zeroclaw": ({"sessions": "session_key role content"},
+                 {"acp_sessions": "id session_uuid", "acp_messages": "session_id role",
+                  "acp_tool_calls": "message_id event_kind"}),
+    "botnexus": ({"session_history": "session_id role content tool_call_id"},),
+}
+"""Format -> the tables of its databases, each with the columns by which it is recognised, in lower case. Releases with
+other tables have a set of their own. `*` stands for a name, or a part of one, that the application chooses."""
 
 
 def beginnings(data: bytes) -> Iterator[bytes]:
@@ -51,7 +87,7 @@ def reading_of(name: str, data: bytes | IO[bytes], path: str, options: Options) 
     pieces. Raises `UnreadableError` if it is not of this format after all, or damaged from the start."""
     if isinstance(data, bytes):
         head = data[:LONG_HEAD]
-        if is_list(data) and not importer(name).sniff(head, path):
+        if is_list(data) and not certainty(name, head, path):
             data = list_lines(data)
             head = data[:LONG_HEAD]
         if not IMPORTERS[name].grows:
@@ -82,6 +118,23 @@ def recognise(data: bytes, path: str) -> str | None:
     return name if listed is None or listed in _BARE else listed
 
 
+def certainty(name: str, head: bytes, path: str) -> int:
+    """The certainty that a file that begins with `head` is of this format, from 0 to 100 (`Importer.sniff`)."""
+    if head.startswith(SQLITE) and name in DATABASES:
+        from inspector.sessions.importers.database import schema
+
+        tables = schema(path)
+        return 95 if any(_are_in(tables, wanted) for wanted in DATABASES[name]) else 0
+    sniff = getattr(importer(name), "sniff", None)  # formats that have only databases need none
+    return 0 if sniff is None else cast("int", sniff(head, path))
+
+
+def _are_in(tables: Mapping[str, frozenset[str]], wanted: Mapping[str, str]) -> bool:
+    """Whether a database has tables with these names and columns."""
+    return all(any(fnmatchcase(table, name) and found.issuperset(columns.split()) for table, found in tables.items())
+               for name, columns in wanted.items())
+
+
 def _best(head: bytes, path: str) -> tuple[str | None, int]:
     from inspector.sessions.importers.records import first_look
 
@@ -93,7 +146,7 @@ def _best(head: bytes, path: str) -> tuple[str | None, int]:
         try:
             if row.members and not (head.startswith(SQLITE) or any(map(first_look(head).has, row.members))):
                 continue
-            score = importer(name).sniff(head, path)
+            score = certainty(name, head, path)
         except ODD:
             continue  # `sniff` failed, so the file is not of the format
         if score > best_score:

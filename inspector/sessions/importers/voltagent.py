@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.ai_sdk_messages import RESULTS, UNFINISHED, take_part
 from inspector.sessions.importers.database import has, record_of, schema, snapshot
 from inspector.sessions.importers.opencode_records import REFUSED
@@ -42,11 +41,6 @@ _FAILED = "error-"
 
 Part = tuple[int, dict[str, Any]]
 """A part of a message, or one of the steps beside it, with its number."""
-
-
-def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of a table of messages."""
-    return 95 if head.startswith(SQLITE) and _prefixes(path) else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:

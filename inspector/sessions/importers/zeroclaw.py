@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import (
     TABLE,
     Schema,
@@ -77,10 +76,7 @@ RESULTS = "[Tool results]\n"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the columns of its table, or lines with only a role and a text."""
-    if head.startswith(SQLITE):
-        tables = schema(path)
-        return 95 if has(tables, "sessions", "session_key", "role", "content") or _is_of_editor(tables) else 0
+    """Recognises lines with only a role and a text."""
     look = first_look(head)
     rows = look.lines or (() if b"\n" in look.text.strip() else (look.first,))
     plain = bool(rows) and all(isinstance(row, dict) and row.keys() == {"role", "content"}
