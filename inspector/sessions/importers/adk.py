@@ -23,9 +23,15 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import counts_of, known_text, numbered_objects, object_of, objects_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
+from inspector.sessions.transcripts.member_values import (
+    api_of,
+    counts_of,
+    known_text,
+    numbered_objects,
+    object_of,
+    objects_of,
+)
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from loop_core.values import At, Finding, OpaquePart, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire import wire
@@ -86,9 +92,9 @@ def _in(value: dict[str, Any], name: str) -> Any:
     return value.get(_member(value, name))
 
 
-class _Sessions(DialogueReader):
+class _Sessions(ChatReader):
     name, agent, fields = "adk", "Google ADK", FIELDS
-    unit, row_word = "event", ("an event", "events")
+    key, unit, row_word = "id", "event", ("an event", "events")
     words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is ignored, "
              "since it stands for several ends")
 
@@ -129,19 +135,19 @@ class _Sessions(DialogueReader):
         if event.get("partial") in (True, 1):
             self.remarks["are pieces of an answer that comes complete later"] += 1
         elif code in STOPPED:
-            self.say(line.number, message, mark=STOPPED[code], at_tool=bool(results))
+            self.say(line, self.here, message, mark=STOPPED[code], at_tool=bool(results))
         elif results:
-            self.results(line.number, *results)
+            self.results(line, self.here, *results)
         elif event.get("author") == "user":
-            self.say(line.number, "\n".join(part["text"] for _, part in parts if isinstance(part.get("text"), str)))
+            self.say(line, self.here, "\n".join(part["text"] for _, part in parts if isinstance(part.get("text"), str)))
         elif parts or _word_of(event) is not None or (code and self.here.right_above is None):
             self._answer(line, event, path)
         elif code:
-            self.say(line.number, f"the run ended with {code}: {message[:200]}", mark="stopped")
+            self.say(line, self.here, f"the run ended with {code}: {message[:200]}", mark="stopped")
         else:
             lines.count("event without content", frozenset({"event without content"}))
         if event.get("interrupted") in (True, 1):
-            self.say(line.number, "", mark="interrupted")
+            self.say(line, self.here, "", mark="interrupted")
         return self.here
 
     def _answer(self, line: TranscriptLine, event: dict[str, Any], path: tuple[str, ...]) -> None:
@@ -149,8 +155,8 @@ class _Sessions(DialogueReader):
         model, author, above = _in(event, "model_version"), str(event.get("author")), self.here.right_above
         # The end of an answer that LiteLLM streamed may be an event of its own.
         answer = above if above is not None and not parts and self.authors.get(self.session) == author else (
-            self.answer_of(line, known_text(event.get("id")) or f"event:{line.number}", api_of(APIS, model), model,
-                           event.get("timestamp")))
+            self.answer(line, self.here, model=model, key=known_text(event.get("id")) or "", api=api_of(APIS, model),
+                        begin=event.get("timestamp")))
         self.authors[self.session] = author
         at = answer.word_at = answer.take(line)
         for number, part in parts:

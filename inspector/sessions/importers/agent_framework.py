@@ -49,6 +49,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 class _Session(ChatReader):
     name, agent, fields = "agent-framework", "the Agent Framework", FIELDS
+    awaits_results = True
     unanswered = "end the session without an answer"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:

@@ -17,8 +17,7 @@ from inspector.sessions.importers.records import number_records
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.chat_messages import take_block, take_message
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, take_block, take_message
 from inspector.sessions.transcripts.ending_rules import infer
 from inspector.sessions.transcripts.member_values import (
     cap_of,
@@ -28,7 +27,7 @@ from inspector.sessions.transcripts.member_values import (
     objects_of,
     usage_in,
 )
-from loop_core.values import StopReason, ToolCall, ToolResultPart
+from loop_core.values import StopReason, ToolCall
 
 FIELDS: Fields = {"": {"session": (str,), "message": (dict,), "status": (str,)},
                   "message": {"role": (str,), "tool_calls": (list,), "provider_data": (dict,), "metrics": (dict,)}}
@@ -76,9 +75,9 @@ def _json(value: Any) -> Any:
         return None
 
 
-class _Runs(DialogueReader):
+class _Runs(ChatReader):
     name, agent, fields = "agno", "Agno", FIELDS
-    key, wordless = "", True
+    unit, row_word = "row", ("a row", "rows")
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record; a run that another one started is a session below it."""
@@ -97,17 +96,17 @@ class _Runs(DialogueReader):
         elif role == "assistant":
             self._answer(line, message)
         elif role == "tool":
-            self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), known_text(
-                message.get("tool_name")), text, message.get("tool_call_error") is True))
+            self.result(line, place, message.get("tool_call_id"), text, message.get("tool_call_error") is True,
+                        message.get("tool_name"))
         elif role == "user":
-            self.say(line.number, text)
+            self.say(line, place, text)
         else:
             lines.count(role, frozenset({"system", "developer"}))
         return self.here
 
     def _begin(self, line: TranscriptLine) -> TranscriptAnswer:
-        answer = self.answer_of(line, f"row:{line.number}", None, line.value.get("model"),
-                                object_of(line.value.get("message")).get("created_at"))
+        answer = self.answer(line, self.here, model=line.value.get("model"),
+                             begin=object_of(line.value.get("message")).get("created_at"))
         answer.cap = line.value.get("cap")
         answer.word_at = answer.take(line)
         return answer
@@ -130,13 +129,13 @@ class _Runs(DialogueReader):
         errors = objects_of(line.value.get("errors"))  # of a streamed run, whose content is the text so far
         text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
         if status == "CANCELLED":
-            self.say(line.number, "", mark="interrupted")
+            self.say(line, self.here, "", mark="interrupted")
         elif status == "ERROR" and (self.here.has_user_message or self.here.result_count):
             answer = self._begin(line)
             answer.add_text(text)
             answer.fail(why, answer.word_at)
         elif status == "ERROR":
-            self.say(line.number, f"the run ended with an error: {why[:200]}", mark="stopped")
+            self.say(line, self.here, f"the run ended with an error: {why[:200]}", mark="stopped")
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         """The stop reason of an answer, also by the cap of its agent."""

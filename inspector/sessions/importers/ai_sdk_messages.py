@@ -18,7 +18,7 @@ from inspector.sessions.importers.records import first_look, list_pieces, number
 from inspector.sessions.reasons import UNREAD_CALL, recorder_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
 from loop_core.values import At, CallKind, Finding, OpaquePart, Severity, Stop, ToolResultPart
@@ -77,9 +77,7 @@ class _Messages(ChatReader):
             for number, part in parts:
                 results += take_part(answer, part, line, at, number)
                 denied = denied or part.get("state") == "output-denied"
-            place = TreePlace(answer)
-            if results:
-                place = place.after(InterimRow(line.number, "", tuple(results), denied=denied, unit=self.unit))
+            place = self.results(line, TreePlace(answer), *results, denied=denied)
         word, last = known_text(about.get("finishReason")), place.answer
         if last is not None and last.line == line.number:
             _take_state(last, value)

@@ -16,7 +16,7 @@ from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.reasons import PROVIDER
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import cap_of, known_text, numbered_objects, object_of, usage_in
 from loop_core.values import At, CallKind, Evidence, OpaquePart, Stop, StopReason, ToolResultPart
@@ -66,9 +66,8 @@ class _Result(ChatReader):
         names = ("inputTokens", "outputTokens") if "inputTokens" in usage else ("promptTokens", "completionTokens")
         answer.usage = usage_in(usage, *names, "reasoningTokens", "cachedInputTokens")
         _take_reason(answer, value, at)
-        results = tuple(_result(block) for block, _ in parts if block.get("type") in FAILED)
-        return TreePlace(answer).after(InterimRow(line.number, "", results, unit=self.unit)) if results else (
-            TreePlace(answer))
+        results = [_result(block) for block, _ in parts if block.get("type") in FAILED]
+        return self.results(line, TreePlace(answer), *results)
 
 
 def _take_part(answer: TranscriptAnswer, block: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:

@@ -105,7 +105,7 @@ def take_streams(reading: FileReading, path: str, options: Options) -> None:
         request = object_in(raw.request_text or "")
         chat = redact.text(known_text(request.get("id")) or "")[:80]
         if prompt := _prompt(request):
-            stream.lanes[""] = TreePlace(None).after(InterimRow(0, prompt))
+            stream.here = TreePlace(None).after(InterimRow(0, prompt))
         found = stream.read_records(_events(raw.body))
         reading.exchanges += [
             replace(each, entry=raw.entry, url=raw.url, started=raw.started, lines=(), session=chat or stream.label)
@@ -231,7 +231,7 @@ class _Stream(ChatReader):
         text = known_text(value.get("errorText")) if kind == "tool-output-error" else any_text(
             value.get("result" if "result" in value else "output"))
         part = ToolResultPart(known_text(value.get("toolCallId")), None, text or "", kind != "tool-output-available")
-        return place.after(InterimRow(line.number, "", (part,), denied=kind == "tool-output-denied", unit=self.unit))
+        return self.results(line, place, part, denied=kind == "tool-output-denied")
 
     def _finish(self, line: TranscriptLine, value: dict[str, Any], place: TreePlace, step: bool) -> TreePlace:
         """Reads the end of a step or of the message: its stop word, if any, and the counts of the step. A step without
@@ -262,6 +262,6 @@ class _Stream(ChatReader):
         last = answer.parts[-1] if answer.parts else None
         if isinstance(last, ToolCall) and refusal(part := ToolResultPart(last.id, last.name, text, True)) is not None:
             answer.parts[-1] = last._replace(closed=True)  # AI SDK 4 and 5.0.0 send no other event about such a call
-            return place.after(InterimRow(line.number, "", (part,), unit=self.unit))
+            return self.results(line, place, part)
         answer.fail(text, at)
         return place

@@ -169,7 +169,7 @@ class _Chat(_Aider):
         kind, text = line.value["kind"], line.value["text"]
         stopped, self.stopped = self.stopped, text == _STOPPED
         if kind == "session":
-            self.run, self.model = text, None
+            self.session, self.model = text, None
             return TreePlace(None)
         if kind == "note":
             return self._note(line, text, place)

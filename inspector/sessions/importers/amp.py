@@ -17,9 +17,9 @@ from inspector.sessions.reasons import recorder_reason, table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import (
+    api_of,
     counts_of,
     input_count,
     known_text,
@@ -75,8 +75,9 @@ def _records(data: bytes, value: dict[str, Any]) -> Iterator[bytes]:
     yield from elements(data, "messages")
 
 
-class _Reader(DialogueReader):
-    name, agent, fields, unit, key = "amp", "Amp", FIELDS, "message", "protocolMessageID"
+class _Reader(ChatReader):
+    name, agent, fields = "amp", "Amp", FIELDS
+    key, row_word = "protocolMessageID", ("a row", "rows")
     words = "stop reasons are those that Amp writes down, in Anthropic's words for every model"
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -100,10 +101,10 @@ class _Reader(DialogueReader):
         for _, block in blocks:
             if block.get("type") == "tool_result":
                 denied = object_of(block.get("run")).get("status") == DENIED
-                self.say(line.number, "", (_result(block),), denied=denied)
+                self.results(line, self.here, _result(block), denied=denied)
         for _, block in blocks:
             if block.get("type") == "text" and isinstance(block.get("text"), str):
-                self.say(line.number, block["text"], own=block.get("hidden") is True)
+                self.say(line, self.here, block["text"], own=block.get("hidden") is True)
 
     def _answer(self, line: TranscriptLine) -> None:
         value = line.value
@@ -111,8 +112,8 @@ class _Reader(DialogueReader):
         model = usage.get("model")
         key = text_or_none(value.get("protocolMessageID"))
         started = object_of(value.get("meta")).get("sentAt") or value.get("createdAt") or usage.get("timestamp")
-        answer = self.answer_of(line, f"message {line.number}" if key is None else key, api_of(APIS, model), model,
-                                started)
+        answer = self.answer(line, self.here, model=model, key=f"message {line.number}" if key is None else key,
+                             api=api_of(APIS, model), begin=started)
         at = answer.take(line)
         for number, block in _blocks(value.get("content")):
             here = pointer_at(at, "content", number)

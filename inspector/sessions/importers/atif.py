@@ -65,7 +65,6 @@ class _Trajectory(ChatReader):
         super().__init__(path, options)
         self.heads: dict[int, tuple[str | None, str]] = {}
         """Number of a trajectory's first step -> the trajectory's model and the name of its session."""
-        self.session = ""
         self.seen: set[str] = set()
         """The answers so far, with their times."""
 
@@ -121,7 +120,6 @@ class _Trajectory(ChatReader):
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         value = line.value
         answer = self.answer(line, place, model=known_text(value.get("model_name")))
-        answer.session = self.session
         at = answer.take(line)
         answer.add_thought(value.get("reasoning_content"))
         answer.add_text(text_of(value.get("message")))

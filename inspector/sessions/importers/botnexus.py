@@ -19,7 +19,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 
@@ -57,8 +57,9 @@ def _rows(path: str) -> Iterator[UnbuiltRecord]:
         yield from records_of(rows, COLUMNS)
 
 
-class _Reader(DialogueReader):
+class _Reader(ChatReader):
     name, agent, fields = "botnexus", "BotNexus", FIELDS
+    key, unit, row_word = "id", "row", ("a row", "rows")
     words = "BotNexus keeps no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
@@ -98,10 +99,10 @@ class _Reader(DialogueReader):
             self._close_turn(self.session)
             self.crashes[self.session] = line.number, self.here.answer
         elif value.get("is_compaction_summary") or value.get("is_replay_banner"):
-            self.say(line.number, text, own=True)
+            self.say(line, self.here, text, own=True)
         elif role == "user":
             self._close_turn(self.session)
-            self.say(line.number, text, own=value.get("message_kind") == "subagent-completion")
+            self.say(line, self.here, text, own=value.get("message_kind") == "subagent-completion")
         elif role == "system" and text.startswith(FAILED):
             self.errors[self.session] = line
         elif role == "assistant":
@@ -133,7 +134,8 @@ class _Reader(DialogueReader):
             answer.fail(str(line.value.get("content")).removeprefix(FAILED), answer.take(line))
 
     def _answer(self, line: TranscriptLine) -> TranscriptAnswer:
-        answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("timestamp"))
+        answer = self.answer(line, self.here, key=f"{self.session}:{line.number}",
+                             begin=line.value.get("timestamp"))
         answer.word_at = answer.take(line)
         return answer
 
@@ -143,7 +145,7 @@ class _Reader(DialogueReader):
         value = line.value
         key, name = known_text(value.get("tool_call_id")), known_text(value.get("tool_name"))
         if key is None or self._is_result(value):
-            self.results(line.number, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
+            self.results(line, self.here, ToolResultPart(key, name, text, bool(value.get("tool_is_error"))))
             if key is not None and (self.session, key) in self.calls:
                 self.ran[self.session] = self.calls[self.session, key]
             return

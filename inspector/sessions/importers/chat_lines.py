@@ -32,7 +32,7 @@ class _Messages(MessageReader):
     """The members of the agent's messages beside those of the API; one of the first messages has one of them."""
 
     def answer(
-        self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None
+        self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None, **facts: Any
     ) -> TranscriptAnswer:
         """Adds an answer, with its model and time if they were stored."""
         answer = super().answer(line, place, name, known_text(line.value.get("model_name")))

@@ -26,8 +26,7 @@ from inspector.sessions.traffic import parse_prefix
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import first_text, known_text, moment_text, object_of, objects_of
 from loop_core.values import At, CallKind, OpaquePart, Stop
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import member_spans
@@ -131,7 +130,7 @@ class _Conversations(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         seat = self.seats[line.number]
-        place, self.run = self.below.get(seat.above, place), seat.title
+        place, self.session = self.below.get(seat.above, place), seat.title
         message = object_of(line.value.get("message"))
         content, metadata = object_of(message.get("content")), object_of(message.get("metadata"))
         role, kind = object_of(message.get("author")).get("role"), known_text(content.get("content_type"))

@@ -203,7 +203,7 @@ class _Rollout(ChatReader):
         part = ToolResultPart(text_or_none(payload.get("call_id")), None, items.item_text(output), failed)
         if not self.counted:
             self.open, self.uncounted = None, True
-        return place.after(InterimRow(line.number, "", (part,), unit=self.unit))
+        return self.results(line, place, part)
 
     # -- events ------------------------------------------------------------------------------------------------------
 

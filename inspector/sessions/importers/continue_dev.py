@@ -13,7 +13,7 @@ from typing import Any
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
 from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
@@ -54,7 +54,7 @@ class _Session(ChatReader):
         super().__init__(path, options)
         self.title = known_text(session.get("title")) or ""
         self.model = known_text(session.get("chatModelTitle")) or known_text(session.get("selectedModel"))
-        self.results: set[str] = set()
+        self.with_result: set[str] = set()
         """The ids of calls with a result in the item of their answer, which a message may repeat."""
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -68,7 +68,7 @@ class _Session(ChatReader):
             place = self.say(line, place, text)
         elif role == "tool":
             key = known_text(message.get("toolCallId"))
-            if key not in self.results:
+            if key not in self.with_result:
                 place = self.result(line, place, key, text)
         else:
             lines.count(role, frozenset({"system"}))
@@ -118,11 +118,11 @@ class _Session(ChatReader):
         ended = [state for state in states if known_text(state.get("status")) in ENDED]
         # A call is also marked as canceled if its answer was stopped while its arguments arrived.
         results = tuple(_result(state) for state in ended if state["status"] != CANCELED or _output(state))
-        self.results.update(key for state in ended if (key := known_text(state.get("toolCallId"))) is not None)
-        place = self.say(line, TreePlace(answer), "", results) if results else TreePlace(answer)
+        self.with_result.update(key for state in ended if (key := known_text(state.get("toolCallId"))) is not None)
+        place = self.results(line, TreePlace(answer), *results)
         if len(results) == len(ended):
             return place
-        return place.after(InterimRow(line.number, "a call was canceled", mark="interrupted", unit=self.unit))
+        return self.say(line, place, "a call was canceled", mark="interrupted")
 
 
 def _result(state: dict[str, Any]) -> ToolResultPart:

@@ -20,10 +20,9 @@ from inspector.sessions.importers.records import compact_json, number_records, o
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_message
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import At, ToolCall, ToolResultPart
+from loop_core.values import At, ToolCall
 
 FIELDS: Fields = {"message": {"role": (str,), "tool_calls": (list,), "tool_call_id": (str,), "name": (str,)}}
 TABLE = "latest_kickoff_task_outputs"
@@ -64,9 +63,9 @@ def _unsaid(last: dict[str, Any], raw: str | None) -> str | None:
     return raw if last.get("role") == "user" or (raw or "").strip() not in text else None
 
 
-class _Tasks(DialogueReader):
+class _Tasks(ChatReader):
     name, agent, fields = "crewai", "CrewAI", FIELDS
-    key, wordless = "", True
+    unit, row_word = "row", ("a row", "rows")
 
     def session_of(self, value: dict[str, Any]) -> str:
         key = known_text(value.get("task")) or self.session
@@ -80,16 +79,15 @@ class _Tasks(DialogueReader):
         if role == "assistant":
             self._answer(line, message)
         elif role == "tool":
-            self.results(line.number, ToolResultPart(
-                known_text(message.get("tool_call_id")), known_text(message.get("name")), text, _has_failed(text)))
+            self.result(line, place, message.get("tool_call_id"), text, _has_failed(text), message.get("name"))
         elif role == "user":
-            self.say(line.number, text, own=place.answer is not None)
+            self.say(line, place, text, own=place.answer is not None)
         else:
             lines.count(role, frozenset({"system"}))
         return self.here
 
     def _answer(self, line: TranscriptLine, message: dict[str, Any]) -> None:
-        answer = self.answer_of(line, f"row:{line.number}", None, None)
+        answer = self.answer(line, self.here)
         at = answer.word_at = answer.take(line)
         text = known_text(message.get("content")) or ""
         said, mark, result = text.partition(RESULT)
@@ -100,7 +98,7 @@ class _Tasks(DialogueReader):
         answer.add_text(said[: found.start()])
         _take_action(answer, found["name"].strip(), said[found.end() :], pointer_at(at, "message", "content"))
         if mark:
-            self.results(line.number, ToolResultPart(None, found["name"].strip(), result.strip(), _has_failed(result)))
+            self.result(line, self.here, None, result.strip(), _has_failed(result), found["name"].strip())
 
 
 def _has_failed(result: str) -> bool:

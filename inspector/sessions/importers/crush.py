@@ -16,8 +16,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import numbered_objects, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import api_of, numbered_objects, object_of, text_or_none
 from loop_core.values import At, Evidence, Stop, StopReason, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
 
@@ -68,19 +67,20 @@ class _Reader(ChatTableReader):
         elif role in ("user", "tool"):
             for _, kind, data in parts:
                 if kind == "tool_result":
-                    self.results(line.number, _result(data))
+                    self.results(line, self.here, _result(data))
                 elif kind == "text":
-                    self.say(line.number, str(data.get("text") or ""), own=data.get("hidden") is True)
+                    self.say(line, self.here, str(data.get("text") or ""), own=data.get("hidden") is True)
                 elif kind == "shell_command":
-                    self.say(line.number, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
+                    self.say(line, self.here, f"{data.get('command', '')}\n{data.get('output', '')}", own=True)
         else:
             lines.count(role, NO_EXCHANGE)
 
     def _answer(self, line: TranscriptLine, parts: list[tuple[int, str, dict[str, Any]]]) -> None:
         value = line.value
         key = text_or_none(value.get("id"))
-        answer = self.answer_of(line, f"row {line.number}" if key is None else key,
-                                api_of(APIS, value.get("provider")), value.get("model"), value.get("created_at"))
+        answer = self.answer(line, self.here, model=value.get("model"),
+                             key=f"row {line.number}" if key is None else key,
+                             api=api_of(APIS, value.get("provider")), begin=value.get("created_at"))
         at = answer.take(line)
         answer.word_at = pointer_at(at, "parts")
         answer.unended = all(kind != "finish" for _, kind, _ in parts)
@@ -100,12 +100,12 @@ class _Reader(ChatTableReader):
             elif kind == "tool_result":
                 done.append(_result(data))
             elif kind == "finish" and is_summary and data.get("reason") == "end_turn":
-                self.say(line.number, "the summary was stored", mark="ended")
+                self.say(line, self.here, "the summary was stored", mark="ended")
             elif kind == "finish":
                 _end(answer, data, here)
                 if data.get("reason") == REFUSED:
-                    self.say(line.number, "", mark="interrupted", at_tool=True)
-        self.results(line.number, *done)
+                    self.say(line, self.here, "", mark="interrupted", at_tool=True)
+        self.results(line, self.here, *done)
         if is_summary:
             self.remarks["hold the summary of a compacted history"] += 1
 

@@ -20,7 +20,7 @@ from typing import Any
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import (
     ChatReader,
     call_of,
@@ -85,8 +85,7 @@ class _Session(ChatReader):
             return TreePlace(answer)
         if role == "user":
             results, text = results_of(content), words_of(content)
-            if results:
-                place = self.say(line, place, "", results)
+            place = self.results(line, place, *results)
             typed = "\n".join(QUERY.findall(text)) or text
             # text in the same row as results is Cursor's own
             return self.say(line, place, typed, own=bool(results)) if typed.strip() or not results else place
@@ -231,7 +230,7 @@ class _Stream(ChatReader):
         output = next(iter(result.values()), held.get("result"))
         part = ToolResultPart(key, None, output if isinstance(output, str) else json.dumps(output, ensure_ascii=False),
                               "success" not in result)
-        return place.after(InterimRow(line.number, "", (part,), denied="rejected" in result, unit=self.unit))
+        return self.results(line, place, part, denied="rejected" in result)
 
     def _outcome(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads the end of the run: by itself, or with an error."""

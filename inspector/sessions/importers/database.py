@@ -22,7 +22,7 @@ from inspector.sessions.recording import FileReading, UnreadableError
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from loop_core.json_parser import from_json
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def has(schema: Schema, table: str, *columns: str) -> bool:
     return table in schema and schema[table].issuperset(columns)
 
 
-def read_rows_or_lines(reader: DialogueReader, data: bytes, rows: Iterable[UnbuiltRecord]) -> FileReading:
+def read_rows_or_lines(reader: ChatReader, data: bytes, rows: Iterable[UnbuiltRecord]) -> FileReading:
     """Reads every answer in a file that is a database with these rows, or a file of lines."""
     if data.startswith(SQLITE):
         return reader.read_records(number_records(rows))
@@ -256,9 +256,10 @@ def _verbatim(value: Any) -> bytes:
     return data
 
 
-class ChatTableReader(DialogueReader):
+class ChatTableReader(ChatReader):
     """Reads one database; subclasses interpret the messages of a format."""
 
+    key, unit, row_word = "id", "row", ("a row", "rows")
     created: ClassVar[str]
     """The column with the time at which a message was written."""
     json_columns: ClassVar[frozenset[str]]

@@ -146,8 +146,7 @@ class _Session(ChatReader):
             self.remarks["are of an unexpected shape"] += 1
             return place
         results, text = results_of(content), words_of(content)
-        if results:
-            place = self.say(line, place, "", results)
+        place = self.results(line, place, *results)
         hidden = message.get("visibility") == "llm_only"  # a message of the agent to the model, in the role of the user
         typed = "" if hidden else REMINDER.sub("", text).strip()
         if not typed and (results or not text.strip()):

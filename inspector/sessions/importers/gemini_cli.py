@@ -187,8 +187,7 @@ class _Chat(ChatReader):
         if self.end_note is not None:
             self._end(answer, *self.end_note)
             self.end_note = None
-        after = TreePlace(answer)
-        return self.say(line, after, "", tuple(results)) if results else after
+        return self.results(line, TreePlace(answer), *results)
 
     def _user(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a message of the user, or tool results with the user's role; known results are not read again."""

@@ -149,10 +149,10 @@ class _Reader(ChatTableReader):
             # Goose's own messages in the role of the user are not shown to the user.
             hidden = object_of(value.get("metadata_json") or value.get("metadata")).get("userVisible") is False
             results = [_result(block) for _, block in blocks if block.get("type") == "toolResponse"]
-            self.results(line.number, *results)
+            self.results(line, self.here, *results)
             for _, block in blocks:
                 if block.get("type") == "text" and isinstance(block.get("text"), str):
-                    self.say(line.number, block["text"], own=hidden)
+                    self.say(line, self.here, block["text"], own=hidden)
         else:
             lines.count(value.get("role"), frozenset())
 
@@ -164,12 +164,12 @@ class _Reader(ChatTableReader):
         only = blocks[0][1] if len(blocks) == 1 else {}
         text = only.get("text", only.get("message"))
         if isinstance(text, str) and text in STOPPED:
-            self.say(line.number, f"Goose says: {STOPPED[text]}", mark="stopped")
+            self.say(line, self.here, f"Goose says: {STOPPED[text]}", mark="stopped")
             return
         answer = self._split(blocks, started)
         self.written = started
         if answer is None:
-            answer = self.answer_of(line, f"{self.session}:{line.number}", None, model or self.model, started)
+            answer = self.answer(line, self.here, model=model, key=f"{self.session}:{line.number}", begin=started)
         at = answer.take(line)
         answer.word_at = answer.word_at if len(answer.lines) > 1 else at
         failed = FAILED.match(text) if isinstance(text, str) else None

@@ -21,7 +21,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
-from loop_core.values import At, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, ToolCall, Usage
 
 FIELDS: Fields = {"": {"role": (str,), "content": (str,), "metadata": (dict,)}}
 _FIRST = frozenset({"role", "content", "timestamp", "pinned", "hide"})
@@ -58,9 +58,9 @@ class _Conversation(ChatReader):
         elif about.get("error") is True:
             return self.failed_request(line, place, text, after_results=True) or place
         elif (key := known_text(value.get("call_id"))) is not None:
-            return self.say(line, place, "", (ToolResultPart(key, known_text(about.get("tool")), text, False),))
+            return self.result(line, place, key, text, name=about.get("tool"))
         elif value.get("hide") is not True and place.answer is not None:
-            return self.say(line, place, "", (ToolResultPart(None, None, text, False),))
+            return self.result(line, place, None, text)
         return place
 
     def _answer(self, line: TranscriptLine, place: TreePlace, text: str, about: dict[str, Any]) -> TreePlace:

@@ -160,14 +160,14 @@ class _Reader(ChatTableReader):
             if broken and self.here.right_above is not None:
                 _break(self.here.right_above)
             # a note that the agent shows in the role of the user
-            self.say(line.number, text, own=broken or bool(value.get("display_kind")))
+            self.say(line, self.here, text, own=broken or bool(value.get("display_kind")))
         elif role == FAILED:
             self._failure(line, object_of(value.get("error")))
         elif role == "assistant":
             self._answer(line, text)
         elif role == "tool":
             key, name = text_or_none(value.get("tool_call_id")), text_or_none(value.get("tool_name"))
-            self.results(line.number, ToolResultPart(key, name, text, value.get("finish_reason") == "error"))
+            self.results(line, self.here, ToolResultPart(key, name, text, value.get("finish_reason") == "error"))
         else:
             if role == META:
                 self.open_session(value)
@@ -179,7 +179,8 @@ class _Reader(ChatTableReader):
             self.reading.notices.append("a request of Hermes without its answer: it was stored before it was sent")
             return
         value = line.value
-        answer = self.answer_of(line, f"{self.session}:{line.number}", None, value.get("model"), value.get("timestamp"))
+        answer = self.answer(line, self.here, model=value.get("model"), key=f"{self.session}:{line.number}",
+                             begin=value.get("timestamp"))
         at = answer.take(line)
         status = number_of(error.get("response_status")) or number_of(error.get("status_code"))
         answer.cap = number_of(value.get("cap"))
@@ -188,7 +189,7 @@ class _Reader(ChatTableReader):
 
     def _answer(self, line: TranscriptLine, text: str) -> None:
         value = line.value
-        answer = self.answer_of(line, f"{self.session}:{line.number}", None, self.model, value.get("timestamp"))
+        answer = self.answer(line, self.here, key=f"{self.session}:{line.number}", begin=value.get("timestamp"))
         at = answer.take(line)
         answer.add_thought(value.get("reasoning_content") or value.get("reasoning"))
         word = known_text(value.get("finish_reason"))

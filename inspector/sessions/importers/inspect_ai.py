@@ -22,8 +22,7 @@ from inspector.sessions.recording import ODD, FileReading, Options, Skipped, com
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at, said_text
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at, said_text
 from inspector.sessions.transcripts.member_values import (
     CAPS,
     cap_of,
@@ -82,9 +81,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read_records(reader.pieces(data))
 
 
-class _Log(DialogueReader):
+class _Log(ChatReader):
     name, agent, fields = "inspect", "Inspect", FIELDS
-    unit, row_word = "event", ("an event", "events")
+    key, unit, row_word, wordless = "id", "event", ("an event", "events"), False
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -156,20 +155,20 @@ class _Log(DialogueReader):
         if kind in ("model", "assistant"):
             return self._answer(line)
         if kind == "tool":
-            return self._result(line.number, value)
+            return self._result(line, value)
         if kind == "user":
-            return self.say(line.number, text_of(value.get("content")))
+            return self.say(line, self.here, text_of(value.get("content")))
         if kind == "interrupt":
             user = value.get("source") == "user_cancel"
             note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
             mark = "interrupted" if user else "stopped"
-            return self.say(line.number, note, mark=mark)
+            return self.say(line, self.here, note, mark=mark)
         if kind == "end":
-            return self.say(line.number, text_of(value.get("content")), mark="stopped")
+            return self.say(line, self.here, text_of(value.get("content")), mark="stopped")
         lines.count(kind, WITHOUT_ANSWER)
         return place
 
-    def _result(self, number: int, value: dict[str, Any]) -> TreePlace:
+    def _result(self, line: TranscriptLine, value: dict[str, Any]) -> TreePlace:
         """Reads a result, which is both in a message and in an event of the tool; the first of the two is used."""
         key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
         if key in self.given or value.get("pending") is True:
@@ -179,7 +178,7 @@ class _Log(DialogueReader):
         error = object_of(value.get("error"))
         text = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
         part = ToolResultPart(key, known_text(value.get("function")), text, bool(error))
-        return self.say(number, "", (part,), denied=error.get("type") == "approval")
+        return self.results(line, self.here, part, denied=error.get("type") == "approval")
 
     def _answer(self, line: TranscriptLine) -> TreePlace:
         value = line.value
@@ -188,7 +187,7 @@ class _Log(DialogueReader):
         response, request = object_of(call.get("response")), object_of(call.get("request"))
         model = output.get("model") or value.get("model")
         name = f"{known_text(response.get('id')) or self.session}:{line.number}"
-        answer = self.answer_of(line, name, None, model, value.get("timestamp"))
+        answer = self.answer(line, self.here, model=model, key=name, begin=value.get("timestamp"))
         at = answer.take(line)
         path: JsonPath = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)

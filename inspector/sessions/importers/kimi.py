@@ -21,9 +21,9 @@ from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import take_call
-from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
     known_text,
+    moment_text,
     number_of,
     numbered_objects,
     object_of,
@@ -243,8 +243,7 @@ class _Session(kimi_cli.KimiReader):
         message, meta = object_of(entry.get("message")), object_of(entry.get("meta"))
         role, content = message.get("role"), message.get("content")
         if role == "tool":
-            result = ToolResultPart(known_text(message.get("toolCallId")), None, kimi_cli.value_text(content))
-            return place.after(InterimRow(line.number, "", (result,)))
+            return self.result(line, place, message.get("toolCallId"), kimi_cli.value_text(content))
         # the journal repeats a prompt
         if role == "user" and kimi_cli.value_text(content) not in (self.typed, self.prompt and self.prompt[1]):
             self.typed = kimi_cli.value_text(content)
@@ -270,7 +269,7 @@ class _Session(kimi_cli.KimiReader):
             result = event.get("result")
             failed = object_of(result).get("isError") is True
             part = ToolResultPart(text_or_none(event.get("toolCallId")), None, kimi_cli.value_text(result), failed)
-            return place.after(InterimRow(line.number, "", (part,)))
+            return self.results(line, place, part)
         if kind == "step.begin" and isinstance(event.get("uuid"), str):
             place = self._empty_step(place)
             self.begun = (line, event["uuid"], place)

@@ -19,11 +19,11 @@ from inspector.sessions.recording import Options, SessionAbout, below_file
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, MessageReader, pointer_at
-from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
     first_count,
     first_text,
     known_text,
+    moment_text,
     number_of,
     object_of,
     text_or_none,
@@ -304,7 +304,7 @@ class KimiCliSession(KimiReader):
         output = payload.get("return_value", payload.get("result", payload))
         key = text_or_none(payload.get("tool_call_id", payload.get("id")))
         part = ToolResultPart(key, None, value_text(output), object_of(output).get("is_error") is True)
-        return place.after(InterimRow(line.number, "", (part,)))
+        return self.results(line, place, part)
 
     def _part(self, line: TranscriptLine, kind: str, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         fresh = self.sender not in self.open

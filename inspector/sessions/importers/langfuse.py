@@ -299,8 +299,7 @@ class TraceReader(ChatReader):
         """Adds the results of an answer's calls from the observations of tools, if no input has them."""
         if place.answer is None or place.since is not None:
             return place
-        results = self._results(place.answer)
-        return self.say(line, place, "", results) if results else place
+        return self.results(line, place, *self._results(place.answer))
 
     def _results(self, answer: TranscriptAnswer) -> tuple[ToolResultPart, ...]:
         """The results of tool runs for the calls of an answer that have no result so far."""

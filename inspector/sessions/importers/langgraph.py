@@ -27,9 +27,8 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import ToolResultPart
 
 FIELDS: Fields = {"": {"thread": (str,), "type": (str,), "content": (str, list), "response_metadata": (dict,)}}
 CHANNEL = "messages"
@@ -61,10 +60,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read_records(number_records(reader.rows()) if data.startswith(SQLITE) else list(list_pieces(data)))
 
 
-class _Threads(DialogueReader):
+class _Threads(ChatReader):
     name, agent, fields = "langgraph", "LangGraph", FIELDS
-    unit, row_word = "message", ("a message", "messages")
-    key = ""  # a graph within another one also has the messages of that one
+    wordless = False  # and without a key: a graph within another one also has the messages of that one
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -109,20 +107,19 @@ class _Threads(DialogueReader):
         message = plain_message(value)
         role, text, held = message.get("role"), message.get("content"), object_of(message.get("response_metadata"))
         if role == "ai" and text == GAVE_UP and not held:
-            self.say(line.number, f"LangGraph says: {GAVE_UP}", mark="stopped")
+            self.say(line, place, f"LangGraph says: {GAVE_UP}", mark="stopped")
         elif role == "ai":
             provider = known_text(held.get("model_provider")) or ""
-            answer = self.answer_of(line, f"message:{line.number}", APIS.get(provider), None)
+            answer = self.answer(line, place, api=APIS.get(provider))
             at = answer.word_at = answer.take(line)
             take_output(answer, message_of(message), at)
             within = [name for name in ("kwargs", "data") if "response_metadata" in object_of(value.get(name))]
             take_message_end(answer, message, provider, at, *within, "response_metadata")
         elif role == "tool":
-            self.results(line.number, ToolResultPart(
-                known_text(message.get("tool_call_id")), known_text(message.get("name")), any_text(text),
-                message.get("status") == "error"))
+            self.result(line, place, message.get("tool_call_id"), any_text(text), message.get("status") == "error",
+                        message.get("name"))
         elif role == "user":
-            self.say(line.number, any_text(text))
+            self.say(line, place, any_text(text))
         else:
             lines.count(role, PASSED)
         return self.here

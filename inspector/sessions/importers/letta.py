@@ -17,8 +17,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
-from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import known_text, moment_text, object_of, objects_of
 from loop_core.values import Stop, StopReason
 
 UNFINISHED = "local"

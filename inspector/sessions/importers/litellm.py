@@ -24,11 +24,10 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads, moment, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
-from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
-from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
+from loop_core.values import At, Finding, Severity, Usage
 from loop_core.wire.openai_chat.table import read_usage
 
 PACKED = ("messages", "response", "proxy_server_request")
@@ -151,12 +150,11 @@ def _objects(text: bytes) -> Iterator[Piece]:
         yield 1, text, True
 
 
-class PayloadReader(DialogueReader):
+class PayloadReader(ChatReader):
     """Reads payloads of LiteLLM, or records converted to their form."""
 
     name, agent, fields = "litellm", "LiteLLM", FIELDS
-    unit, key = "payload", ""
-    row_word = ("a payload", "payloads")
+    unit, row_word, wordless = "payload", ("a payload", "payloads"), False
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -182,16 +180,16 @@ class PayloadReader(DialogueReader):
             return self.here
         found = self.earlier.get(line.number, Predecessor(None, 0))
         self.remarks += Counter({BY_TIME: int(found.by_time)})
-        self.ends[self.session] = self.after.get(found.before or 0, TreePlace(None))
+        self.here = self.after.get(found.before or 0, TreePlace(None))
         for message in objects_of(value.get("messages")):
             message_text, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
-                self.results(line.number, ToolResultPart(known_text(message.get("tool_call_id")), None, message_text))
+                self.result(line, self.here, message.get("tool_call_id"), message_text)
             elif role == "user":
-                self.say(line.number, message_text)
+                self.say(line, self.here, message_text)
         response, model = object_of(value.get("response")), known_text(value.get("model"))
         name = known_text(response.get("id")) or known_text(value.get("id")) or self.unit
-        answer = self.answer_of(line, f"{name}:{line.number}", "openai_chat", model, value.get("startTime"))
+        answer = self.answer(line, self.here, name, model, api="openai_chat", begin=value.get("startTime"))
         self.after[line.number] = TreePlace(answer)
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))

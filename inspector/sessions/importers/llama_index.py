@@ -27,11 +27,10 @@ from inspector.sessions.importers.records import (
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_block, take_call, take_calls
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_block, take_call, take_calls
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of, usage_in
 from inspector.sessions.transcripts.provider_answers import take_api_word
-from loop_core.values import At, Finding, OpaquePart, Severity, ToolResultPart
+from loop_core.values import At, Finding, OpaquePart, Severity
 from loop_core.wire import wire
 
 FIELDS: Fields = {"": {"session": (str,), "role": (str,), "blocks": (list,), "additional_kwargs": (dict,)},
@@ -94,10 +93,8 @@ def _stored_messages(value: dict[str, Any]) -> Iterator[bytes]:
             yield compact_json({"session": key, **message})
 
 
-class _Chats(DialogueReader):
+class _Chats(ChatReader):
     name, agent, fields = "llama-index", "LlamaIndex", FIELDS
-    unit, row_word = "message", ("a message", "messages")
-    key, wordless = "", True
     unanswered = "end a session with a message of the user, as a run that failed leaves it"
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -111,19 +108,17 @@ class _Chats(DialogueReader):
         value, role = line.value, known_text(line.value.get("role"))
         about, text = object_of(value.get("additional_kwargs")), _text(value)
         if role in MODEL:
-            self._answer(line, about)
-        elif role in TOOL:
-            self.results(line.number, ToolResultPart(
-                known_text(about.get("tool_call_id")), known_text(about.get("name")), text))
-        elif role == "user":
-            self.say(line.number, text)
-        else:
-            lines.count(role, frozenset({"system", "developer"}))
-        return self.here
+            return self._answer(line, about, place)
+        if role in TOOL:
+            return self.result(line, place, about.get("tool_call_id"), text, name=about.get("name"))
+        if role == "user":
+            return self.say(line, place, text)
+        lines.count(role, frozenset({"system", "developer"}))
+        return place
 
-    def _answer(self, line: TranscriptLine, about: dict[str, Any]) -> None:
+    def _answer(self, line: TranscriptLine, about: dict[str, Any], place: TreePlace) -> TreePlace:
         word = known_text(about.get("stop_reason"))
-        answer = self.answer_of(line, f"message:{line.number}", CLAUDE if word else None, None)
+        answer = self.answer(line, place, api=CLAUDE if word else None)
         at = answer.word_at = answer.take(line)
         answer.add_text(line.value.get("content"))
         for number, block in numbered_objects(line.value.get("blocks")):
@@ -137,6 +132,7 @@ class _Chats(DialogueReader):
         elif not answer.parts:
             answer.findings.append(Finding(NOT_STORED, Severity.INFO, f"message {line.number}: LlamaIndex stored no "
                                            "part of this answer, as of one that was cut in a stream", at))
+        return TreePlace(answer)
 
 
 def _text(value: dict[str, Any]) -> str:

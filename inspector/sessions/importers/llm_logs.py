@@ -18,8 +18,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import pointer_at, take_call
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     counts_of,
@@ -141,8 +140,9 @@ def _record(table: str, row: dict[str, Any], **more: Any) -> UnbuiltRecord:
 # -- the content of the rows -------------------------------------------------------------------------------------------
 
 
-class _Reader(DialogueReader):
+class _Reader(ChatReader):
     name, agent, fields = "llm", "llm", FIELDS
+    key, unit, row_word, wordless = "id", "row", ("a row", "rows"), False
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -156,11 +156,11 @@ class _Reader(DialogueReader):
         value = line.value
         self.titles[self.session] = known_text(value.get("title")) or ""
         if (before := self.after.get(str(value.get("before")))) is not None:
-            self.ends[self.session] = before
+            self.here = before
         self._ask(line)
         key, raw = known_text(value.get("id")) or f"row {line.number}", object_of(value.get("response_json"))
         model = known_text(value.get("resolved_model")) or value.get("model")
-        answer = self.answer_of(line, key, None, model, value.get("datetime_utc"))
+        answer = self.answer(line, self.here, model=model, key=key, begin=value.get("datetime_utc"))
         at = answer.take(line)
         answer.cap = cap_of(object_of(value.get("options_json")))
         answer.add_thought(value.get("reasoning"))
@@ -188,13 +188,13 @@ class _Reader(DialogueReader):
                     results.append(payload)
                 elif part.get("type") == "text" and message.get("role") == "user":
                     prompts.append(part.get("text") or _literals(payload))
-        self.results(line.number, *(
+        self.results(line, self.here, *(
             ToolResultPart(known_text(each.get("tool_call_id")), known_text(each.get("name")),
                            str(each.get("output") or ""), known_text(each.get("exception")) is not None)
             for each in results))
         prompt = "\n".join(each for each in prompts if isinstance(each, str) and each)
         if prompt:
-            self.say(line.number, prompt)
+            self.say(line, self.here, prompt)
 
     def _part(
         self, answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, number: int

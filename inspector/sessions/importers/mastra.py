@@ -28,8 +28,7 @@ from inspector.sessions.reasons import PROVIDER, inferred_reason, recorder_reaso
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text, text_of
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     counts_of,
@@ -74,10 +73,9 @@ def _database_rows(path: str) -> Iterator[bytes]:
         yield from database_records(database, schema(path))
 
 
-class _Sessions(DialogueReader):
+class _Sessions(ChatReader):
     name, agent, fields = "mastra", "Mastra", FIELDS
-    unit, row_word, key = "record", ("a record", "records"), ""
-    wordless = True
+    unit, row_word = "record", ("a record", "records")
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The session of a record, whose title and parent are also stored."""
@@ -91,14 +89,14 @@ class _Sessions(DialogueReader):
         """Reads a run, an answer with the results of its calls, or a message."""
         value = line.value
         if "run" in value:
-            return self.say(line.number, _asked(object_of(value["run"]).get("input")))
+            return self.say(line, self.here, _asked(object_of(value["run"]).get("input")))
         if "resumed" in value:
             return self._decide(line, object_of(object_of(value["resumed"]).get("input")))
         if "answer" in value:
             self._answer(line, object_of(value["answer"]))
-            return self.results(line.number, *_results(objects_of(value["inside"])))
+            return self.results(line, self.here, *_results(objects_of(value["inside"])))
         if value.get("role") == "user":
-            return self.say(line.number, _text_of_parts(value))
+            return self.say(line, self.here, _text_of_parts(value))
         if value.get("role") == "assistant":
             self._message(line)
         else:
@@ -111,7 +109,7 @@ class _Sessions(DialogueReader):
             return self.here
         part = ToolResultPart(known_text(decision.get("toolCallId")), known_text(decision.get("toolName")),
                               "the user did not approve the call", True)
-        return self.say(line.number, "", (part,), denied=True)
+        return self.results(line, self.here, part, denied=True)
 
     # -- spans -------------------------------------------------------------------------------------------------------
 
@@ -121,8 +119,9 @@ class _Sessions(DialogueReader):
         attributes = object_of(span.get("attributes"))
         request = next((object_of(each.get("attributes")) for _, each in inside if each.get("spanType") == INFERENCE), (
             object_of(object_of(line.value.get("generation")).get("attributes")) or attributes))
-        answer = self.answer_of(line, f"span:{span.get('spanId')}", _api_of(request.get("provider")),
-                                request.get("responseModel") or request.get("model"), span.get("startedAt"))
+        answer = self.answer(line, self.here, model=request.get("responseModel") or request.get("model"),
+                             key=f"span:{span.get('spanId')}", api=_api_of(request.get("provider")),
+                             begin=span.get("startedAt"))
         answer.cap, answer.unended = cap_of(object_of(request.get("parameters"))), True
         at = answer.word_at = answer.take(line)
         _take_parts(answer, line, object_of(span.get("output")), [
@@ -167,8 +166,8 @@ class _Sessions(DialogueReader):
         """Reads the answers in a message, one for each step."""
         about = object_of(line.value.get("metadata"))
         for step, parts in enumerate(steps_of(numbered_objects(line.value.get("parts"))), 1):
-            answer = self.answer_of(line, f"message:{line.number}:{step}", _api_of(about.get("provider")),
-                                    about.get("modelId"), line.value.get("created"))
+            answer = self.answer(line, self.here, model=about.get("modelId"), key=f"message:{line.number}:{step}",
+                                 api=_api_of(about.get("provider")), begin=line.value.get("created"))
             at = answer.word_at = answer.take(line)
             results: list[ToolResultPart] = []
             for number, part in parts:
@@ -181,7 +180,7 @@ class _Sessions(DialogueReader):
                 held = object_of(object_of(part.get("toolInvocation")).get("result"))
                 results += [_refused(each, held) for each in found]
             _doubt_empty(answer, results)
-            self.results(line.number, *results)
+            self.results(line, self.here, *results)
 
 
 def _api_of(provider: Any) -> str | None:

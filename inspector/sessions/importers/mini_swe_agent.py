@@ -24,11 +24,11 @@ from inspector.sessions.transcripts.chat_messages import (
     take_message,
     unanswered_call,
 )
-from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.member_values import (
     cap_of,
     counts_of,
     known_text,
+    moment_text,
     number_of,
     numbered_objects,
     object_of,

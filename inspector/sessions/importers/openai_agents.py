@@ -18,7 +18,7 @@ from inspector.sessions.importers.records import number_records, with_ids
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from inspector.sessions.wordings import is_error
@@ -45,10 +45,10 @@ def _rows(path: str) -> Iterator[bytes]:
             yield with_ids(row["message_data"], session_id=row["session_id"], created_at=row["created_at"])
 
 
-class _Sessions(DialogueReader):
+class _Sessions(ChatReader):
     name, agent, fields = "openai-agents", "the Agents SDK", FIELDS
-    wordless, unanswered = True, "end a session with a message of the user, as a run that failed leaves it"
-    key = ""  # the items of other APIs have the same id
+    unit, row_word = "row", ("a row", "rows")  # without a key: the items of other APIs have the same id
+    unanswered = "end a session with a message of the user, as a run that failed leaves it"
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -67,9 +67,9 @@ class _Sessions(DialogueReader):
         role = known_text(value.get("role")) if kind == "message" else "assistant"
         if kind.endswith("_output"):
             part = ToolResultPart(known_text(value.get("call_id")), None, any_text(value.get("output")))
-            self.results(line.number, part._replace(is_error=is_error(part)))
+            self.results(line, self.here, part._replace(is_error=is_error(part)))
         elif role == "user":
-            self.say(line.number, item_text(value.get("content")))
+            self.say(line, self.here, item_text(value.get("content")))
         elif role != "assistant" or kind in PASSED or not kind:
             lines.count(role if kind == "message" else kind, PASSED)
         else:
@@ -82,8 +82,8 @@ class _Sessions(DialogueReader):
         source, above = object_of(value.get("provider_data")), self.here.right_above
         response = known_text(source.get("response_id"))
         api = None if value.get("id") == FAKE else RESPONSES
-        answer = above if above is not None and response == self.responses.get(self.session) else self.answer_of(
-            line, f"row:{line.number}", api, source.get("model"), value.get("created_at"))
+        answer = above if above is not None and response == self.responses.get(self.session) else self.answer(
+            line, self.here, model=source.get("model"), api=api, begin=value.get("created_at"))
         self.responses[self.session] = response
         take_part(answer, kind, value, line)
         if value.get("status") == INCOMPLETE:

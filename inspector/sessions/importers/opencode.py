@@ -26,9 +26,9 @@ from inspector.sessions.importers.opencode_records import (
 from inspector.sessions.importers.records import FileHead, first_look, number_records
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.dialogue import DialogueReader, api_of
-from inspector.sessions.transcripts.member_values import is_mask, numbered_objects, object_of, text_or_none
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.chat_messages import ChatReader
+from inspector.sessions.transcripts.member_values import api_of, is_mask, numbered_objects, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
 APIS: Mapping[str, str] = {
@@ -99,8 +99,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     return reader.read_records(pieces)
 
 
-class _Reader(DialogueReader):
+class _Reader(ChatReader):
     name, agent, fields = "opencode", "opencode", FIELDS
+    key, row_word = "id", ("a row", "rows")
     words = "stop reasons are the AI SDK's words, which opencode writes down"
 
     def __init__(self, path: str, options: Options, unit: str) -> None:
@@ -218,12 +219,12 @@ class _Reader(DialogueReader):
         value = line.value
         kind = value.get("type")
         if kind == "text" and isinstance(value.get("text"), str):
-            self.say(
-                line.number, value["text"], own=value.get("synthetic") is True or value.get("ignored") is True)
+            own = value.get("synthetic") is True or value.get("ignored") is True
+            self.say(line, self.here, value["text"], own=own)
         elif kind == "subtask":
-            self.say(line.number, str(value.get("prompt") or value.get("description") or ""))
+            self.say(line, self.here, str(value.get("prompt") or value.get("description") or ""))
         elif kind == "file":
-            self.say(line.number, f"[file {value.get('filename') or value.get('mime') or ''}]", own=True)
+            self.say(line, self.here, f"[file {value.get('filename') or value.get('mime') or ''}]", own=True)
         else:
             self._other(line, lines)
 
@@ -256,11 +257,10 @@ class _Reader(DialogueReader):
             name = f"{self.unit} {message.number}"
         provider = value.get("providerID") or model.get("providerID")
         started = {**object_of(value.get("time")), **({} if first else object_of(line.value.get("time")))}
-        answer = self.answer_of(
-            line, name if first else f"{name}:{len(self.made) + 1}", api_of(APIS, provider),
-            value.get("modelID") or model.get("modelID") or model.get("id"),
-            started.get("start") or started.get("created"),
-        )
+        answer = self.answer(
+            line, self.here, model=value.get("modelID") or model.get("modelID") or model.get("id"),
+            key=name if first else f"{name}:{len(self.made) + 1}", api=api_of(APIS, provider),
+            begin=started.get("start") or started.get("created"))
         if message is not line:
             answer.take(message)
         self.note_compaction(answer)
@@ -281,7 +281,7 @@ class _Reader(DialogueReader):
         """Ends the open answer, and adds the results of its calls after it."""
         answer, self.open = self.open, None
         if answer is not None and self.done:
-            self.results(answer.line, *self.done)
+            self.here = self.here.after(InterimRow(answer.line, "", tuple(self.done), unit=self.unit))
         self.done = []
 
     def _end_message(self) -> None:
@@ -307,7 +307,7 @@ class _Reader(DialogueReader):
             if names_end(error, last.stop):
                 last.take(message)
             elif error.get("name") == "MessageAbortedError":
-                self.say(message.number, "", mark="interrupted", at_tool=True)
+                self.say(message, self.here, "", mark="interrupted", at_tool=True)
             else:
                 self._error_answer(message, error)
             return
@@ -334,16 +334,16 @@ class _Reader(DialogueReader):
         value, number = line.value, line.number
         kind = value.get("type")
         if kind == "user":
-            self.say(number, text_or_none(value.get("text")) or "")
+            self.say(line, self.here, text_or_none(value.get("text")) or "")
         elif kind in OWN:
-            self.say(number, str(value.get("text") or value.get("command") or ""), own=True)
+            self.say(line, self.here, str(value.get("text") or value.get("command") or ""), own=True)
         elif kind == "assistant":
             self._assistant(line)
         elif kind == "idle":
             outcome = value.get("outcome")
             mark = {"succeeded": "ended", "interrupted": "interrupted"}.get(str(outcome))
             if mark is not None and self.here.answer is not None:
-                self.say(number, "idle", mark=mark)
+                self.say(line, self.here, "idle", mark=mark)
         elif kind == "compaction":
             if value.get("status") not in ("running", "failed"):
                 self.compacted = f"{self.unit} {number}: the history was compacted before this answer"

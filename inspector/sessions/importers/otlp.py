@@ -234,8 +234,7 @@ class _Traces(ChatReader):
         results = tuple(part for message in tail for part in message.results)
         if not results and place.answer is not None and place.since is None:
             results = self._results(place.answer)
-        if results:
-            place = self.say(line, place, "", results)
+        place = self.results(line, place, *results)
         words = [message.text for message in tail if message.role not in ("system", "developer") and message.text]
         return self.say(line, place, words[-1], own=bool(results)) if words else place
 

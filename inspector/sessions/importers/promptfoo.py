@@ -24,8 +24,7 @@ from inspector.sessions.traffic import loads, written_status
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
-from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of, usage_in
+from inspector.sessions.transcripts.member_values import api_of, cap_of, known_text, object_of, objects_of, usage_in
 from inspector.sessions.transcripts.provider_answers import take_provider_word
 from loop_core.values import At
 

@@ -18,10 +18,16 @@ from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.reasons import table_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import api_of
-from inspector.sessions.transcripts.member_values import counts_of, known_text, numbered_objects, object_of, objects_of
+from inspector.sessions.transcripts.member_values import (
+    api_of,
+    counts_of,
+    known_text,
+    numbered_objects,
+    object_of,
+    objects_of,
+)
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from loop_core.values import At, CallKind, OpaquePart, Stop, ToolResultPart, Usage
 from loop_core.wire import wire
@@ -104,8 +110,7 @@ class _History(ChatReader):
             if not _answers_call(part):
                 others.append(part)
             elif outcome != "interrupted":  # such a result is written later, only to make the history valid
-                row = InterimRow(line.number, "", (_result(part),), denied=outcome == "denied", unit=self.unit)
-                place = place.after(row)
+                place = self.results(line, place, _result(part), denied=outcome == "denied")
         for part in others:
             kind = part.get("part_kind")
             if kind == "user-prompt":

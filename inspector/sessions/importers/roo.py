@@ -28,8 +28,7 @@ from inspector.sessions.reasons import inferred_reason, recorder_reason, table_r
 from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import blocks_of, results_of, take_blocks
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, blocks_of, results_of, take_blocks
 from inspector.sessions.transcripts.member_values import object_of, usage_in
 from loop_core.values import ArgsForm, At, Finding, Severity, Stop, StopReason, TextPart, ToolCall, ToolResultPart
 from loop_core.wire.failures import StopRow
@@ -116,8 +115,9 @@ def _is_screen(first: Any) -> bool:
         first[0].get("type") in ("ask", "say"))
 
 
-class _Reader(DialogueReader):
-    name, agent, fields, unit = "roo", "Roo Code or Cline", FIELDS, "message"
+class _Reader(ChatReader):
+    name, agent, fields = "roo", "Roo Code or Cline", FIELDS
+    key, row_word = "id", ("a row", "rows")
     words = "Roo Code and Cline keep no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
@@ -169,7 +169,7 @@ class _Reader(DialogueReader):
         if "condenseParent" in value or "truncationParent" in value:
             self.remarks["were hidden from the model later, by a summary or a shorter history"] += 1
         if value.get("isSummary") is True or value.get("isTruncationMarker") is True:
-            self.say(line.number, _words(value.get("content")), own=True)
+            self.say(line, self.here, _words(value.get("content")), own=True)
         elif role == "assistant" and roo_store.is_error(value):
             self._fail(line)
         elif role == "assistant":
@@ -185,7 +185,7 @@ class _Reader(DialogueReader):
     def _user(self, line: TranscriptLine) -> None:
         content = line.value.get("content")
         for result in (*results_of(content), *self._text_results(content)):
-            self.results(line.number, result)
+            self.results(line, self.here, result)
         text = _words(content)
         self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
         found = MODEL.search(text)
@@ -194,7 +194,7 @@ class _Reader(DialogueReader):
         if message:
             own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
             self.turns += [] if own else [[]]
-            self.say(line.number, message, own=own)
+            self.say(line, self.here, message, own=own)
 
     def _text_results(self, content: Any) -> Iterator[ToolResultPart]:
         """The results that are text, each for the first open call of its tool, or for the only call."""
@@ -216,7 +216,7 @@ class _Reader(DialogueReader):
         info = object_of(value.get("modelInfo"))
         model = info.get("modelId") or info.get("id") or _model_at(self.models, at_time) or self.model
         api = APIS.get(request.protocol or "") if request is not None else None
-        answer = self.answer_of(line, f"{self.session}:{line.number}", api, model, at_time)
+        answer = self.answer(line, self.here, model=model, key=f"{self.session}:{line.number}", api=api, begin=at_time)
         if self.sent_back:
             answer.recorded_place = TurnPlace.TOOL_RESULT
         at = answer.take(line)
@@ -243,10 +243,11 @@ class _Reader(DialogueReader):
         text, above = _words(line.value.get("content")), self.here.right_above
         capped = OUTPUT_LIMIT.match(text) is not None
         if above is not None and (above.calls or capped):
-            self.say(line.number, text, mark="cap" if capped else "stopped")
+            self.say(line, self.here, text, mark="cap" if capped else "stopped")
             return
-        answer = above or self.answer_of(line, f"{self.session}:{line.number}", None,
-                                         object_of(line.value.get("modelInfo")).get("id"), line.value.get("ts"))
+        answer = above or self.answer(
+            line, self.here, model=object_of(line.value.get("modelInfo")).get("id"),
+            key=f"{self.session}:{line.number}", begin=line.value.get("ts"))
         answer.fail(text, answer.take(line))
 
     def _stop_reason(self, answer: TranscriptAnswer, request: roo_store.TaskRequest, at: At) -> StopReason | None:
@@ -271,8 +272,9 @@ class _Reader(DialogueReader):
             return
         data = compact_json(request.record())
         line = TranscriptLine(number, redact.body(data), {})
-        answer = self.answer_of(line, f"{self.session}:request:{request.ts}", APIS.get(request.protocol or ""),
-                                _model_at(self.models, request.ts) or self.model, request.ts)
+        answer = self.answer(line, self.here, model=_model_at(self.models, request.ts) or self.model,
+                             key=f"{self.session}:request:{request.ts}", api=APIS.get(request.protocol or ""),
+                             begin=request.ts)
         at = answer.take(line)
         answer.word_at, answer.usage = at, request.usage
         answer.stop = self._stop_reason(answer, request, at)

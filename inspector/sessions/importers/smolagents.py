@@ -17,8 +17,14 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, command_call, pointer_at, take_calls, take_message
-from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of, usage_in
+from inspector.sessions.transcripts.member_values import (
+    cap_of,
+    known_text,
+    moment_text,
+    object_of,
+    objects_of,
+    usage_in,
+)
 from inspector.sessions.transcripts.provider_answers import take_litellm_end, take_provider_word
 from loop_core.values import At, ToolResultPart
 

@@ -67,6 +67,7 @@ def _messages(path: str) -> Iterator[Piece]:
 
 class _Session(ChatReader):
     name, agent, fields = "strands", "Strands", FIELDS
+    awaits_results = True
     unanswered = "end the session without an answer, as a run that failed leaves it"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -82,9 +83,8 @@ class _Session(ChatReader):
         if role != "user":
             lines.count(role, frozenset())
             return place
-        results = tuple(_result(object_of(block["toolResult"])) for block in blocks if "toolResult" in block)
-        if results:
-            place = self.say(line, place, "", results)
+        results = [_result(object_of(block["toolResult"])) for block in blocks if "toolResult" in block]
+        place = self.results(line, place, *results)
         text = "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
         return self.say(line, place, text) if text or not results else place
 

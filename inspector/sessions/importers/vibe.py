@@ -18,7 +18,6 @@ from inspector.sessions.recording import Options, TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
-    InterimRow,
     TranscriptAnswer,
     TranscriptLine,
     TreePlace,
@@ -160,8 +159,7 @@ class _Journal(ChatReader):
             text = text_of(inner.get("content")) or any_text(inner.get("structured_content"))
             given = ToolResultPart(known_text(result.get("call_id")), None, text or (why if error else ""),
                                    kind == "tool_failed")
-            denied = error.get("code") == DENIED
-            return place.after(InterimRow(line.number, "", (given,), denied=denied, unit=self.unit))
+            return self.results(line, place, given, denied=error.get("code") == DENIED)
         if kind not in ("completion_succeeded", "completion_failed"):
             return place
         answer = self.answer(line, place)

@@ -23,8 +23,7 @@ from inspector.sessions.reasons import UNREAD_CALL, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text, text_of
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, numbered_objects, object_of
 from loop_core.values import CallKind, Finding, Severity, ToolCall, ToolResultPart, Usage
 
@@ -76,9 +75,9 @@ def _records(path: str) -> Iterator[bytes]:
                 yield record_of(_RECORD, (key, titles.get(key), role, parts, created, beside), "", _JSON)
 
 
-class _Conversations(DialogueReader):
+class _Conversations(ChatReader):
     name, agent, fields = "voltagent", "VoltAgent", FIELDS
-    key, wordless = "", True
+    unit, row_word = "row", ("a row", "rows")
     unanswered = "end a conversation with a message of the user, as a request that failed leaves it"
 
     def session_of(self, value: dict[str, Any]) -> str:
@@ -90,7 +89,7 @@ class _Conversations(DialogueReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         role = line.value.get("role")
         if role == "user":
-            return self.say(line.number, text_of(line.value.get("parts")))
+            return self.say(line, self.here, text_of(line.value.get("parts")))
         if role == "assistant":
             self._message(line)
         else:
@@ -101,7 +100,7 @@ class _Conversations(DialogueReader):
         """Reads the answers in a message, each with the results of its calls."""
         steps = _places(numbered_objects(line.value.get("steps")))
         for count, parts in enumerate(_answers(numbered_objects(line.value.get("parts")), steps), 1):
-            answer = self.answer_of(line, f"row:{line.number}:{count}", None, None, line.value.get("created_at"))
+            answer = self.answer(line, self.here, key=f"row:{line.number}:{count}", begin=line.value.get("created_at"))
             answer.word_at, answer.unended = answer.take(line), True
             results = [part for each in parts for part in _take(answer, line, each, steps)]
             answer.usage = _usage(answer, steps)
@@ -111,8 +110,7 @@ class _Conversations(DialogueReader):
                                                answer.word_at))
             _doubt_empty(answer)
             denied = any(part.get("state") == "output-denied" for _, part in parts)
-            if results:
-                self.say(line.number, "", tuple(results), denied=denied)
+            self.results(line, self.here, *results, denied=denied)
 
 
 def _places(steps: list[Part]) -> Mapping[str | None, Part]:

@@ -26,11 +26,11 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import moment_text
 from inspector.sessions.transcripts.ending_rules import call_cut
 from inspector.sessions.transcripts.member_values import (
     first_text,
     known_text,
+    moment_text,
     numbered_objects,
     object_of,
     objects_of,
@@ -228,7 +228,7 @@ class _Chat(ChatReader):
                 parts.append(_result(key, known_text(call.get("name")), results))
         if known_text(turn.get("summary")):
             self.compacted = f"request {line.number}: the rounds up to this answer were replaced by a summary"
-        after = self.say(line, TreePlace(answer), "", tuple(parts)) if parts else TreePlace(answer)
+        after = self.results(line, TreePlace(answer), *parts)
         hook = known_text(turn.get("hookContext"))  # a message to go on, although the model had finished
         return after if hook is None else self.say(line, after, hook, own=True)
 

@@ -29,8 +29,7 @@ from inspector.sessions.recording import FileReading, Options, TurnPlace
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import call_of, pointer_at
-from inspector.sessions.transcripts.dialogue import DialogueReader
+from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, object_of
 from loop_core.values import Stop, ToolResultPart
 from loop_core.wire.failures import StopRow
@@ -130,8 +129,9 @@ def _record(row: sqlite3.Row, key: Any, table: str, columns: tuple[str, ...]) ->
     return UnbuiltRecord(record_of, (("session_key", *names), (key, *(row[name] for name in names)), table))
 
 
-class _Reader(DialogueReader):
+class _Reader(ChatReader):
     name, agent, fields = "zeroclaw", "ZeroClaw", FIELDS
+    key, unit, row_word = "id", "row", ("a row", "rows")
     words = "ZeroClaw keeps no stop reason: each end is inferred from other rows and marked as inferred"
 
     def __init__(self, path: str, options: Options) -> None:
@@ -159,10 +159,10 @@ class _Reader(DialogueReader):
         elif role == "tool":
             key = known_text(inner.get("tool_call_id"))
             output = inner.get("content") if key is not None else text
-            self.results(line.number, ToolResultPart(key, None, output if isinstance(output, str) else text, False))
+            self.results(line, self.here, ToolResultPart(key, None, output if isinstance(output, str) else text, False))
         elif role == "user":
             self.after_results[self.session] = text.startswith(RESULTS)
-            self.say(line.number, text, own=text.startswith(RESULTS))
+            self.say(line, self.here, text, own=text.startswith(RESULTS))
         else:
             lines.count(role, frozenset({"system"}))
         return self.here
@@ -174,14 +174,14 @@ class _Reader(DialogueReader):
             answer.parts.append(call_of(key, value.get("tool_name"), payload, partial(slice_of, line.data), "payload",
                                         pointer_at(answer.take(line), "payload")))
         elif kind == "out":
-            failed = value.get("outcome") == "failure"
-            self.results(line.number, ToolResultPart(
-                key, known_text(value.get("tool_name")), payload if isinstance(payload, str) else "", failed))
+            self.result(line, self.here, key, payload if isinstance(payload, str) else "",
+                        value.get("outcome") == "failure", value.get("tool_name"))
         else:
             lines.count(kind, frozenset())
 
     def _answer(self, line: TranscriptLine, text: str, inner: dict[str, Any]) -> None:
-        answer = self.answer_of(line, f"{self.session}:{line.number}", None, None, line.value.get("created_at"))
+        answer = self.answer(line, self.here, key=f"{self.session}:{line.number}",
+                             begin=line.value.get("created_at"))
         answer.word_at = at = answer.take(line)
         if self.after_results.pop(self.session, False):
             answer.recorded_place = TurnPlace.TOOL_RESULT
@@ -199,7 +199,7 @@ class _Reader(DialogueReader):
             stopped = LIMIT.search(text)
             if stopped is not None:
                 text = text[: stopped.start()]
-                self.say(line.number, f"ZeroClaw says: {stopped[1]}", mark="stopped")
+                self.say(line, self.here, f"ZeroClaw says: {stopped[1]}", mark="stopped")
             mark = next((each for each in MARKS if text == each or text.endswith(f"\n\n{each}")), "")
             if mark:
                 answer.stop = recorder_reason(MARKS[mark], None, at, mark, "zeroclaw.marks")

@@ -6,13 +6,14 @@ message in OpenAI's or Anthropic's form.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import Piece
-from inspector.sessions.recording import Options, SessionAbout, Skipped, TurnPlace
+from inspector.sessions.recording import BELOW, Options, SessionAbout, Skipped, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import (
     InterimRow,
@@ -23,7 +24,7 @@ from inspector.sessions.transcripts.answer import (
     text_of,
 )
 from inspector.sessions.transcripts.ending_rules import wordless_notice
-from inspector.sessions.transcripts.member_values import known_text, numbered_objects, objects_of
+from inspector.sessions.transcripts.member_values import known_text, moment_text, numbered_objects, objects_of
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
 THOUGHTS = frozenset({"think", "thinking", "reasoning", "redacted_thinking"})
@@ -111,7 +112,8 @@ def pointer_at(at: At, *path: str | int) -> At:
 
 
 class ChatReader(TranscriptReader):
-    """Reads a file of consecutive messages; subclasses interpret them for a format."""
+    """Reads a file of consecutive messages, of one session or of several; subclasses interpret them for a format. Each
+    answer has the name of its session, by which the turns of a file with many sessions can be found."""
 
     unit = "message"
     key = ""
@@ -119,20 +121,33 @@ class ChatReader(TranscriptReader):
     several_apis = True
     repairs: ClassVar[bool] = False
     """Whether a text of the agent after an answer asks for the same answer in another form."""
+    wordless: ClassVar[bool] = True
+    """Whether the number of answers without a stop word is reported, if `words` is empty."""
     unanswered: ClassVar[str] = ""
-    """The remark about a file that ends with a message or a result without an answer; empty for none."""
+    """The remark about sessions that end with a message of the user; empty for none."""
+    awaits_results: ClassVar[bool] = False
+    """Whether `unanswered` is also true of sessions that end with the results of calls."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
+        self.session = ""
+        """The session of the current message."""
+        self.ends: dict[str, TreePlace] = {}
+        """Lane -> its last place."""
+        self.current_lane = ""
         self.last = TreePlace(None)
-        self.lanes: dict[str, TreePlace] = {}
-        """Lane (a session or an agent) -> the lane's last place."""
+        """The place after the last message, of any lane."""
         self.cap: int | None = None
         """The output cap that the file states for all its requests."""
         self.title = self.session_id = self.parent_id = ""
+        self.titles: dict[str, str] = {}
+        """Session -> its title, in a file that may hold several."""
+        self.parents: dict[str, str] = {}
+        """Session -> the session that started it."""
+        self.same_titles: Counter[str] = Counter()
+        """Title -> the number of sessions of the file with this title."""
         self.runs: dict[int, str] = {}
         """Number of a run's first record -> the name of the run, in a file of several runs."""
-        self.run = ""
 
     def several(self, runs: Iterable[tuple[str, Iterable[Piece]]]) -> Iterator[Piece]:
         """The records of several runs, numbered consecutively; a run without records is reported."""
@@ -149,30 +164,54 @@ class ChatReader(TranscriptReader):
 
     def begins(self, line: TranscriptLine) -> bool:
         """Whether a record begins another run, which does not continue earlier records."""
-        self.run = self.runs.get(line.number, self.run)
+        if line.number in self.runs:
+            self.session = self.runs[line.number]
+            self.current_lane = self.lane(line.value)
+            self.ends.clear()
         return line.number in self.runs
 
+    def session_of(self, value: dict[str, Any]) -> str:
+        """The session of a message: that of the message before, unless the format names it."""
+        return self.session
+
     def lane(self, value: dict[str, Any]) -> str:
-        """The session or agent of a message, in a file with messages of several."""
-        return ""
+        """What a message shares with those that it follows: its session, or the agent that wrote it."""
+        return self.session
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place of the previous message of the same lane."""
-        return self.lanes.get(self.lane(value), TreePlace(None))
+        self.session = self.session_of(value)
+        self.current_lane = self.lane(value)
+        return self.here
+
+    @property
+    def here(self) -> TreePlace:
+        """The last place of the current lane."""
+        return self.ends.get(self.current_lane, TreePlace(None))
+
+    @here.setter
+    def here(self, place: TreePlace) -> None:
+        self.ends[self.current_lane] = place
 
     def keep(self, line: TranscriptLine, place: TreePlace) -> None:
         """Stores the place as the last of its lane, and under the message's key if it has one, to recognise repeats."""
         super().keep(line, place)
-        self.last = self.lanes[self.lane(line.value)] = place
+        self.current_lane = self.lane(line.value)
+        self.last = self.here = place
 
-    def answer(self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None) -> TranscriptAnswer:
-        """Adds an answer that begins at a message."""
-        key = f"{name or self.unit}:{line.number}"
-        answer = self.add(self.begin(key, None, model or self.model, place, line))
-        answer.cap, answer.session = self.cap, self.run
+    def answer(
+        self, line: TranscriptLine, place: TreePlace, name: str = "", model: Any = None, *, key: str = "",
+        api: str | None = None, begin: Any = None,
+    ) -> TranscriptAnswer:
+        """Adds an answer that begins at a message. Its id is `key`, else the name and the number of the message."""
+        key = key or f"{name or self.unit}:{line.number}"
+        answer = self.add(self.begin(key, api, model or self.model, place, line))
+        answer.started = moment_text(begin) or answer.started
+        answer.cap, answer.session = self.cap, self.session
         rows = place.rows()  # a complaint after results is about an answer that the file lacks
         complaint = any(row.own for row in rows) and not any(row.results for row in rows)
         answer.recorded_place = TurnPlace.REPAIR if complaint and place.answer is not None and self.repairs else None
+        self.here = TreePlace(answer)
         return answer
 
     def failed_request(
@@ -199,13 +238,19 @@ class ChatReader(TranscriptReader):
 
     def say(
         self, line: TranscriptLine, place: TreePlace, text: str, results: tuple[ToolResultPart, ...] = (), *,
-        own: bool = False, mark: str | None = None,
+        own: bool = False, mark: str | None = None, at_tool: bool = False, denied: bool = False,
     ) -> TreePlace:
         """Adds a row between two answers; returns the place after it."""
-        row = InterimRow(line.number, text, results, own, mark, unit=self.unit)
+        after = place.after(InterimRow(line.number, text, results, own, mark, at_tool, denied, self.unit))
         # After an interruption the next message begins a turn (`TranscriptAnswer._opens`), but not after other marks.
-        after = place.after(row)
-        return place if mark is not None and mark != "interrupted" else after
+        self.here = place if mark is not None and mark != "interrupted" else after
+        return self.here
+
+    def results(
+        self, line: TranscriptLine, place: TreePlace, *parts: ToolResultPart, denied: bool = False
+    ) -> TreePlace:
+        """Adds the results of calls, if there are any."""
+        return self.say(line, place, "", parts, denied=denied) if parts else place
 
     def result(
         self, line: TranscriptLine, place: TreePlace, key: Any, text: str, failed: bool = False, name: Any = None
@@ -214,18 +259,44 @@ class ChatReader(TranscriptReader):
         return self.say(line, place, "", (ToolResultPart(known_text(key), known_text(name), text, failed),))
 
     def common(self) -> object:
-        """The cap that the file states for all its requests."""
-        return self.cap
+        """The cap of all requests, and the titles and parents from which the names of sessions are made."""
+        return self.cap, tuple(self.titles.items()), tuple(self.parents.items())
+
+    def settle(self) -> None:
+        """Also names the session of each answer by its title."""
+        self.same_titles.update(self.titles.values())
+        for answer in self.answers:
+            answer.session = self.title_of(answer.session)
+        super().settle()
+
+    def title_of(self, session: str) -> str:
+        """The title of a session, after the titles of those that started it."""
+        names, visited_ids = list[str](), set[str]()
+        # the parents in a damaged file may form a ring
+        while session and session not in visited_ids and (not names or session in self.titles):
+            visited_ids.add(session)
+            title = self.titles.get(session) or session
+            # the end of the id, because many ids begin with a time
+            names.append(title if self.same_titles[title] < 2 else f"{title} ({session[-8:]})")
+            session = self.parents.get(session, "")
+        return BELOW.join(reversed(names))
 
     def summarise(self) -> None:
-        """Also stores the session's title and, if `words` is empty, reports the number of answers without a stop
-        word."""
+        """Also reports what is missing, and describes the file's only session or reports the number of its sessions."""
         super().summarise()
-        if not self.words:
+        if self.wordless and not self.words:
             self.reading.notices[:0] = wordless_notice(self.answers, self.agent)
-        if self.unanswered and (self.last.has_user_message or self.last.result_count):
-            self.remarks[self.unanswered] += 1
-        if self.title or self.session_id:
+        waiting = sum(place.has_user_message or (self.awaits_results and place.result_count > 0)
+                      for place in self.ends.values())
+        if self.unanswered and waiting:
+            self.remarks[self.unanswered] += waiting
+        if len(self.titles) == 1:
+            key, title = next(iter(self.titles.items()))
+            self.reading.about = SessionAbout(title, id=key, parent=self.parents.get(key, ""))
+        elif self.titles:
+            below = f", {len(self.parents):,} of them begun by another" if self.parents else ""
+            self.reading.notices.append(f"sessions in it: {len(self.titles):,}{below}")
+        elif self.title or self.session_id:
             self.reading.about = SessionAbout(self.title, id=self.session_id, parent=self.parent_id)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from loop_core.values import Usage
@@ -71,3 +73,22 @@ def input_count(api: str, fresh: int | None, cached: int | None, written: int | 
     if fresh is None or wire(api).cached_apart:
         return fresh
     return fresh + (cached or 0) + (written or 0)  # these formats count cached tokens as input
+
+
+def moment_text(value: Any) -> str | None:
+    """A time as text; a number is seconds or milliseconds since the epoch."""
+    if isinstance(value, str):
+        return value or None
+    if type(value) not in (int, float) or value <= 0:
+        return None
+    seconds = value / 1000 if value > 1e11 else float(value)  # 1e11 seconds are the year 5138
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def api_of(table: Mapping[str, str], provider: Any) -> str | None:
+    """The wire format of a provider, by the provider's name or a prefix of it; None if it is unknown."""
+    name = provider.lower() if isinstance(provider, str) else ""
+    return next((api for begins, api in table.items() if name.startswith(begins)), None)
