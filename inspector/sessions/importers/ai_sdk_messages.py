@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.otlp import take_word
 from inspector.sessions.importers.records import first_look, list_pieces, number_records, object_lines
 from inspector.sessions.reasons import UNREAD_CALL, recorder_reason
 from inspector.sessions.recording import FileReading, Options
@@ -21,6 +20,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
+from inspector.sessions.transcripts.provider_answers import take_word
 from loop_core.values import At, CallKind, Finding, OpaquePart, Severity, Stop, ToolResultPart
 
 UNFINISHED = frozenset({"streaming", "input-streaming", "partial-call"})

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from inspector.sessions.importers.otlp import row_of, take_word
 from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.reasons import PROVIDER
 from inspector.sessions.recording import FileReading, Options
@@ -19,6 +18,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import cap_of, known_text, numbered_objects, object_of, usage_in
+from inspector.sessions.transcripts.provider_answers import row_of, take_word
 from loop_core.values import At, CallKind, Evidence, OpaquePart, Stop, StopReason, ToolResultPart
 
 FAILED: Mapping[str, bool] = {"tool-result": False, "tool-error": True}

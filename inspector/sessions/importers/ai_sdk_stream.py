@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from inspector.sessions import redact, traffic
-from inspector.sessions.importers.otlp import take_word
 from inspector.sessions.importers.records import Piece, member_name, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options
@@ -32,6 +31,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of, usage_in
+from inspector.sessions.transcripts.provider_answers import take_word
 from inspector.sessions.wordings import refusal
 from loop_core.values import ArgsForm, CallKind, OpaquePart, ReasoningPart, Stop, TextPart, ToolCall, ToolResultPart
 

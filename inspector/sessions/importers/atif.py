@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.otlp import row_of
 from inspector.sessions.importers.records import Piece, compact_json, first_look, first_value, list_pieces, object_in
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import FileReading, Options, below_file
@@ -27,6 +26,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
+from inspector.sessions.transcripts.provider_answers import row_of
 from loop_core.values import At, Finding, Severity, ToolResultPart, Usage
 
 WORDS = ("finish_reason", "stop_reason", "finish_reasons")

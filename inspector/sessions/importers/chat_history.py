@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector.sessions.importers.otlp import take_word
 from inspector.sessions.importers.records import first_look, list_pieces
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of, usage_in
+from inspector.sessions.transcripts.provider_answers import take_word
 from loop_core.values import At, OpaquePart, ToolResultPart
 
 HAYSTACK = frozenset({"role", "meta", "name", "content"})

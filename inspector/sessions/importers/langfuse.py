@@ -17,10 +17,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from inspector.sessions import redact
-from inspector.sessions.importers.otlp import deciding_word, row_of, take_output, take_word
 from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_in
 from inspector.sessions.importers.span_answers import messages_with_words
-from inspector.sessions.importers.span_messages import MessageKey, SpanMessage, key_of, message_of
+from inspector.sessions.importers.span_messages import MessageKey, SpanMessage, key_of, message_of, take_output
 from inspector.sessions.importers.span_names import fact
 from inspector.sessions.importers.span_names import words_of as words_of_span
 from inspector.sessions.importers.trace_order import BY_TIME, REPEATED, TraceOrder, TraceRecord, order_of_start
@@ -39,7 +38,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import deciding_word, row_of, take_provider_word, take_word
 from loop_core.values import At, Finding, Severity, Stop, TextPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.body import compact
 

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import snapshot
 from inspector.sessions.importers.langsmith import APIS, plain_message, take_message_end
-from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import first_look, list_pieces, number_records
-from inspector.sessions.importers.span_messages import message_of
+from inspector.sessions.importers.span_messages import message_of, take_output
 from inspector.sessions.notices import Notice
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.sessions.importers.langfuse import ToolRun, TraceReader
-from inspector.sessions.importers.otlp import row_of, take_output, take_word
 from inspector.sessions.importers.records import (
     Piece,
     complete,
@@ -24,7 +23,7 @@ from inspector.sessions.importers.records import (
     object_in,
     object_lines,
 )
-from inspector.sessions.importers.span_messages import SpanMessage, message_of, received_arguments
+from inspector.sessions.importers.span_messages import SpanMessage, message_of, received_arguments, take_output
 from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
 from inspector.sessions.reasons import provider_reason
 from inspector.sessions.recording import FileReading, Options
@@ -39,7 +38,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import row_of, take_provider_word, take_word
 from loop_core.values import At, Stop, ToolResultPart, Usage
 from loop_core.wire import wire
 

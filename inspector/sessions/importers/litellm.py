@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from inspector.sessions.importers.otlp import take_output
 from inspector.sessions.importers.records import Piece, first_look, list_pieces
-from inspector.sessions.importers.span_messages import load_json, message_of
+from inspector.sessions.importers.span_messages import load_json, message_of, take_output
 from inspector.sessions.importers.trace_order import BY_TIME, Predecessor, TraceOrder
 from inspector.sessions.reasons import shortened_call_reason
 from inspector.sessions.recording import FileReading, Options

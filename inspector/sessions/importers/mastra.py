@@ -22,7 +22,6 @@ from inspector.sessions.importers.mastra_records import (
     database_records,
     object_records,
 )
-from inspector.sessions.importers.otlp import row_of, take_word
 from inspector.sessions.importers.records import first_look, number_records, whole_object
 from inspector.sessions.reasons import PROVIDER, inferred_reason, recorder_reason, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options
@@ -38,6 +37,7 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
+from inspector.sessions.transcripts.provider_answers import row_of, take_word
 from inspector.sessions.wordings import refused_arguments
 from loop_core.values import Evidence, Finding, Severity, Stop, StopReason, ToolCall, ToolResultPart, Usage
 

@@ -21,7 +21,7 @@ from inspector.sessions.importers.otlp_files import LOGS, SPANS, RecordPiece, re
 from inspector.sessions.importers.otlp_logs import answers_of, record_of, with_logs
 from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_once, span_of, whole_spans
 from inspector.sessions.importers.records import Piece, object_in
-from inspector.sessions.importers.span_messages import SpanMessage
+from inspector.sessions.importers.span_messages import SpanMessage, take_output
 from inspector.sessions.importers.span_names import (
     TraceSpan,
     cap_of,
@@ -37,9 +37,7 @@ from inspector.sessions.importers.span_names import (
 from inspector.sessions.importers.trace_order import BY_TIME, Predecessor, TraceOrder
 from inspector.sessions.notices import Notice
 from inspector.sessions.reasons import (
-    missing_content_reason,
     recorder_reason,
-    shortened_call_reason,
     unclear_word_reason,
 )
 from inspector.sessions.recording import FileReading, Options
@@ -47,21 +45,9 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import FINISHED, WORDLESS, ArgsForm, At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
-from loop_core.wire.anthropic_messages.table import STOP_REASONS as CLAUDE_WORDS
-from loop_core.wire.bedrock_converse.table import STOP_REASONS as CONVERSE_WORDS
-from loop_core.wire.cohere_chat.decode import STOP_REASONS as COHERE_WORDS
-from loop_core.wire.failures import StopRow
-from loop_core.wire.gemini_generate.table import STOP_REASONS as GEMINI_WORDS
-from loop_core.wire.openai_chat.table import STOP_REASONS as CHAT_WORDS
-from loop_core.wire.openai_responses.table import STOP_REASONS as RESPONSES_WORDS
+from inspector.sessions.transcripts.provider_answers import deciding_word, take_word
+from loop_core.values import At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
 
-OWN_WORDS = {
-    "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
-    "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
-    "interrupted": StopRow(Stop.INTERRUPTED, None, "AI SDK 7, FinishReason: a stream without a signal of its end"),
-}
-"""Stop word that only the AI SDK has -> its meaning. The semantic conventions and Cohere have `tool_call` too."""
 UNCLEAR = "error"
 """The word that OpenTelemetry's instrumentations write for a missing stop reason (OpenAI's client) or for `OTHER`
 (Google's), and Pydantic AI for a malformed call. It is no evidence of a failure; the AI SDK's equal word is."""
@@ -280,46 +266,3 @@ def _failure_of(value: dict[str, Any], kind: str | None) -> tuple[bool, str | No
                value.get("status_message"), *(each.get("exception.message") for each in thrown))
     failed = code in FAILED or (kind is not None and not (status or tags))
     return failed, next((why for each in reasons if (why := known_text(each))), None)
-
-
-def row_of(word: str) -> StopRow:
-    """The stop-reason row of a word, of any API or convention."""
-    bare = word.removeprefix("FinishReason.")  # as Python prints a member of an enumeration
-    for table in (CHAT_WORDS, CLAUDE_WORDS, GEMINI_WORDS, COHERE_WORDS, RESPONSES_WORDS, CONVERSE_WORDS,
-                  OWN_WORDS):
-        # Some instrumentations change the case of the provider's word.
-        for spelling in (bare, bare.lower(), bare.upper()):
-            if spelling in table:
-                return table[spelling]
-    return StopRow(Stop.UNKNOWN, None, "no table")
-
-
-def deciding_word(words: Sequence[str]) -> str | None:
-    """The word that counts if an answer has several: a word for a clean end must not hide a cut."""
-    return next((word for word in words if row_of(word).stop not in WORDLESS), next(iter(words), None))
-
-
-def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
-    """Sets the stop reason by the word of an instrumentation. `empty`: the record has no content of the answer, which
-    instrumentations leave out by default, so only the counts show whether the model wrote nothing."""
-    row, counts = row_of(word), answer.usage or Usage()
-    empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
-    answer.word = word
-    answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
-    if empty and row.stop in FINISHED:
-        answer.stop = missing_content_reason(answer.stop)
-    elif row.stop in FINISHED and any(call.arguments is None for call in answer.calls):
-        answer.stop = shortened_call_reason(answer.stop)
-
-
-def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
-    """Reads the parts of an answer. Arguments that are a string stay unchanged, and may be cut."""
-    if message is None:
-        return
-    answer.add_thought(message.reasoning)
-    answer.add_text(message.text)
-    for key, name, arguments in message.calls:
-        text = arguments if isinstance(arguments, str) else (
-            None if arguments is None else json.dumps(arguments, ensure_ascii=False))
-        form = ArgsForm.STRING if isinstance(arguments, str) else ArgsForm.OBJECT
-        answer.parts.append(ToolCall(key, name, text, True, form=form, at=at))

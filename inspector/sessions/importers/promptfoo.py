@@ -15,9 +15,8 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import records_of, snapshot
-from inspector.sessions.importers.otlp import take_output, take_word
 from inspector.sessions.importers.records import first_look, list_pieces, number_records, object_lines
-from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of
+from inspector.sessions.importers.span_messages import SpanMessage, load_json, message_of, take_output
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.stored_rows import UnbuiltRecord
 from inspector.sessions.traffic import loads, written_status
@@ -25,7 +24,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import api_of, cap_of, known_text, object_of, objects_of, usage_in
-from inspector.sessions.transcripts.provider_answers import take_provider_word
+from inspector.sessions.transcripts.provider_answers import take_provider_word, take_word
 from loop_core.values import At
 
 APIS: Mapping[str, str] = {

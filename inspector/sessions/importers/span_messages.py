@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from inspector.sessions.transcripts.answer import text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, text_of
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import ToolResultPart
+from loop_core.values import ArgsForm, At, ToolCall, ToolResultPart
 
 PART_KINDS = frozenset({
     "text", "input_text", "output_text", "image", "image_url", "input_image", "reasoning", "thinking",
@@ -205,3 +205,16 @@ def key_of(message: SpanMessage) -> MessageKey | None:
     """The values that identify a message: its text and the ids of its calls."""
     key = (message.text, tuple(call[0] for call in message.calls))
     return key if message.text or any(key[1]) else None
+
+
+def take_output(answer: TranscriptAnswer, message: SpanMessage | None, at: At) -> None:
+    """Reads the parts of an answer. Arguments that are a string stay unchanged, and may be cut."""
+    if message is None:
+        return
+    answer.add_thought(message.reasoning)
+    answer.add_text(message.text)
+    for key, name, arguments in message.calls:
+        text = arguments if isinstance(arguments, str) else (
+            None if arguments is None else json.dumps(arguments, ensure_ascii=False))
+        form = ArgsForm.STRING if isinstance(arguments, str) else ArgsForm.OBJECT
+        answer.parts.append(ToolCall(key, name, text, True, form=form, at=at))

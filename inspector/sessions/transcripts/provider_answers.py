@@ -1,4 +1,4 @@
-"""Reads a model's answer that a log stores in the provider's own shape, or in that of LiteLLM.
+"""Reads a model's answer that a log stores in the provider's own shape or in that of LiteLLM, and any provider's words.
 
 A provider's answer is a dump of a client library's object: member names may have underscores, and words may be members
 of an enumeration (`FinishReason.STOP`). Many harnesses use LiteLLM for every provider. It writes Chat Completions with
@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from inspector.sessions.reasons import PROVIDER, provider_reason, recorder_reason
+from inspector.sessions.reasons import (
+    PROVIDER,
+    missing_content_reason,
+    provider_reason,
+    recorder_reason,
+    shortened_call_reason,
+)
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine
 from inspector.sessions.transcripts.chat_messages import pointer_at, take_message
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of
 from loop_core.json_parser import JsonPath
-from loop_core.values import FINISHED, At, Evidence, Stop, StopReason
+from loop_core.values import FINISHED, WORDLESS, At, Evidence, Stop, StopReason, Usage
 from loop_core.wire import FORMATS, decode_response, wire
 from loop_core.wire.body import value_at
 from loop_core.wire.failures import StopRow
@@ -126,3 +133,45 @@ def take_litellm_end(answer: TranscriptAnswer, payload: dict[str, Any], model: s
     elif word:
         answer.word = word
         answer.stop = litellm_reason(word, model or answer.model, answer.word_at)
+
+
+# -- Words of recorders that may be any provider's --------------------------------------------------------------------
+
+_VOCABULARIES = ("openai_chat", "anthropic_messages", "gemini_generate", "cohere_chat", "openai_responses",
+                 "bedrock_converse")
+"""The wire formats whose stop words a recorder may write; the first that has a word decides what it means."""
+OWN_WORDS = {
+    "tool-calls": StopRow(Stop.TOOL_CALL, None, "AI SDK 5, FinishReason"),
+    "content-filter": StopRow(Stop.SAFETY_BLOCKED, None, "AI SDK 5, FinishReason"),
+    "interrupted": StopRow(Stop.INTERRUPTED, None, "AI SDK 7, FinishReason: a stream without a signal of its end"),
+}
+"""Stop word that only the AI SDK has -> its meaning. The semantic conventions and Cohere have `tool_call` too."""
+
+
+def row_of(word: str) -> StopRow:
+    """The stop-reason row of a word, of any API or convention."""
+    bare = word.removeprefix("FinishReason.")  # as Python prints a member of an enumeration
+    for table in chain((wire(api).stop_reasons for api in _VOCABULARIES), (OWN_WORDS,)):
+        # Some instrumentations change the case of the provider's word.
+        for spelling in (bare, bare.lower(), bare.upper()):
+            if spelling in table:
+                return table[spelling]
+    return StopRow(Stop.UNKNOWN, None, "no table")
+
+
+def deciding_word(words: Sequence[str]) -> str | None:
+    """The word that counts if an answer has several: a word for a clean end must not hide a cut."""
+    return next((word for word in words if row_of(word).stop not in WORDLESS), next(iter(words), None))
+
+
+def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
+    """Sets the stop reason by the word of an instrumentation. `empty`: the record has no content of the answer, which
+    instrumentations leave out by default, so only the counts show whether the model wrote nothing."""
+    row, counts = row_of(word), answer.usage or Usage()
+    empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
+    answer.word = word
+    answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
+    if empty and row.stop in FINISHED:
+        answer.stop = missing_content_reason(answer.stop)
+    elif row.stop in FINISHED and any(call.arguments is None for call in answer.calls):
+        answer.stop = shortened_call_reason(answer.stop)
