@@ -1,4 +1,12 @@
-"""Recorded sessions of agents: reads them in any supported format, masks credentials, and finds the turns."""
+"""Recorded sessions of agents: reads them in any supported format, masks credentials, and finds the turns.
+
+    path ─▶ folders: its files ─▶ intake: their bytes ─▶ importers.recognition: the format of each, and its importer
+    importer of recorded traffic ─▶ RawExchange ─▶ build: the decoded Exchange
+    importer of an agent's rows ─▶ transcripts: a TranscriptReader, which makes each Exchange itself
+    exchanges of all files ─▶ thread: conversations and turns ─▶ Recording
+
+`open` does all of this, and `redact` masks bytes and rows before they are decoded.
+"""
 
 from __future__ import annotations
 
