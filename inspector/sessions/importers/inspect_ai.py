@@ -157,14 +157,14 @@ class _Log(ChatReader):
         if kind == "tool":
             return self._result(line, value)
         if kind == "user":
-            return self.say(line, self.here, text_of(value.get("content")))
+            return self.say(line, place, text_of(value.get("content")))
         if kind == "interrupt":
             user = value.get("source") == "user_cancel"
             note = f"the turn was interrupted ({known_text(value.get('source')) or 'no source'})"
             mark = "interrupted" if user else "stopped"
-            return self.say(line, self.here, note, mark=mark)
+            return self.say(line, place, note, mark=mark)
         if kind == "end":
-            return self.say(line, self.here, text_of(value.get("content")), mark="stopped")
+            return self.say(line, place, text_of(value.get("content")), mark="stopped")
         lines.count(kind, WITHOUT_ANSWER)
         return place
 

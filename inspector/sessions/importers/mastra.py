@@ -89,14 +89,14 @@ class _Sessions(ChatReader):
         """Reads a run, an answer with the results of its calls, or a message."""
         value = line.value
         if "run" in value:
-            return self.say(line, self.here, _asked(object_of(value["run"]).get("input")))
+            return self.say(line, place, _asked(object_of(value["run"]).get("input")))
         if "resumed" in value:
             return self._decide(line, object_of(object_of(value["resumed"]).get("input")))
         if "answer" in value:
             self._answer(line, object_of(value["answer"]))
             return self.results(line, self.here, *_results(objects_of(value["inside"])))
         if value.get("role") == "user":
-            return self.say(line, self.here, _text_of_parts(value))
+            return self.say(line, place, _text_of_parts(value))
         if value.get("role") == "assistant":
             self._message(line)
         else:

@@ -67,9 +67,9 @@ class _Sessions(ChatReader):
         role = known_text(value.get("role")) if kind == "message" else "assistant"
         if kind.endswith("_output"):
             part = ToolResultPart(known_text(value.get("call_id")), None, any_text(value.get("output")))
-            self.results(line, self.here, part._replace(is_error=is_error(part)))
+            self.results(line, place, part._replace(is_error=is_error(part)))
         elif role == "user":
-            self.say(line, self.here, item_text(value.get("content")))
+            self.say(line, place, item_text(value.get("content")))
         elif role != "assistant" or kind in PASSED or not kind:
             lines.count(role if kind == "message" else kind, PASSED)
         else:

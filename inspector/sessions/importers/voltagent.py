@@ -89,7 +89,7 @@ class _Conversations(ChatReader):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         role = line.value.get("role")
         if role == "user":
-            return self.say(line, self.here, text_of(line.value.get("parts")))
+            return self.say(line, place, text_of(line.value.get("parts")))
         if role == "assistant":
             self._message(line)
         else:
