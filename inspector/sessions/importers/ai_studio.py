@@ -16,8 +16,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
-from inspector.sessions.transcripts.dialogue import moment_text
-from inspector.sessions.transcripts.member_values import cap_of, known_text, object_of, objects_of
+from inspector.sessions.transcripts.member_values import cap_of, known_text, moment_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from loop_core.values import At, OpaquePart
 from loop_core.wire import wire
