@@ -389,11 +389,12 @@ def _settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
 
 
 def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
-    """Gives a polled response the request that it answers, because that request's tools and cap apply to it."""
-    for link in (link for turn in turns for link in turn.links):
-        one = exchanges[link.index]
-        if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
-            original = exchanges[link.parent].request
-            if original is not None:
-                request = replace(original, previous_id=one.response.id, stream=False)
-                exchanges[link.index] = replace(one, request=request)
+    """Gives a polled response the request that it answers, whose tools and cap apply to it; and to a request that names
+    the answer before it and no tools those of that answer, because a thread of Messages keeps them."""
+    for link in (link for turn in turns for link in turn.links if link.parent is not None):
+        one, parent = exchanges[link.index], exchanges[link.parent or 0]
+        request, before = one.request, parent.request
+        if before and request is None and link.place is TurnPlace.RESUME:
+            exchanges[link.index] = replace(one, request=replace(before, previous_id=one.response.id, stream=False))
+        elif before and request and before.tools and not request.tools and request.previous_id == parent.response.id:
+            exchanges[link.index] = replace(one, request=replace(request, tools=before.tools))

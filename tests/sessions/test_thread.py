@@ -10,6 +10,7 @@ from itertools import groupby
 
 import pytest
 
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.thread import thread
 from inspector.sessions.wordings import HINTS as HINT_ROWS
@@ -909,6 +910,24 @@ def test_results_follow_neither_their_own_answer_nor_one_that_came_later(load):
                       entry(None, responses("resp_a", [called]), started=late, **first)))
     assert [(link(before, at).place.value, link(before, at).parent) for at in (0, 1)] == [
         ("tool_result", None), ("request", None)]
+
+
+def test_a_thread_of_messages_keeps_its_tools(load):
+    """A whole body holds a cut call as an empty object: only the schema, which one request declares, refuses it."""
+    def asked(sent, **more):
+        return asks(MESSAGES, model="claude", max_tokens=9, messages=[user(sent)], **more)
+
+    def called(number, **given):
+        return claude([{"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": given}], "tool_use",
+                      f"msg_{number}")
+
+    look = {"name": "look", "input_schema": {"type": "object", "required": ["path"]}}
+    more = [{"type": "continue", "previous_message_id": f"msg_{number}"} for number in (1, 2)]
+    case = open_case(load(har(
+        entry(None, called(1, path="a"), **asked("look", thread={"type": "create"}, tools=[look])),
+        entry(None, called(2), **asked("ok", thread=more[0])), entry(None, called(3), **asked("ok", thread=more[1])),
+    )))
+    assert [verdict.admission.value for (verdict,) in case.verdicts] == ["ready", "rejected", "rejected"]
 
 
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
