@@ -16,7 +16,7 @@ from inspector.config import files
 from inspector.sessions import COMPANION, NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
-from inspector.sessions.file_format import HEAD
+from inspector.sessions.file_format import HEAD, entry_name, entry_word
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
 from inspector.sessions.importers.recognition import choose, importer, reading_of, recognise
 from inspector.sessions.intake import STDIN, unpack
@@ -36,7 +36,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     unusable,
 )
-from inspector.sessions.thread import entry_name, entry_word, thread
+from inspector.sessions.thread import thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 

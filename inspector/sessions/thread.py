@@ -34,17 +34,6 @@ def response_number(index: int) -> str:
     return f"{index + 1:,}"
 
 
-def entry_word(format_name: str, many: bool = False) -> str:
-    """The word for the parts of a file, so that their numbers are not taken for those of turns."""
-    word = "HAR entr" if format_name == "har" else "entr"
-    return f"{word}ies" if many else f"{word}y"
-
-
-def entry_name(format_name: str, index: int) -> str:
-    """The name of a part of a file, with its number from 1: `HAR entry 3`."""
-    return f"{entry_word(format_name)} {index + 1:,}"
-
-
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
     """The turns of each group of exchanges (those of one session); ids are unique across all groups."""
     turns: list[_Turn] = []
@@ -114,6 +103,11 @@ class _Threader:
         self.index = Index(self.tree)
         self.times, self.ordered = times_of(exchanges, group)
         self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group, self.times)
+        self.fetched: dict[str | None, list[int]] = {}
+        """Id of a response -> the exchanges without a request that have it, in order, until they are assigned."""
+        for index in sorted(group, key=lambda each: (self._when(each), each)):
+            if exchanges[index].request is None:
+                self.fetched.setdefault(exchanges[index].response.id, []).append(index)
 
     def run(self) -> list[_Turn]:
         """Assigns every exchange to a turn: those that name their parent after it, those without a request last."""
@@ -135,9 +129,9 @@ class _Threader:
             self._seat(one, history, self._step(one, history))
             self.index.add_answer(one, history)  # only the exchanges of this loop are found by their answers
         self._by_previous_id(waiting)
-        for index in sorted(self.group, key=lambda each: (self._when(each), each)):
-            if self.exchanges[index].request is None:
-                self._place_without_request(index)
+        rest = [index for same in self.fetched.values() for index in same]
+        for index in sorted(rest, key=lambda each: (self._when(each), each)):
+            self._place_without_request(index)
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -295,6 +289,8 @@ class _Threader:
         number = next((link.ordinal for link in reversed(links) if link.place is step.place), 0) + 1
         links.append(Link(one.index, step.place, number, intern(why), step.ambiguous,
                           parent.index if parent else None, not step.direct))
+        for index in self.fetched.pop(one.exchange.response.id, ()) if one.is_paused else ():
+            self._place_without_request(index)
 
     def _open(self, history: History, conversation: object, new: bool) -> int:
         number = new_message(history) if new else -1
@@ -337,6 +333,7 @@ class _Threader:
     def _seat_by_id(self, index: int, parents: Sequence[SeatedExchange]) -> None:
         exchange, request = self.exchanges[index], self.exchanges[index].request
         assert request is not None  # noqa: S101  # narrowed by the caller
+        parents = [each for each in parents if not each.is_paused] or parents[-1:]
         parent = parents[0]
         start = self.tree.step(parent.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
@@ -357,12 +354,15 @@ class _Threader:
     def _place_without_request(self, index: int) -> None:
         """Assigns an exchange without a request: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
-        history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
-        one = seat(index, exchange, history, self._when(index))
         paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
+        node = paused[-1].node if paused else self.tree.step(0, self.tree.key(("alone", index)))
+        history = History((), (node,), 0)
+        one = seat(index, exchange, history, self._when(index))
+        one.identity = paused[-1].identity if paused else one.identity
         self._seat(one, history, self._stated_place(one) or (
             _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
             _Step(TurnPlace.REQUEST, "its request was not recorded")))
+        self.index.add_answer(one, history)
 
 
 class GrowingThread:

@@ -956,6 +956,27 @@ def test_a_background_response_that_is_polled_is_a_resume(load):
     ]
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_request_after_a_polled_response_follows_what_was_fetched_last(load, by_id):
+    """The response that was begun has the same id, and a call that is still incomplete."""
+    def called(arguments, status):
+        return {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": arguments,
+                "status": status}
+
+    asked = asks(RESPONSES, model="m", input=[user("look")], background=True)
+    begun, *polls = (
+        entry(None, responses("resp_a", [called(arguments, status)], status, background=True), **how)
+        for arguments, status, how in (
+            ('{"pa', "in_progress", asked), ('{"path"', "in_progress", {"url": RESPONSES + "/resp_a", "method": "GET"}),
+            ('{"path": "a"}', "completed", {"url": RESPONSES + "/resp_a", "method": "GET"})))
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "a tree"}
+    more = ({"previous_response_id": "resp_a", "input": [result]} if by_id else
+            {"input": [user("look"), called('{"path": "a"}', "completed"), result]})
+    last = entry(None, responses("resp_b", [message_item("A tree.")]), **asks(RESPONSES, model="m", **more))
+    assert thread_of(load, begun, *polls, last) == [
+        [("look", [(0, "request", 1), (1, "resume", 1), (2, "resume", 2), (3, "tool_result", 1)])]]
+
+
 def test_a_continuation_token_is_a_resume(load):
     def answer(text, reason, **more):
         return json.dumps(
