@@ -340,14 +340,14 @@ class _Threader:
         one = seat(index, exchange, history, self._when(index))
         if len(parents) > 1:
             why = f"{len(parents)} exchanges have the response id that the request continues"
-            ambiguous = tuple(each.index for each in parents)
-            self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
+            self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=_indices(parents)))
             return
         step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
             placed = place(history.items, parent)
-            named = ("it names the response that it goes on from" if request.previous_id
-                     else "only one response has the calls of its results")
+            named = ("it names the response that it goes on from" if request.previous_id else
+                     "the last answer of its conversation" if request.extra.get("conversation") else
+                     "only one response has the calls of its results")
             step = _Step(placed.place, f"{placed.why}; {named}", parent)
         self._seat(one, history, step)
 

@@ -513,7 +513,7 @@ def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
 def test_a_call_that_a_background_response_had_begun_was_not_asked_for_again():
     def fetched(status, arguments):
         item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": arguments}
-        return {"id": "resp_a", "object": "response", "status": status, "background": True, "model": "m", "output": [item]}
+        return {"id": "resp_a", "object": "response", "status": status, "background": True, "output": [item]}
 
     poll = exchange({}, fetched("completed", "{}"), url=RESPONSES + "/resp_a")
     del poll["request"]["body"]

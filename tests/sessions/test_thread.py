@@ -909,7 +909,7 @@ def test_results_follow_neither_their_own_answer_nor_one_that_came_later(load):
     before = load(har(entry(None, responses("resp_b", [message_item("A tree.")]), started=early, **second),
                       entry(None, responses("resp_a", [called]), started=late, **first)))
     assert [(link(before, at).place.value, link(before, at).parent) for at in (0, 1)] == [
-        ("tool_result", None), ("request", None)]
+        ("tool_result", None), ("request", 0)], "the same conversation, later"
 
 
 def test_a_thread_of_messages_keeps_its_tools(load):
@@ -954,6 +954,26 @@ def test_a_background_response_that_is_polled_is_a_resume(load):
     assert thread_of(load, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
         [("think", [(0, "request", 1), (1, "resume", 1)])]
     ]
+
+
+@pytest.mark.parametrize(("status", "places"), [
+    ("incomplete", ["request", "continuation", "request"]), ("in_progress", ["request", "retry", "request"])])
+def test_a_request_follows_the_last_answer_of_its_conversation(load, status, places):
+    """The server keeps the conversation, but not an answer that broke off, so that the client asks again."""
+    def asked(second, text, answer, conversation="conv_1"):
+        return entry(None, answer, started=f"2026-01-01T00:00:0{second}Z", **asks(
+            RESPONSES, model="m", input=[user(text)], conversation=conversation))
+
+    why = {"reason": "max_output_tokens"}
+    cut = responses("resp_a", [message_item("The queue was")], status, incomplete_details=why)
+    loaded = load(har(
+        asked(1, "write it", cut), asked(2, "bye", responses("resp_x", [message_item("No.")]), "conv_2"),
+        asked(3, "write it" if status == "in_progress" else "continue", responses("resp_b", [message_item(" full.")])),
+        asked(4, "bye", responses("resp_c", [message_item("Bye.")])),
+    ))
+    links = [link for turn in loaded.turns for link in turn.links if link.index != 1]
+    assert [link.place.value for link in links] == places
+    assert [turn.conversation for turn in loaded.turns] == ["c1", "c1", "c2"]
 
 
 @pytest.mark.parametrize("by_id", [True, False])
