@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.recorded_calls import quotes_parser
+from inspector.replay.recorded_calls import REFUSED, quotes_parser
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, why_missing
-from inspector.sessions.recording import Exchange, Input, Link, ToolAnswer, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord, common_beginning, late_answers
 from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, is_error, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
@@ -176,25 +176,23 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
-    """File and entry of an answer -> the tool results that were recorded in rows of their own, not within a request."""
-    found: dict[tuple[str, int | None], list[ToolAnswer]] = {}
-    for input_file in inputs:
-        for answer in input_file.answers:
-            found.setdefault((input_file.path, answer.entry), []).append(answer)
-    return found
-
-
 def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """Findings about what the recorded agent did with held calls; a result without an error shows that a call ran."""
+    """Findings about what the recorded agent did with held and rejected calls; a result that is no error shows that one
+    ran."""
     stop, refused = case.judgements[index].stop, case.recording.exchanges[index].refusals
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
-        if verdict.call.id in refused or _refuses(answer, verdict.call):
+        did_not = verdict.call.id in refused or _refuses(answer, verdict.call)
+        if verdict.admission is Admission.REJECTED:
+            if did_not or is_error(answer) or verdict.rule == REFUSED:
+                continue
+            message = f"{ran} ({where}), which this loop rejects: {verdict.why}"
+            finding = Finding("agent.ran_rejected_call", Severity.WARNING, message, At(ExchangePart.REQUEST))
+        elif did_not:
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_error(answer):
@@ -233,8 +231,9 @@ def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
 def _answered_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
-    """The held calls of a response that were answered, each with its result and the request that carried it."""
-    held = held_calls(case.verdicts[index])
+    """The calls of a response that this loop does not run and that were answered, each with its result and the request
+    that carried it."""
+    held = [v for v in case.verdicts[index] if v.admission is not Admission.READY and not is_phantom(v.call)]
     found: dict[int, tuple[Verdict, ToolResultPart, int | None]] = {}
     carried = [(child.index, _results(case, index, child)) for child in children] if held else ()
     for number, results in (*carried, (None, late)):

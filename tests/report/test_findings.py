@@ -301,6 +301,17 @@ def test_results_without_id_and_name_answer_the_calls_in_order(results, ran):
     assert len(messages_of(found, "agent.ran_held_call")) == ran
 
 
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_call_that_its_schema_refuses_and_that_ran_is_a_finding(failed):
+    """A whole answer may hold a cut call as an empty object, with a clean stop reason."""
+    called = [{"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}]
+    first, second = answered_cut_call("ok", is_error=failed)
+    first["response"]["body"] = message(called, "tool_use")
+    second["request"]["body"]["messages"][-2]["content"] = called
+    assert [one for one in agent(show(first, second)) if one[0] != "went_another_way"] == [
+        ("ran_rejected_call", 0, Severity.WARNING)] * (not failed)
+
+
 def test_a_ready_call_that_runs_is_no_finding():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
     found = show(
