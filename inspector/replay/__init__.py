@@ -28,7 +28,7 @@ from inspector.replay.case import (
 )
 from inspector.replay.recorded_rounds import limits_for
 from inspector.replay.token_counts import BoundedSource
-from inspector.sessions.intake import stop_if_asked
+from inspector.sessions.intake import note_judged
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
 from loop_core.turn import costs, moves
 from loop_core.turn.history import Ability
@@ -210,8 +210,9 @@ def begin_replay(case: Case, settings: Settings, before: Replay | None = None) -
     maker = StepMaker(case, settings) if case.long and not turns else None
 
     def play_turns() -> Iterator[TurnRun]:
-        for record in case.recording.turns[len(turns) :]:
-            stop_if_asked()
+        every = case.recording.turns
+        for record in every[len(turns) :]:
+            note_judged(len(turns) / len(every) / 2)  # the other half: each turn is made a row, which takes as long
             steps = tuple(play_runs(case, record, links_of_loop(case, record), settings))
             turn = place_steps(record, steps, turns[-1].end if turns else 0)
             if maker is not None:

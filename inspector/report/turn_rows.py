@@ -23,6 +23,7 @@ from inspector.report.verdict import IN_PART, NOT_READ, ROWS, SAME, SKIPPED, Tur
 from inspector.sessions import NO_ANSWER
 from inspector.sessions.copies import files_by_session, may_copy, stored_keys
 from inspector.sessions.file_format import entry_word
+from inspector.sessions.intake import note_judged
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
 from inspector.sessions.traffic import moment
@@ -206,6 +207,7 @@ def names_of_files(paths: Iterable[str]) -> str:
 
 
 def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
+    note_judged((1 + number / len(view.turns)) / 2)
     step = view.deciding_step(turn)
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
@@ -214,8 +216,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     usage = exchange.response.usage
     times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
     start = moment(times.started)
-    message = turn.run.record.user_text
-    verdict = turn.verdict
+    message, verdict = turn.run.record.user_text, turn.verdict
     file = file_at(exchange.path)
     name = f"{file.name} {exchange.session}" if is_below_file(exchange.session) else exchange.session or file.name
     contents, names = searched_text(turn, answers, turn.text, (name, exchange.path))

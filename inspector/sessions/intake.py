@@ -53,7 +53,7 @@ def input_name(path: str) -> str:
     return "standard input" if path == STDIN else path if path.strip() else repr(path)
 
 
-_file, _read = "", 0
+_file, _read, _judged = "", 0, 0.0
 
 
 class StoppedError(Exception):
@@ -81,27 +81,28 @@ def stop_if_asked() -> None:
 
 def begin_file(path: str) -> None:
     """Stores which file is being read. Raises `StoppedError` if reading was stopped."""
-    global _file, _read
+    global _file, _read, _judged
     stop_if_asked()
-    _file, _read = path, 0
-
-
-def file_being_read() -> str:
-    """The path of the current or last file; empty before the first."""
-    return _file
+    _file, _read, _judged = path, 0, 0.0
 
 
 def note_read(place: int) -> None:
-    """Stores how many bytes of the current file were read, for a progress display. Raises `StoppedError` if reading was
-    stopped."""
+    """Stores how many bytes of the current file were read. Raises `StoppedError` if reading was stopped."""
     global _read
     stop_if_asked()
     _read = place
 
 
-def read_so_far() -> int:
-    """The number of bytes read of the current or last file."""
-    return _read
+def note_judged(share: float) -> None:
+    """Stores which share of the turns is judged. Raises `StoppedError` if reading was stopped."""
+    global _judged
+    stop_if_asked()
+    _judged = share
+
+
+def progress() -> tuple[str, int, float]:
+    """The path of the current or last file (empty before the first), its bytes read, and its share of judged turns."""
+    return _file, _read, _judged
 
 
 class BoundError(Exception):
@@ -136,8 +137,7 @@ def rest_of_line(file: IO[bytes]) -> bytes:
 
 
 def last_opening(data: bytes) -> int:
-    """The place of the last line that is only `{`, with which a formatter begins a record in several lines; -1 if there
-    is none."""
+    """The place of the last line that is only `{`, which begins a record in several lines; -1 if there is none."""
     lines = b"\n" + data
     return max(lines.rfind(b"\n{\n"), lines.rfind(b"\n{\r\n"))
 
@@ -186,15 +186,13 @@ def named_file(path: str) -> bytes:
 
 
 def check_regular(path: str) -> None:
-    """Raises `BoundError` if a further file of a session is not regular: a folder of FIFOs would take seconds for each.
-    """
+    """Raises `BoundError` if a further file of a session is not regular: each FIFO would take seconds."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise BoundError("no regular file, which is not read beside a session")
 
 
 def sibling(path: str, name: str) -> bytes | None:
-    """The bytes of another file, given its path relative to that of `path`; None if it cannot be read or is no regular
-    file: a folder of FIFOs would take seconds for each."""
+    """The bytes of another file, by its path relative to that of `path`; None if it cannot be read or is irregular."""
     beside = os.path.join(os.path.dirname(path), name)
     try:
         bounds.check_bounds(beside)
@@ -256,7 +254,6 @@ _CONTROL = frozenset(range(32)) - frozenset(b"\t\r\n")
 # RFC 8878, section 3.1.1.1.2: a decoder should support at least 8 MB, and may refuse more.
 _WINDOW = 1 << 27
 """The largest window in bytes that a zstd stream may need: the default of `zstd --long`."""
-
 
 DAMAGED = "its body is compressed and damaged"
 """The reason why bytes within the maximum cannot be unpacked."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -129,9 +130,8 @@ class _Threader:
             self._seat(one, history, self._step(one, history))
             self.index.add_answer(one, history)  # only the exchanges of this loop are found by their answers
         self._by_previous_id(waiting)
-        rest = [index for same in self.fetched.values() for index in same]
-        for index in sorted(rest, key=lambda each: (self._when(each), each)):
-            self._place_without_request(index)
+        for index in sorted(chain(*self.fetched.values()), key=lambda each: (self._when(each), each)):
+            self._place_alone(index, "its request was not recorded")
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -290,7 +290,7 @@ class _Threader:
         links.append(Link(one.index, step.place, number, intern(why), step.ambiguous,
                           parent.index if parent else None, not step.direct))
         for index in self.fetched.pop(one.exchange.response.id, ()) if one.is_paused else ():
-            self._place_without_request(index)
+            self._place_alone(index, "its request was not recorded")
 
     def _open(self, history: History, conversation: object, new: bool) -> int:
         number = new_message(history) if new else -1
@@ -326,21 +326,21 @@ class _Threader:
                     later.append(index)
             if len(later) == len(waiting):  # they refer to one another in a ring
                 for index in later:
-                    self._place_without_request(index)
+                    self._place_alone(index, "it and other requests name each other's responses")
                 return
             waiting = later
 
     def _seat_by_id(self, index: int, parents: Sequence[SeatedExchange]) -> None:
         exchange, request = self.exchanges[index], self.exchanges[index].request
         assert request is not None  # noqa: S101  # narrowed by the caller
-        parents = [each for each in parents if not each.is_paused] or parents[-1:]
-        parent = parents[0]
+        parent, *others = [each for each in parents if not each.is_paused] or parents[-1:]
         start = self.tree.step(parent.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
         one = seat(index, exchange, history, self._when(index))
-        if len(parents) > 1:
-            why = f"{len(parents)} exchanges have the response id that the request continues"
-            self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=_indices(parents)))
+        if others:
+            named = "response id that the request continues" if request.previous_id else "calls of its results"
+            self._seat(one, history, _Step(place(history.items, None).place, f"{len(others) + 1} exchanges have the {named}",
+                                           ambiguous=_indices([parent, *others])))
             return
         step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
@@ -351,8 +351,8 @@ class _Threader:
             step = _Step(placed.place, f"{placed.why}; {named}", parent)
         self._seat(one, history, step)
 
-    def _place_without_request(self, index: int) -> None:
-        """Assigns an exchange without a request: it polls a known response, or is a turn of its own."""
+    def _place_alone(self, index: int, why: str) -> None:
+        """Assigns an exchange that no request places: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
         paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
         node = paused[-1].node if paused else self.tree.step(0, self.tree.key(("alone", index)))
@@ -361,7 +361,7 @@ class _Threader:
         one.identity = paused[-1].identity if paused else one.identity
         self._seat(one, history, self._stated_place(one) or (
             _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
-            _Step(TurnPlace.REQUEST, "its request was not recorded")))
+            _Step(TurnPlace.REQUEST, why)))
         self.index.add_answer(one, history)
 
 

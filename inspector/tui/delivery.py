@@ -35,10 +35,17 @@ def deliver(screen: Screen[Any], make: FileMaker, what: str, folder: str | None 
     elif folder is not None:
         say(write_files(folder, make))
     else:
-        from inspector.tui.questions import Prompt
+        ask_folder(app, what, lambda place: say(write_files(place, make)))
 
-        ask_operator(app, Prompt(f"write {what} into", "a folder", export_folder()),
-                     lambda place: say(write_files(place, make)))
+
+def ask_folder(app: App[Any], what: str, then: Callable[[str], None]) -> None:
+    """Asks for the folder to write `what` into; in a browser, which downloads files, `then` is called at once."""
+    if app.is_web:
+        then("")
+        return
+    from inspector.tui.questions import Prompt
+
+    ask_operator(app, Prompt(f"write {what} into", "a folder", export_folder()), then)
 
 
 def export_folder() -> str:

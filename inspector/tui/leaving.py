@@ -63,6 +63,9 @@ class LeavingApp(App[int]):
         Binding("ctrl+z", "suspend", "Suspend", show=False, id="suspend", priority=True,
                 tooltip="Suspend the program, which fg in the shell resumes; in a text of several lines, undo"),
     ]
+    # A press on a message that a click has just removed would select in it, which ends the app (Textual 8.2.8). Nothing
+    # is lost: the panes draw their own lines, in which Textual selects nothing, and fields select without it.
+    ALLOW_SELECT = False
     _interrupted = -QUIT_PERIOD
     """The time of the last `ctrl+c`, on the monotonic clock."""
 
@@ -144,4 +147,5 @@ class LeavingApp(App[int]):
         if isinstance(self.screen, NotingScreen):
             self.screen.note = text
         elif text:
+            self.clear_notifications()  # the last one replaces the one before, as at the foot of a screen
             self.notify(text, timeout=QUIT_PERIOD, markup=False)

@@ -26,7 +26,7 @@ from inspector.report.turn_table import columns
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of
 from inspector.tui.turn_counts import NO_AGENTS
 from inspector.tui.turn_list import AGENTS, RECENT, SAMPLES, Section, found_sections, rows_of_session
-from inspector.tui.turns_reading import MANY_ROWS, ReadingScreen
+from inspector.tui.turns_reading import MeasuredRows, ReadingScreen, list_all
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ def _count_ages(table: ReadingScreen) -> None:
 def _look(table: ReadingScreen, since: int) -> None:
     from inspector.sessions.following import states_of  # the first rows do not wait for it
 
-    if table.reading or not table.is_current or len(table.listed.rows) >= MANY_ROWS:
+    if table.reading or not table.is_current:
         return
     if time.monotonic() >= table.searches_at:
         table.searches_at = float("inf")
-        files = {path: row for rows in table.listed.slots.values() for row in rows for path in row.paths}
+        files = {path: row for rows in table.listed.slots.values() for row in rows[:1] for path in row.paths}
         table.run_worker(partial(_search, table, files, since, reading_of(table.app)), group="search", thread=True)
-    states = states_of(table.watched, files_under_way(row for path in table.watched
-                                                      for row in table.listed.slots.get(path, ())))
+    states = states_of(table.watched, table.under_way)
     grown = {name.removesuffix("-wal") for name, state in states.items() if state != table.states.get(name)}
     if grown and time.monotonic() >= table.rests_until:
         table.states, table.rests_until = {**table.states, **states}, float("inf")
@@ -81,15 +80,20 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             batch = with_turns(_rows(reading, table.named).rows_of(paths))
     except (LoopError, OSError) as why:  # OSError: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
-    table.app.call_from_thread(_take_growth, table, batch, read, time.monotonic() + REST * (time.monotonic() - begun))
+    rows = _measured(table, batch)
+    table.app.call_from_thread(_take_growth, table, rows, read, time.monotonic() + REST * (time.monotonic() - begun))
 
 
 def _rows(reading: ReadingOptions, named: bool) -> RowReading:
     return RowReading(reading.api, reading.profile, reading.settings, named)
 
 
+def _measured(table: ReadingScreen, batch: RowsByPath) -> list[MeasuredRows]:
+    return [(slot, rows, table.listed.widest_of(rows)) for slot, rows in batch]
+
+
 def _take_growth(
-    table: ReadingScreen, batch: RowsByPath, read: OpenSession | None, rests_until: float
+    table: ReadingScreen, batch: Sequence[MeasuredRows], read: OpenSession | None, rests_until: float
 ) -> None:
     table.rests_until = rests_until
     if batch and table.is_attached and not table.reading:
@@ -97,11 +101,15 @@ def _take_growth(
         _put(table, batch)
 
 
-def _put(table: ReadingScreen, batch: RowsByPath) -> None:
-    for slot, rows in batch:
-        table.listed.set_rows(slot, rows)
-    table.listed.relist(growing=True)
-    table.count()
+def _put(table: ReadingScreen, batch: Sequence[MeasuredRows]) -> None:
+    for slot, rows, widest in batch:
+        table.listed.set_rows(slot, rows, widest)
+    list_all(table, name="grown", growing=True)
+    _note_under_way(table)
+
+
+def _note_under_way(table: ReadingScreen) -> None:
+    table.under_way = files_under_way(row for path in table.watched for row in table.listed.slots.get(path, ()))
 
 
 # -- New files -------------------------------------------------------------------------------------------------------
@@ -112,7 +120,7 @@ class Search(NamedTuple):
 
     sections: Sequence[Section]
     """The files that the table would be opened with now, under their headings."""
-    batch: RowsByPath
+    batch: Sequence[MeasuredRows]
     """The rows of new files that hold turns."""
     states: Mapping[str, FileState]
     """The states of the files that are not listed; after the first search, also those of listed files when read."""
@@ -148,7 +156,7 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     except (LoopError, OSError) as why:
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     states = {**first, **{path: states[path] for path in others}}
-    table.app.call_from_thread(_take_new, table, Search(sections, batch, states, watched, rest))
+    table.app.call_from_thread(_take_new, table, Search(sections, _measured(table, batch), states, watched, rest))
 
 
 def _sections_now(table: ReadingScreen) -> list[Section]:
@@ -166,11 +174,12 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
     if not table.is_attached or table.reading:
         return
     table.states, table.watched = {**table.states, **search.states}, search.watched
+    _note_under_way(table)
     if not search.batch:
         return
-    new = [rows[0] for slot, rows in search.batch if slot not in table.listed.slots]
+    new = [rows[0] for slot, rows, _ in search.batch if slot not in table.listed.slots]
     if not table.named:
-        listed = {slot for slot, _ in search.batch} | table.listed.slots.keys()
+        listed = {slot for slot, *_ in search.batch} | table.listed.slots.keys()
         table.sections = _sections_after(table.sections, search.sections, listed)
         table.listed.set_sections(table.sections)
     _put(table, search.batch)

@@ -161,8 +161,8 @@ class TuneScreen(Screen[int | None]):
         return self.table.result is None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key works now: stopping works only during a run; otherwise escape leaves."""
-        return self.running if action == "stop" else True
+        """Whether a key works now: stopping works once during a run; otherwise escape leaves."""
+        return self.running and not self._stop.is_set() if action == "stop" else True
 
     def _start(self) -> None:
         self._stop.set()
@@ -299,6 +299,7 @@ class TuneScreen(Screen[int | None]):
     def action_stop(self) -> None:
         """Stops the run."""
         self._stop.set()
+        self.refresh_bindings()
         self._tick()
 
     def action_again(self) -> None:

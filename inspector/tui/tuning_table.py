@@ -186,7 +186,7 @@ class TuningTable:
         if self.result is None:
             count, parts = progress
             full = BAR * count // parts if parts else 0
-            word, hint = (("STOPPING", "adding up what was done") if stopping else
+            word, hint = (("STOPPING", "adding up · esc leaves") if stopping else
                           ("SEARCHING", "values between the columns") if parts == count > 0 else
                           ("RUNNING", "esc or . stops"))
             return (Span(f"{word}  ", Tone.WARN), Span(FULL * full, Tone.OK), Span(LEFT * (BAR - full), Tone.RULE),

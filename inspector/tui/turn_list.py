@@ -76,8 +76,8 @@ def rows_of_session(session: OpenSession) -> list[TurnRow]:
 class Listing(NamedTuple):
     """The rows that the table shows under a filter."""
 
-    of: tuple[object, ...]
-    """The rows and the order that it was made from."""
+    of: tuple[Sequence[TurnRow], str, bool, bool]
+    """What it was made from: the rows, the column of the order, whether that is reversed, and whether by session."""
     filter: filters.Filter | None
     passed: list[TurnRow]
     counts: RowCounts | None
@@ -110,7 +110,7 @@ class TurnList(RowList):
         self.reverse = False
         self.chosen = False
         """Whether the operator has chosen a row; the cursor then stays on it."""
-        self.listing = Listing((), None, [], None, "", frozenset(), [])
+        self.listing = Listing(((), "", False, by_file), None, [], None, "", frozenset(), [])
         self.shown: list[TurnRow | str] = []
         """The listed rows and the titles of sections."""
         self._rows: Sequence[TurnRow] | None = None
@@ -337,8 +337,8 @@ class TurnHeading(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        listed = self._listed
-        return [(Span("  "), *turn_table.heading(listed.layout_now, listed.sort, listed.reverse))]
+        _, sort, reverse, _ = self._listed.listing.of  # of the rows on the screen, which a thread may be sorting anew
+        return [(Span("  "), *turn_table.heading(self._listed.layout_now, sort, reverse))]
 
     def on_click(self, event: Click) -> None:
         """Sorts by the column that was clicked."""

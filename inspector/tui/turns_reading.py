@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -35,9 +35,11 @@ LOOK_AGAIN = 0.1
 
 
 def share_of(path: str) -> str:
-    """The share of the current file that was read, in per cent; empty if its reader reports no progress."""
-    size, done = intake.size_of(path) or 1, intake.read_so_far()
-    return "" if not done else f"{min(100, 100 * done // size)} %" if done < size else "judging all turns"
+    """The share of the current file that was read, then of its turns that are judged; empty before either is known."""
+    size, (_, done, judged) = intake.size_of(path) or 1, intake.progress()
+    if judged or done >= size:
+        return f"{100 * judged:.0f} % of the turns judged"
+    return f"{100 * done // size} %" if done else ""
 
 
 def progress_within(path: str) -> str:
@@ -73,6 +75,8 @@ class ReadingScreen(Screen[None]):
     counts: TableCounts
     watched: Sequence[str] = ()
     """The files that are checked for additions; empty until all are read."""
+    under_way: Set[str] = frozenset()
+    """The watched files with an answer under way."""
     states: Mapping[str, FileState]
     """The state of each file when it was last read, or when it was found to hold no turn."""
     rests_until = 0.0
@@ -170,17 +174,20 @@ def list_grown(table: ReadingScreen) -> None:
     work_behind(table, work, show, "listing")
 
 
-def list_all(table: ReadingScreen, then: Callable[[], None], name: str = "listing") -> None:
+def list_all(
+    table: ReadingScreen, then: Callable[[], object] = lambda: None, name: str = "listing", growing: bool = False
+) -> None:
     """Lists and counts all rows in the present order, with the cursor on the first one unless the operator has moved
-    it, and calls `then`, if no later call with the same name has come."""
+    it, and calls `then`, if no later call with the same name has come. With `growing`, listed rows stay in place."""
     listed, rows = table.listed, table.listed.rows
 
     def show(made: tuple[Listing, TableCounts]) -> None:
         listing, counts = made
-        if listing.filter is not listed.filter or not listed.is_current(listing, growing=False):
-            list_all(table, then, name)  # the operator chose another order meanwhile
+        # The operator chose another order meanwhile. Rows that come while files are read are listed later.
+        if listing.filter is not listed.filter or not listed.is_current(listing, growing=table.reading):
+            list_all(table, then, name, growing)
             return
-        moved = listed.chosen or listed.cursor > 0
+        moved = growing or listed.chosen or listed.cursor > 0
         listed.show_listing(listing)
         if not moved:
             listed.show_first()
@@ -188,7 +195,7 @@ def list_all(table: ReadingScreen, then: Callable[[], None], name: str = "listin
         table.say_counts()
         then()
 
-    work_behind(table, lambda: (listed.list_rows(rows, listed.filter), count_apart(listed, rows)), show, name)
+    work_behind(table, lambda: (listed.list_rows(rows, listed.filter, growing), count_apart(listed, rows)), show, name)
 
 
 FILTERING = "filtering…"

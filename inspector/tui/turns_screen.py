@@ -25,7 +25,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.tui import table_growth, turns_reading
 from inspector.tui.attention import attention_note, place_after
-from inspector.tui.delivery import copy_text, deliver
+from inspector.tui.delivery import ask_folder, copy_text, deliver
 from inspector.tui.key_words import TABS
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
@@ -34,6 +34,7 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
+SORTING = "sorting…"
 NOTHING_YET = "nothing is read yet: the rows come as the files are read"
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
@@ -204,7 +205,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if self.begun and self.opened is not None:
             progress = turns_reading.progress_within(self.opened.paths[0])
         elif self.reading:
-            path = intake.file_being_read()
+            path, *_ = intake.progress()
             within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
         self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
@@ -215,18 +216,14 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
-        before = self.listed.current_row
+        before, self.note = self.listed.current_row, SORTING
 
         def then() -> None:
+            self.note = "" if self.note == SORTING else self.note
             if self.listed.current_row is before:  # else a search has moved the cursor meanwhile
                 self.listed.show_first()
 
-        if not self.reading:
-            turns_reading.list_all(self, then, "order")
-            return
-        self.listed.relist()
-        self.listed.show_first()
-        self.say_counts()
+        turns_reading.list_all(self, then, "order")
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -391,9 +388,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Exports the listed rows."""
         rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
 
-        def hand_over(text: str) -> None:
-            self.note = ""
-            deliver(self, lambda: {"turns.csv": text}, "turns.csv")
+        def make(folder: str) -> None:
+            self.note = "making turns.csv…"
+            turns_reading.work_behind(self, lambda: turn_table.table(time.time()).csv(rows), lambda text: deliver(
+                self, lambda: {"turns.csv": text}, "turns.csv", folder), "export")
 
-        self.note = "making turns.csv…"
-        turns_reading.work_behind(self, lambda: turn_table.table(time.time()).csv(rows), hand_over, "export")
+        ask_folder(self.app, "turns.csv", make)

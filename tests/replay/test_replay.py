@@ -11,6 +11,8 @@ import pytest
 from inspector.replay import Settings, replay
 from inspector.replay.case import open_case, recorded_method, results_in
 from inspector.replay.recorded_rounds import limits_for
+from inspector.report.facts import view
+from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths, without_collector
 from inspector.sessions.recording import TurnPlace as RecordedPlace
 from loop_core.judge.gate import Admission
@@ -367,11 +369,14 @@ def test_the_collector_is_as_it_was_after_a_build_that_fails():
 def test_judging_and_replaying_end_where_the_reading_is_stopped() -> None:
     recording = open_paths(["-"], stdin=lines(*cut_text(*PARTS)))
     case = open_case(recording)
+    whole = view(replay(case))
     with intake.stopping_when(lambda: True):
         with pytest.raises(intake.StoppedError):
             open_case(recording)
         with pytest.raises(intake.StoppedError):
             replay(case)
+        with pytest.raises(intake.StoppedError):
+            rows_of(whole)
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(max_tokens=9)])

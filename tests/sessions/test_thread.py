@@ -940,12 +940,22 @@ def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
 def test_ids_that_name_one_another_end_nowhere(load):
     first = asks(RESPONSES, model="m", input="a", previous_response_id="resp_b")
     second = asks(RESPONSES, model="m", input="b", previous_response_id="resp_a")
-    loaded = thread_of(
-        load,
-        entry(None, responses("resp_a", [message_item("A")]), **first),
-        entry(None, responses("resp_b", [message_item("B")]), **second),
-    )
-    assert len(loaded) == 2
+    loaded = load(har(entry(None, responses("resp_a", [message_item("A")]), **first),
+                      entry(None, responses("resp_b", [message_item("B")]), **second)))
+    assert len(loaded.turns) == 2
+    assert {link(loaded, at).why for at in (0, 1)} == {"it and other requests name each other's responses"}
+
+
+def test_results_whose_calls_several_answers_with_one_id_have_follow_none(load):
+    key = "call_9Kd72Lm4Xq"
+    called = {"type": "function_call", "id": "fc_1", "call_id": key, "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": key, "output": "a tree"}
+    one, other = (asks(RESPONSES, model="m", input=text, conversation="conv_1") for text in ("look", "look again"))
+    last = asks(RESPONSES, model="m", input=[output], conversation="conv_1")
+    found = load(har(entry(None, responses("resp_a", [called]), **one),
+                     entry(None, responses("resp_a", [called]), **other),
+                     entry(None, responses("resp_b", [message_item("A tree.")]), **last)))
+    assert (link(found, 2).parent, link(found, 2).why) == (None, "2 exchanges have the calls of its results")
 
 
 def test_a_background_response_that_is_polled_is_a_resume(load):

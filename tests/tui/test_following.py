@@ -15,7 +15,7 @@ import pytest
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.native import SessionWriter
-from inspector.tui import growth, table_growth
+from inspector.tui import growth, table_growth, turns_reading
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load, load_followed, remember
@@ -253,7 +253,8 @@ def turn_rows(app) -> list[tuple[str, str, int]]:
             for row in app.screen.listed.shown if isinstance(row, TurnRow)]
 
 
-async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path) -> None:
+async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, monkeypatch) -> None:
+    monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)  # as if it had very many rows, which a thread lists
     add(path, LOST)
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), as_table=True)
     async with app.run_test(size=(120, 35)) as pilot:

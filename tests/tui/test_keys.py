@@ -410,7 +410,7 @@ async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(app_
 
 
 async def test_a_key_without_a_use_says_so(app_on: AppOn) -> None:
-    async with app_on().run_test(size=ONE_PANE) as pilot:
+    async with app_on().run_test(size=(80, 16)) as pilot:
         for key, said in (("J", ""),
                           ("A", "A has no use now: Cancel the live run that is under way"),
                           ("l", "nothing lies left or right: long lines are wrapped · w stops that"),

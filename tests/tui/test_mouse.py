@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import sleep
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import MouseDown, MouseUp
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
 from inspector.provider.dialect_output import TableQuery
 from inspector.report.lines.spans import Tone
@@ -20,7 +23,7 @@ from inspector.tui.panels import Dialog, KeyNote, key_note
 from inspector.tui.questions import Prompt
 from inspector.tui.run_tree import RunTree
 from inspector.tui.turns_screen import TurnsScreen
-from tests.scenes.app import check_wheel, entry, screen_rows, stream, until, user
+from tests.scenes.app import check_wheel, entry, page, screen_rows, stream, until, user
 from tests.scenes.provider import rows_by_query
 from tests.scenes.transcripts import block, claude, prompt, text
 
@@ -46,6 +49,26 @@ async def click_words(pilot: Pilot[Any], words: str) -> None:
     y = next(at for at, row in enumerate(screen_rows(pilot.app)) if words in row)
     await pilot.click(offset=(screen_rows(pilot.app)[y].index(words), y))
     await pilot.pause()
+
+
+async def test_one_message_stands_over_a_screen_and_two_quick_clicks_on_it_do_no_harm(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press(":")  # a line, which has no place for a message
+        for message in ("one", "two"):
+            pilot.app.tell(message)
+            await pilot.pause()
+        await until(pilot, lambda: "two" in page(pilot.app))
+        assert len(pilot.app.screen.query(Toast)) == 1
+        toast = pilot.app.screen.query_one(Toast)
+        at, driver = toast.region, pilot.app._driver
+        assert driver is not None
+        for _ in range(2):
+            for kind in (MouseDown, MouseUp):
+                driver.process_message(kind(None, at.x + 2, at.y, 0, 0, 1, False, False, False))
+            while toast.parent is not None:  # the first click has removed it, which the second finds still drawn
+                await sleep(0)
+        await pilot.pause()
+        assert not pilot.app.screen.query(Toast)
 
 
 async def test_a_key_at_the_foot_is_clicked(app_on: AppOn) -> None:

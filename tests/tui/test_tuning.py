@@ -668,6 +668,15 @@ async def test_the_map_is_shown_while_values_between_its_columns_are_searched(
         assert screen.table.marks(short=False) == shown
         assert LEAST_CAP_MARK in page(pilot.app)
         assert screen.table.cell == 1, "the operator moved the cursor"
+        for event in (go, waits):
+            event.clear()
+        await pilot.press("r")
+        await until(pilot, waits.is_set)
+        await pilot.press("escape")
+        assert pilot.app.screen is screen
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, SessionScreen), "what was done is added up for seconds in a large session"
+        go.set()
 
 
 @BOTH

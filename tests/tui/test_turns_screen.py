@@ -334,18 +334,26 @@ async def test_while_a_large_file_of_a_folder_is_read_its_share_is_shown(tmp_pat
     path = tmp_path / "runs" / "large.jsonl"
     path.write_bytes(lines(*(pair_of([user(f"question {number}")], chat("An answer.")) for number in range(4))))
     monkeypatch.setattr(intake, "HEAVY", 10)
-    go, note = threading.Event(), intake.note_read
+    go, judge, note, note_judged = threading.Event(), threading.Event(), intake.note_read, intake.note_judged
 
     def to_the_half(place: int) -> None:
         note(place)
         if place * 2 >= path.stat().st_size:
             go.wait(20)
 
+    def to_the_third_row(share: float) -> None:
+        note_judged(share)
+        if share * 8 == 7:
+            judge.wait(20)
+
     monkeypatch.setattr(intake, "note_read", to_the_half)
+    monkeypatch.setattr(turn_rows, "note_judged", to_the_third_row)
     app = LoopInspector([str(tmp_path / "runs")])
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "… 50 %" in page(app))
         go.set()
+        await until(pilot, lambda: "… 88 % of the turns judged" in page(app))
+        judge.set()
         await read(app, pilot)
         assert "%" not in page(app)
         assert "4 turns" in page(app)
@@ -1164,8 +1172,12 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
 
         monkeypatch.setattr(turn_table.Table, "csv", slow_csv)
         await pilot.press("x")
-        await until(pilot, lambda: isinstance(app.screen, Prompt))  # asks for the folder once the table is made
-        assert (shown_notes, table.note) == (["making turns.csv…"], "")
+        assert (type(app.screen), shown_notes) == (Prompt, []), "it asks for the folder before the table is made"
+        app.screen.query_one(Input).value = str(folder / "out")
+        await pilot.press("enter")
+        await until(pilot, lambda: table.note.startswith("written"))
+        assert shown_notes == ["making turns.csv…"]
+        assert len((folder / "out" / "turns.csv").read_text().splitlines()) == 2, "a header and the row of the filter"
 
 
 def test_rows_that_come_while_a_thread_looks_for_others_are_left_to_the_screen(
@@ -1315,10 +1327,14 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         last.clear()
         table.sort_by("verdict")
         table.sort_by("verdict")
+        assert table.note == "sorting…"
+        await pilot.resize_terminal(101, 24)  # which draws everything again
         await pilot.press("!")
+        assert "turn▾" in page(app), "the heading is that of the rows below it"
         noted = table.listed.current_row
         last.set()
         await until(pilot, lambda: table.listed.listing.of[1:3] == ("verdict", True))
+        await until(pilot, lambda: "verdict▴" in page(app))
         assert table.listed.current_row is noted, "what moved the cursor while rows were sorted is not undone"
         monkeypatch.setattr(TurnList, "list_rows", now)
         finder = TurnList.finder

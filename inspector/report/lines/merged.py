@@ -14,7 +14,6 @@ from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.blocks import Block
-from inspector.report.lines.glyphs import hint, key_of
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -26,10 +25,9 @@ from inspector.report.lines.spans import (
     quote,
     safe,
 )
-from inspector.report.lines.steps import end_words, ending_role, role_of
+from inspector.report.lines.steps import end_words, ending_role
 from inspector.report.run_answers import answers_of
 from inspector.report.sentences import LONGEST
-from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.judge.gate import REMEDY, Admission, Verdict
@@ -243,8 +241,6 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
             laid.append(SegmentLine(number, (Span(none, Tone.WARN),)))
             number += 1
     laid.extend(SegmentLine(-1, line) for line in _end(turn))
-    if not block.run and turn.ended:
-        laid.extend(SegmentLine(-1, line) for line in verdict_line(view.turns[block.turn].verdict))
     return MergedSheet(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
@@ -365,16 +361,6 @@ def ending(verdict: Verdict) -> str:
     if reading.shape is ArgumentShape.COMPLETE:
         return f"its arguments parse; {verdict.why.removesuffix(f'; {REMEDY}')}"
     return reading.problem
-
-
-def verdict_line(verdict: TurnVerdict) -> Iterator[Line]:
-    """The lines of a turn's verdict and its advice."""
-    yield ()
-    yield (Span(f"{verdict.glyph} {verdict.word}  ", role_of(verdict)), safe(verdict.sentence))
-    if verdict.advice:
-        does = key_of(verdict.advice.text)
-        key = (Span(" · ", Tone.DIM), *hint(does, sentence=True)) if does else ()
-        yield (Span("what to change  ", Tone.DIM), safe(verdict.advice.text, Tone.KEY), *key)
 
 
 def _end(turn: Turn) -> list[Line]:
