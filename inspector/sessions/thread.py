@@ -339,8 +339,8 @@ class _Threader:
         one = seat(index, exchange, history, self._when(index))
         if others:
             named = "response id that the request continues" if request.previous_id else "calls of its results"
-            self._seat(one, history, _Step(place(history.items, None).place, f"{len(others) + 1} exchanges have the {named}",
-                                           ambiguous=_indices([parent, *others])))
+            placed = place(history.items, None)._replace(why=f"{len(others) + 1} exchanges have the {named}")
+            self._seat(one, history, _Step(*placed, ambiguous=_indices([parent, *others])))
             return
         step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
