@@ -21,7 +21,7 @@ from inspector.check.rules import RULES
 from inspector.report.ci_log import in_a_log
 from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
 from inspector.sessions import intake, redact
-from inspector.sessions.thread import entry_name
+from inspector.sessions.file_format import entry_name
 from loop_core.errors import CallerError
 from loop_core.values import Severity
 

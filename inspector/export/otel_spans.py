@@ -31,12 +31,11 @@ from inspector.export.conventions import (
 )
 from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
-from inspector.report.findings import late_answers
 from inspector.report.run_answers import fidelity_of
 from inspector.report.verdict import identifier
 from inspector.sessions import redact
 from inspector.sessions.reasons import named_api
-from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace
+from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace, late_answers
 from loop_core.judge.arguments import parse
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import results_for

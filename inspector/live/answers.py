@@ -16,9 +16,8 @@ from enum import StrEnum
 from typing import Any
 
 from inspector.replay.case import results_in
-from inspector.report.findings import late_answers
 from inspector.sessions import open_paths
-from inspector.sessions.recording import Exchange, Recording
+from inspector.sessions.recording import Exchange, Recording, late_answers
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.history import results_for, tool_result

@@ -19,10 +19,11 @@ from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.copies import files_by_session
+from inspector.sessions.file_format import entry_name
 from inspector.sessions.intake import input_name
 from inspector.sessions.notices import is_own, shared_notices
 from inspector.sessions.recording import Input
-from inspector.sessions.thread import entry_name, response_number
+from inspector.sessions.thread import response_number
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity, Step

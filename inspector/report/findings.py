@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.recorded_calls import quotes_parser
+from inspector.replay.recorded_calls import REFUSED, quotes_parser
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
 from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, why_missing
-from inspector.sessions.recording import Exchange, Input, Link, ToolAnswer, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord, common_beginning, late_answers
 from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, is_error, known_hint, refusal
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse
@@ -49,8 +49,6 @@ RAN_IT = "the recorded agent ran it"
 """The words after HELD, the engine's decision about a call, if the agent ran the call."""
 CUT_WORDS = frozenset({Stop.MAX_TOKENS, Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED})
 """The effective stop reasons of an incomplete answer."""
-
-
 OF_HELD_CALLS = frozenset({RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, "agent.refused_held_call", FAILED})
 """The rules of findings about a held call that received a result."""
 
@@ -79,8 +77,7 @@ def collect(replay: Replay, findings: Sequence[Sequence[ReportedFinding]]) -> li
     """The findings of each turn, in order: those about the recording, then the differences from the engine's decisions.
     `findings` are those of the first turns, known from an earlier reading; only those of the others are returned."""
     recorded = recorded_findings(replay.case, findings)
-    turns = replay.turns[len(findings) :]
-    return [as_decided(replay, turn, of_turn) for turn, of_turn in zip(turns, recorded, strict=True)]
+    return [as_decided(replay, *both) for both in zip(replay.turns[len(findings) :], recorded, strict=True)]
 
 
 def recorded_findings(
@@ -119,14 +116,18 @@ def touched_since(old: Case, new: Case) -> set[int]:
 
 
 def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
-    """Response -> the requests that the recorded agent sent next, including branches, but not after a gap. If a turn
-    was sent live again, its recorded requests still follow the turn before it."""
+    """Response -> the requests that the recorded agent sent next, including branches and those after a resumption, but
+    not after a gap. If a turn was sent live again, its recorded requests still follow the turn before it."""
     found: dict[int, list[Link]] = {}
+    resumed: dict[int | None, int | None] = {}
     for turn in turns:
         own = {link.index for link in turn.links}
         for link in (*turn.links, *(each for each in turn.remainder if each.parent not in own)):
-            if link.parent is not None and not link.gap:
-                found.setdefault(link.parent, []).append(link)
+            parent = None if link.gap else link.parent
+            resumed |= {link.index: parent} if link.place is TurnPlace.RESUME else {}
+            while parent is not None:
+                found.setdefault(parent, []).append(link)
+                parent = resumed.get(parent)
     return found
 
 
@@ -175,25 +176,23 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
         yield ReportedFinding(Finding("session.not_recorded", Severity.WARNING, message), link.index, turn)
 
 
-def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
-    """File and entry of an answer -> the tool results that were recorded in rows of their own, not within a request."""
-    found: dict[tuple[str, int | None], list[ToolAnswer]] = {}
-    for input_file in inputs:
-        for answer in input_file.answers:
-            found.setdefault((input_file.path, answer.entry), []).append(answer)
-    return found
-
-
 def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """Findings about what the recorded agent did with held calls; a result without an error shows that a call ran."""
+    """Findings about what the recorded agent did with held and rejected calls; a result that is no error shows that one
+    ran."""
     stop, refused = case.judgements[index].stop, case.recording.exchanges[index].refusals
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
         name = verdict.call.name or "without a name"
         ran = f"the recorded agent ran {name}"
-        if verdict.call.id in refused or _refuses(answer, verdict.call):
+        did_not = verdict.call.id in refused or _refuses(answer, verdict.call)
+        if verdict.admission is Admission.REJECTED:
+            if did_not or is_error(answer) or verdict.rule == REFUSED:
+                continue
+            message = f"{ran} ({where}), which this loop rejects: {verdict.why}"
+            finding = Finding("agent.ran_rejected_call", Severity.WARNING, message, At(ExchangePart.REQUEST))
+        elif did_not:
             message = f"the recorded agent refused the held call {name} ({where}); it did not run it"
             finding = Finding("agent.refused_held_call", Severity.INFO, message, At(ExchangePart.REQUEST))
         elif is_error(answer):
@@ -232,25 +231,26 @@ def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
 def _answered_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
-    """The held calls of a response that were answered, each with its result and the request that carried it."""
-    held = held_calls(case.verdicts[index])
-    waiting = list(enumerate(held))
-    found: list[tuple[int, Verdict, ToolResultPart, int | None]] = []
-    for child in children:
-        goes_on = waiting and _continues(case, index, child)
-        results = results_in(case.recording.exchanges[child.index]) if goes_on else ()
-        if not results:
-            continue
-        for position, verdict in list(waiting):
-            answer = _result_for(held, position, results)
+    """The calls of a response that this loop does not run and that were answered, each with its result and the request
+    that carried it."""
+    held = [v for v in case.verdicts[index] if v.admission is not Admission.READY and not is_phantom(v.call)]
+    found: dict[int, tuple[Verdict, ToolResultPart, int | None]] = {}
+    carried = [(child.index, _results(case, index, child)) for child in children] if held else ()
+    for number, results in (*carried, (None, late)):
+        for position, verdict in enumerate(held):
+            answer = None if position in found else _result_for(held, position, results)
             if answer is not None:
-                found.append((position, verdict, answer, child.index))
-                waiting.remove((position, verdict))
-    for position, verdict in waiting:
-        answer = _result_for(held, position, late)
-        if answer is not None:
-            found.append((position, verdict, answer, None))
-    return [(verdict, answer, child) for _, verdict, answer, child in sorted(found, key=lambda each: each[0])]
+                found[position] = verdict, answer, number
+    return [found[position] for position in sorted(found)]
+
+
+def _results(case: Case, index: int, child: Link) -> Sequence[ToolResultPart]:
+    """The results in a request that may belong to a response: after a resumption, not those of the answer it got."""
+    results = results_in(case.recording.exchanges[child.index]) if _continues(case, index, child) else ()
+    if child.parent is None or child.parent == index:
+        return results
+    other = {call.id for call in case.recording.exchanges[child.parent].response.tool_calls}
+    return [part for part in results if part.call_id and part.call_id not in other]
 
 
 def _continues(case: Case, index: int, child: Link) -> bool:
@@ -300,9 +300,8 @@ def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[
     last = record.links[-1].index
     judged = case.judgements[last]
     word = judged.stop.normalized
-    was_cut = word in CUT_WORDS and not is_suspicion(judged)
     after = [child for child in children.get(last, ()) if child.place is TurnPlace.REQUEST]
-    if was_cut and after and not any(_asks_again(case, child) for child in after):
+    if after and word in CUT_WORDS and not is_suspicion(judged) and not any(_asks_again(case, one) for one in after):
         message = f"the answer ended with {word.value}, and the conversation went on without the rest of it"
         yield ReportedFinding(Finding("agent.took_cut_answer", Severity.ERROR, message), last, record.id)
 

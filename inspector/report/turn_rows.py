@@ -22,10 +22,10 @@ from inspector.report.times_and_costs import ClockSource, TurnTimes, turn_times
 from inspector.report.verdict import IN_PART, NOT_READ, ROWS, SAME, SKIPPED, TurnVerdict, identifier
 from inspector.sessions import NO_ANSWER
 from inspector.sessions.copies import files_by_session, may_copy, stored_keys
+from inspector.sessions.file_format import entry_word
 from inspector.sessions.intake import note_judged
 from inspector.sessions.reasons import recorder_word
 from inspector.sessions.recording import Input, SessionAbout, is_below_file
-from inspector.sessions.thread import entry_word
 from inspector.sessions.traffic import moment
 from loop_core.judge.gate import Admission
 from loop_core.values import shared

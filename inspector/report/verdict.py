@@ -316,7 +316,8 @@ ROWS: tuple[VerdictRow, ...] = (
         f"{say.notice(look)}",
         sure=lambda look: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
-        lambda look: look.is_repaired and (bool(look.held_calls) or Stop.MALFORMED_TOOL_CALL in look.words),
+        lambda look: look.is_repaired and (Stop.MALFORMED_TOOL_CALL in look.words or any(
+            look.answers[position].word is not Stop.PAUSED for position, _ in look.held_calls)),
         lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the "
         f"complete call{say.tools_note(look)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,

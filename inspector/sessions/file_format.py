@@ -119,3 +119,14 @@ EDITOR_CHATS = tuple(
     AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in EDITORS
     for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions")))
 """The folders with VS Code's chats."""
+
+
+def entry_word(format_name: str, many: bool = False) -> str:
+    """The word for the parts of a file, so that their numbers are not taken for those of turns."""
+    word = "HAR entr" if format_name == "har" else "entr"
+    return f"{word}ies" if many else f"{word}y"
+
+
+def entry_name(format_name: str, index: int) -> str:
+    """The name of a part of a file, with its number from 1: `HAR entry 3`."""
+    return f"{entry_word(format_name)} {index + 1:,}"

@@ -229,29 +229,32 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
 
 
 def name_answers(exchanges: Sequence[Exchange], group: Sequence[int], times: Mapping[int, float]) -> dict[int, Request]:
-    """Exchange -> its request, with the id of the only answer that has the calls of its results, for requests with
-    results and without answers: the server keeps the conversation (`conversation` of Responses). Such an answer is not
-    the request's own, and not later by `times`."""
-    results: dict[int, tuple[str | None, ...]] = {}
-    for index in group:
-        request = exchanges[index].request
-        if (request is not None and request.previous_id is None and exchanges[index].recorder is None
-                and not any(message.role is Role.ASSISTANT for message in request.messages)):
+    """Exchange -> its request, with the id of the answer that it continues where the server keeps the history: the last
+    of its `conversation` (Responses), or the only earlier one with the calls of its results if it repeats no answer."""
+    results: list[tuple[int, Request, tuple[str | None, ...]]] = []
+    found: dict[int, Request] = {}
+    last: dict[str, str] = {}
+    for index in sorted(group, key=lambda each: times.get(each, 0.0)):
+        request, response = exchanges[index].request, exchanges[index].response
+        if request is None or request.previous_id is not None or exchanges[index].recorder is not None:
+            continue
+        name = json.dumps(request.extra.get("conversation"))
+        if name in last and times.get(index):  # without times the order of a file proves nothing
+            found[index] = replace(request, previous_id=last[name])
+        elif not any(message.role is Role.ASSISTANT for message in request.messages):
             names = tuple(result.call_id for message in request.messages for result in message.results)
-            results |= {index: names} if are_distinctive(names) else {}
+            results += [(index, request, names)] if are_distinctive(names) else []
+        if name != "null" and response.id and response.stop_reason.normalized not in _FAILED:
+            last[name] = response.id
     owners: dict[str | None, dict[str, int]] = {}
     """Id of a call -> the ids of the responses that have it, each with its first exchange."""
-    for index, response in ((index, exchanges[index].response) for index in group if results):
-        for call in response.tool_calls:
-            owners.setdefault(call.id, {}).setdefault(response.id or "", index)
-    found: dict[int, Request] = {}
-    for index, names in results.items():
-        request = exchanges[index].request
-        first, *others = [owners.get(name, {}) for name in names]
+    for index, call in ((each, call) for each in group if results for call in exchanges[each].response.tool_calls):
+        owners.setdefault(call.id, {}).setdefault(exchanges[index].response.id or "", index)
+    for index, request, names in results:
+        first, *others = [owners.get(each, {}) for each in names]
         ids = [each for each, owner in first.items() if each and all(each in other for other in others)
                and owner != index and times.get(owner, 0.0) <= times.get(index, 0.0)]
-        if request is not None and len(ids) == 1:
-            found[index] = replace(request, previous_id=ids[0])
+        found |= {index: replace(request, previous_id=ids[0])} if len(ids) == 1 else {}
     return found
 
 

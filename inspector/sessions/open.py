@@ -16,7 +16,7 @@ from inspector.config import files
 from inspector.sessions import COMPANION, NO_ANSWER, intake, redact
 from inspector.sessions.build import UnbuiltExchange, build, mask_seams
 from inspector.sessions.copies import OpenedFile, each_once, equal_files, equal_input, is_spread, session_key
-from inspector.sessions.file_format import HEAD
+from inspector.sessions.file_format import HEAD, entry_name, entry_word
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
 from inspector.sessions.importers.recognition import choose, importer, reading_of, recognise
 from inspector.sessions.intake import STDIN, unpack
@@ -36,7 +36,7 @@ from inspector.sessions.recording import (
     UnreadableError,
     unusable,
 )
-from inspector.sessions.thread import entry_name, entry_word, thread
+from inspector.sessions.thread import thread
 from loop_core.wire import wire
 from loop_core.wire.profiles import profile_named
 
@@ -389,11 +389,12 @@ def _settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
 
 
 def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
-    """Gives a polled response the request that it answers, because that request's tools and cap apply to it."""
-    for link in (link for turn in turns for link in turn.links):
-        one = exchanges[link.index]
-        if one.request is None and link.place is TurnPlace.RESUME and link.parent is not None:
-            original = exchanges[link.parent].request
-            if original is not None:
-                request = replace(original, previous_id=one.response.id, stream=False)
-                exchanges[link.index] = replace(one, request=request)
+    """Gives a polled response the request that it answers, whose tools and cap apply to it; and to a request that names
+    the answer before it and no tools those of that answer, because a thread of Messages keeps them."""
+    for link in (link for turn in turns for link in turn.links if link.parent is not None):
+        one, parent = exchanges[link.index], exchanges[link.parent or 0]
+        request, before = one.request, parent.request
+        if before and request is None and link.place is TurnPlace.RESUME:
+            exchanges[link.index] = replace(one, request=replace(before, previous_id=one.response.id, stream=False))
+        elif before and request and before.tools and not request.tools and request.previous_id == parent.response.id:
+            exchanges[link.index] = replace(one, request=replace(request, tools=before.tools))

@@ -2,7 +2,7 @@
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -257,6 +257,15 @@ class Recording(NamedTuple):
     exchanges: tuple[Exchange, ...]
     turns: tuple[TurnRecord, ...]
     """The turns of all conversations, one conversation after the other."""
+
+
+def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
+    """File and entry of an answer -> the tool results that were recorded in rows of their own, not within a request."""
+    found: dict[tuple[str, int | None], list[ToolAnswer]] = {}
+    for input_file in inputs:
+        for answer in input_file.answers:
+            found.setdefault((input_file.path, answer.entry), []).append(answer)
+    return found
 
 
 def common_beginning(before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool] = is_) -> int:

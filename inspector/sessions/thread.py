@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -32,17 +33,6 @@ from loop_core.values import Request
 def response_number(index: int) -> str:
     """The number of a response in text, from 1; documents for programs have its index."""
     return f"{index + 1:,}"
-
-
-def entry_word(format_name: str, many: bool = False) -> str:
-    """The word for the parts of a file, so that their numbers are not taken for those of turns."""
-    word = "HAR entr" if format_name == "har" else "entr"
-    return f"{word}ies" if many else f"{word}y"
-
-
-def entry_name(format_name: str, index: int) -> str:
-    """The name of a part of a file, with its number from 1: `HAR entry 3`."""
-    return f"{entry_word(format_name)} {index + 1:,}"
 
 
 def thread(exchanges: Sequence[Exchange], groups: Sequence[Sequence[int]]) -> tuple[TurnRecord, ...]:
@@ -114,6 +104,11 @@ class _Threader:
         self.index = Index(self.tree)
         self.times, self.ordered = times_of(exchanges, group)
         self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group, self.times)
+        self.fetched: dict[str | None, list[int]] = {}
+        """Id of a response -> the exchanges without a request that have it, in order, until they are assigned."""
+        for index in sorted(group, key=lambda each: (self._when(each), each)):
+            if exchanges[index].request is None:
+                self.fetched.setdefault(exchanges[index].response.id, []).append(index)
 
     def run(self) -> list[_Turn]:
         """Assigns every exchange to a turn: those that name their parent after it, those without a request last."""
@@ -135,9 +130,8 @@ class _Threader:
             self._seat(one, history, self._step(one, history))
             self.index.add_answer(one, history)  # only the exchanges of this loop are found by their answers
         self._by_previous_id(waiting)
-        for index in sorted(self.group, key=lambda each: (self._when(each), each)):
-            if self.exchanges[index].request is None:
-                self._place_alone(index, "its request was not recorded")
+        for index in sorted(chain(*self.fetched.values()), key=lambda each: (self._when(each), each)):
+            self._place_alone(index, "its request was not recorded")
         return self.turns
 
     def _when(self, index: int) -> float:
@@ -295,6 +289,8 @@ class _Threader:
         number = next((link.ordinal for link in reversed(links) if link.place is step.place), 0) + 1
         links.append(Link(one.index, step.place, number, intern(why), step.ambiguous,
                           parent.index if parent else None, not step.direct))
+        for index in self.fetched.pop(one.exchange.response.id, ()) if one.is_paused else ():
+            self._place_alone(index, "its request was not recorded")
 
     def _open(self, history: History, conversation: object, new: bool) -> int:
         number = new_message(history) if new else -1
@@ -337,32 +333,36 @@ class _Threader:
     def _seat_by_id(self, index: int, parents: Sequence[SeatedExchange]) -> None:
         exchange, request = self.exchanges[index], self.exchanges[index].request
         assert request is not None  # noqa: S101  # narrowed by the caller
-        parent = parents[0]
+        parent, *others = [each for each in parents if not each.is_paused] or parents[-1:]
         start = self.tree.step(parent.node, self.tree.answer_key(parent.text, parent.calls))
         history = self.tree.history(request, start)
         one = seat(index, exchange, history, self._when(index))
-        if len(parents) > 1:
+        if others:
             named = "response id that the request continues" if request.previous_id else "calls of its results"
-            why, ambiguous = f"{len(parents)} exchanges have the {named}", tuple(each.index for each in parents)
-            self._seat(one, history, _Step(place(history.items, None).place, why, ambiguous=ambiguous))
+            placed = place(history.items, None)._replace(why=f"{len(others) + 1} exchanges have the {named}")
+            self._seat(one, history, _Step(*placed, ambiguous=_indices([parent, *others])))
             return
         step = self._stated_place(one, parent) or self._repeated_request(one)
         if step is None:
             placed = place(history.items, parent)
-            named = ("it names the response that it goes on from" if request.previous_id
-                     else "only one response has the calls of its results")
+            named = ("it names the response that it goes on from" if request.previous_id else
+                     "the last answer of its conversation" if request.extra.get("conversation") else
+                     "only one response has the calls of its results")
             step = _Step(placed.place, f"{placed.why}; {named}", parent)
         self._seat(one, history, step)
 
     def _place_alone(self, index: int, why: str) -> None:
         """Assigns an exchange that no request places: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
-        history = History((), (self.tree.step(0, self.tree.key(("alone", index))),), 0)
-        one = seat(index, exchange, history, self._when(index))
         paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
+        node = paused[-1].node if paused else self.tree.step(0, self.tree.key(("alone", index)))
+        history = History((), (node,), 0)
+        one = seat(index, exchange, history, self._when(index))
+        one.identity = paused[-1].identity if paused else one.identity
         self._seat(one, history, self._stated_place(one) or (
             _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
             _Step(TurnPlace.REQUEST, why)))
+        self.index.add_answer(one, history)
 
 
 class GrowingThread:

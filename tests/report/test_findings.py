@@ -92,6 +92,27 @@ def test_a_held_call_ran_also_where_the_server_keeps_the_conversation():
     assert ("ran_held_call", 0, Severity.ERROR) in agent(show(first, second))
 
 
+@pytest.mark.parametrize(("later", "ran"), [("call_2", 1), ("call_1", 0)])
+def test_a_held_call_of_a_paused_answer_ran_also_after_the_resumption(later, ran):
+    """Google's client resumes an interaction by itself, and the results of both answers come in one request."""
+    def interaction(number, status, *steps, **more):
+        return {"id": f"v1_{number}", "object": "interaction", "status": status, "steps": steps, **more}
+
+    def called(ident):
+        return {"type": "function_call", "id": ident, "name": "look", "arguments": {"path": "a"}}
+
+    asked, url = {"model": "m", "tools": []}, "https://generativelanguage.googleapis.com/v1beta/interactions"
+    results = [{"type": "function_result", "call_id": ident, "result": "ok"} for ident in {"call_1", later}]
+    found = show(
+        exchange({**asked, "input": "look"},
+                 interaction(1, "requires_continuation", called("call_1"), continuation_token="t"), url=url),
+        exchange({**asked, "continuation_token": "t", "previous_interaction_id": "v1_1"},
+                 interaction(2, "requires_action", called(later)), url=url),
+        exchange({**asked, "previous_interaction_id": "v1_2", "input": results}, interaction(3, "completed"), url=url),
+    )
+    assert [response for rule, response, _ in agent(found) if rule == "ran_unsure_call"] == [0] * ran
+
+
 def test_a_long_result_is_quoted_in_part():
     first, second = cut_call_ran()
     second["request"]["body"]["messages"][-1]["content"] = "w" * 500
@@ -278,6 +299,17 @@ def test_results_without_id_and_name_answer_the_calls_in_order(results, ran):
 
     found = show(once(ASKS, "length", tool_calls=calls), once(history, "stop", content="Done."))
     assert len(messages_of(found, "agent.ran_held_call")) == ran
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_call_that_its_schema_refuses_and_that_ran_is_a_finding(failed):
+    """A whole answer may hold a cut call as an empty object, with a clean stop reason."""
+    called = [{"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}]
+    first, second = answered_cut_call("ok", is_error=failed)
+    first["response"]["body"] = message(called, "tool_use")
+    second["request"]["body"]["messages"][-2]["content"] = called
+    assert [one for one in agent(show(first, second)) if one[0] != "went_another_way"] == [
+        ("ran_rejected_call", 0, Severity.WARNING)] * (not failed)
 
 
 def test_a_ready_call_that_runs_is_no_finding():

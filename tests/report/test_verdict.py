@@ -510,6 +510,18 @@ def test_a_body_that_a_browser_left_out_is_not_recorded_and_never_truncated():
     assert "proxy" in found.advice.text
 
 
+def test_a_call_that_a_background_response_had_begun_was_not_asked_for_again():
+    def fetched(status, arguments):
+        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": arguments}
+        return {"id": "resp_a", "object": "response", "status": status, "background": True, "output": [item]}
+
+    poll = exchange({}, fetched("completed", "{}"), url=RESPONSES + "/resp_a")
+    del poll["request"]["body"]
+    asked = {"model": "m", "input": "look", "background": True}
+    word, *_ = verdict(exchange(asked, fetched("in_progress", '{"'), url=RESPONSES), poll)
+    assert word == "COMPLETE SO FAR"
+
+
 def test_a_pause_wants_to_be_resumed():
     body = message([{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}],
                    "pause_turn")

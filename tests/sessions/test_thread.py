@@ -10,6 +10,7 @@ from itertools import groupby
 
 import pytest
 
+from inspector.replay.case import open_case
 from inspector.sessions import open_paths
 from inspector.sessions.thread import thread
 from inspector.sessions.wordings import HINTS as HINT_ROWS
@@ -908,7 +909,25 @@ def test_results_follow_neither_their_own_answer_nor_one_that_came_later(load):
     before = load(har(entry(None, responses("resp_b", [message_item("A tree.")]), started=early, **second),
                       entry(None, responses("resp_a", [called]), started=late, **first)))
     assert [(link(before, at).place.value, link(before, at).parent) for at in (0, 1)] == [
-        ("tool_result", None), ("request", None)]
+        ("tool_result", None), ("request", 0)], "the same conversation, later"
+
+
+def test_a_thread_of_messages_keeps_its_tools(load):
+    """A whole body holds a cut call as an empty object: only the schema, which one request declares, refuses it."""
+    def asked(sent, **more):
+        return asks(MESSAGES, model="claude", max_tokens=9, messages=[user(sent)], **more)
+
+    def called(number, **given):
+        return claude([{"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": given}], "tool_use",
+                      f"msg_{number}")
+
+    look = {"name": "look", "input_schema": {"type": "object", "required": ["path"]}}
+    more = [{"type": "continue", "previous_message_id": f"msg_{number}"} for number in (1, 2)]
+    case = open_case(load(har(
+        entry(None, called(1, path="a"), **asked("look", thread={"type": "create"}, tools=[look])),
+        entry(None, called(2), **asked("ok", thread=more[0])), entry(None, called(3), **asked("ok", thread=more[1])),
+    )))
+    assert [verdict.admission.value for (verdict,) in case.verdicts] == ["ready", "rejected", "rejected"]
 
 
 def test_an_id_that_was_not_recorded_is_a_conversation_of_its_own(load):
@@ -945,6 +964,47 @@ def test_a_background_response_that_is_polled_is_a_resume(load):
     assert thread_of(load, entry(None, responses("resp_a", [], "queued"), **asked), poll) == [
         [("think", [(0, "request", 1), (1, "resume", 1)])]
     ]
+
+
+@pytest.mark.parametrize(("status", "places"), [
+    ("incomplete", ["request", "continuation", "request"]), ("in_progress", ["request", "retry", "request"])])
+def test_a_request_follows_the_last_answer_of_its_conversation(load, status, places):
+    """The server keeps the conversation, but not an answer that broke off, so that the client asks again."""
+    def asked(second, text, answer, conversation="conv_1"):
+        return entry(None, answer, started=f"2026-01-01T00:00:0{second}Z", **asks(
+            RESPONSES, model="m", input=[user(text)], conversation=conversation))
+
+    why = {"reason": "max_output_tokens"}
+    cut = responses("resp_a", [message_item("The queue was")], status, incomplete_details=why)
+    loaded = load(har(
+        asked(1, "write it", cut), asked(2, "bye", responses("resp_x", [message_item("No.")]), "conv_2"),
+        asked(3, "write it" if status == "in_progress" else "continue", responses("resp_b", [message_item(" full.")])),
+        asked(4, "bye", responses("resp_c", [message_item("Bye.")])),
+    ))
+    links = [link for turn in loaded.turns for link in turn.links if link.index != 1]
+    assert [link.place.value for link in links] == places
+    assert [turn.conversation for turn in loaded.turns] == ["c1", "c1", "c2"]
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_request_after_a_polled_response_follows_what_was_fetched_last(load, by_id):
+    """The response that was begun has the same id, and a call that is still incomplete."""
+    def called(arguments, status):
+        return {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": arguments,
+                "status": status}
+
+    asked = asks(RESPONSES, model="m", input=[user("look")], background=True)
+    begun, *polls = (
+        entry(None, responses("resp_a", [called(arguments, status)], status, background=True), **how)
+        for arguments, status, how in (
+            ('{"pa', "in_progress", asked), ('{"path"', "in_progress", {"url": RESPONSES + "/resp_a", "method": "GET"}),
+            ('{"path": "a"}', "completed", {"url": RESPONSES + "/resp_a", "method": "GET"})))
+    result = {"type": "function_call_output", "call_id": "call_1", "output": "a tree"}
+    more = ({"previous_response_id": "resp_a", "input": [result]} if by_id else
+            {"input": [user("look"), called('{"path": "a"}', "completed"), result]})
+    last = entry(None, responses("resp_b", [message_item("A tree.")]), **asks(RESPONSES, model="m", **more))
+    assert thread_of(load, begun, *polls, last) == [
+        [("look", [(0, "request", 1), (1, "resume", 1), (2, "resume", 2), (3, "tool_result", 1)])]]
 
 
 def test_a_continuation_token_is_a_resume(load):

@@ -231,6 +231,15 @@ def test_requests_are_read() -> None:
         (Role.SYSTEM, "s"), (Role.USER, "a"), (Role.ASSISTANT, "b"), (Role.SYSTEM, "c"), (Role.USER, "u")]
 
 
+@each_row(("data", "text"), [('{"r": "Error: no"}', '{"r": "Error: no"}'), ({"r": 1}, '{"r":1}')])
+def test_the_documents_of_a_result_are_its_text(data: Any, text: str) -> None:
+    content = [{"type": "document", "document": {"data": data}}, {"type": "text", "text": "!"}]
+    read = wire(API).read_request({"messages": [{"role": "tool", "tool_call_id": "k", "content": content},
+                                                {"role": "user", "content": content[:1]}]})
+    assert [result.text for result in read.messages[0].results] == [text + "!"]
+    assert read.messages[1].text == "", "a document of the user is not what the user wrote"
+
+
 def test_requests_are_written() -> None:
     tools = (Tool("f", {"type": "object"}, "d"), Tool("g"))
     asked = Request(API, (Message(Role.USER, (TextPart("u"),)),), "m", tools, "tool:f", 9)

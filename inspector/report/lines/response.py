@@ -31,8 +31,8 @@ from inspector.report.lines.steps import SEVERITY, send_of
 from inspector.report.lines.wire import place
 from inspector.report.sentences import format_name, only_reasoning_above
 from inspector.report.times_and_costs import cost_text, response_cost, session_cost, time_phrases, turn_cost
+from inspector.sessions.file_format import entry_name
 from inspector.sessions.reasons import inference_of, recorder_word
-from inspector.sessions.thread import entry_name
 from loop_core.judge.gate import Admission
 from loop_core.turn.state import Send
 from loop_core.turn.trace import Fidelity, Step

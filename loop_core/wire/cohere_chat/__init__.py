@@ -26,6 +26,7 @@ from loop_core.values import (
 from loop_core.wire import asking
 from loop_core.wire.body import (
     RawJSON,
+    compact,
     dump,
     list_of,
     mapping_of,
@@ -37,6 +38,7 @@ from loop_core.wire.body import (
     rest,
     string,
     token_count,
+    value_at,
     word,
 )
 from loop_core.wire.cohere_chat.decode import API, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
@@ -143,12 +145,21 @@ def read_request(body: Mapping[str, Any], url: str = "") -> Request:
     """The `Request` for a recorded body."""
     if "messages" not in body and isinstance(body.get("message"), str):
         return _read_version_1(body)
-    request = read_chat(rest(body, "tool_choice"))
-    plans = [word(item.get("tool_plan")) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
+    items = [_with_text(item) for item in list_of(body.get("messages")) if isinstance(item, Mapping)]
+    request = read_chat({**rest(body, "tool_choice"), "messages": items})
+    plans = [word(item.get("tool_plan")) for item in items]
     messages = (message._replace(parts=(ReasoningPart(plan), *message.parts)) if plan else message
                 for message, plan in zip(request.messages, plans, strict=True))
     choice = string(body.get("tool_choice"))  # in Cohere's words, which `read_chat` cannot read
     return replace(request, api=API, messages=tuple(messages), tool_choice=_CHOICES.get(choice) if choice else None)
+
+
+def _with_text(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message; in a result, the data of documents as text, since Cohere's guide writes results as documents."""
+    blocks = [block if (data := value_at(block, ("document", "data"))) is None else
+              {"type": "text", "text": data if isinstance(data, str) else compact(data)}
+              for block in list_of(item.get("content"))]
+    return {**item, "content": blocks} if item.get("role") == "tool" and blocks else item
 
 
 def _read_version_1(body: Mapping[str, Any]) -> Request:
