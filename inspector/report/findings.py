@@ -119,15 +119,16 @@ def _followers(turns: Iterable[TurnRecord]) -> dict[int, list[Link]]:
     """Response -> the requests that the recorded agent sent next, including branches and those after a resumption, but
     not after a gap. If a turn was sent live again, its recorded requests still follow the turn before it."""
     found: dict[int, list[Link]] = {}
-    resumed: dict[int | None, int | None] = {}
+    resumed: dict[int, int | None] = {}
     for turn in turns:
         own = {link.index for link in turn.links}
         for link in (*turn.links, *(each for each in turn.remainder if each.parent not in own)):
             parent = None if link.gap else link.parent
             resumed |= {link.index: parent} if link.place is TurnPlace.RESUME else {}
-            while parent is not None:
-                found.setdefault(parent, []).append(link)
-                parent = resumed.get(parent)
+            for _ in range(100):  # a background response may be fetched thousands of times
+                if parent is not None:
+                    found.setdefault(parent, []).append(link)
+                    parent = resumed.get(parent)
     return found
 
 

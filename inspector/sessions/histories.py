@@ -132,8 +132,8 @@ class HistoryTree:
 
     def answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an answer's text and calls, equal to that of its item in a later history."""
-        call_keys = [value for call in calls for value in (call.id, call.name, self.arguments(call))]
-        return self.key((ItemKind.ASSISTANT, self._squeeze(text), *call_keys))
+        keys = [value for call in calls for value in (call.id, call.name, self.arguments(call))]
+        return self.key((ItemKind.ASSISTANT, self._squeeze(text), *keys))
 
     def loose_answer_key(self, text: str, calls: Iterable[ToolCall]) -> int:
         """The number of an answer's text and calls without call ids, which some clients drop or rename."""
@@ -361,8 +361,7 @@ class SeatedExchange:
 
     @property
     def cut_calls(self) -> tuple[ToolCall, ...]:
-        """All calls of a cut answer, because a cut batch is unfinished as a whole; empty for an answer that is not
-        cut."""
+        """All calls of a cut answer, because a cut batch is unfinished as a whole; else none."""
         return self.calls if self.cut else ()
 
 
@@ -376,8 +375,7 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     identity = (exchange.api, host_of(exchange.url), model, history.system)
     return SeatedExchange(
         index, exchange, history.node, len(history.items), when, text, calls, cut, word in _FAILED, text, history.node,
-        identity=identity,
-    )
+        identity=identity)
 
 
 def _is_unparseable(call: ToolCall) -> bool:

@@ -389,12 +389,12 @@ def _settle(exchanges: list[Exchange], inputs: Sequence[Input]) -> None:
 
 
 def _inherit(exchanges: list[Exchange], turns: Sequence[TurnRecord]) -> None:
-    """Gives a polled response the request that it answers, whose tools and cap apply to it; and to a request that names
-    the answer before it and no tools those of that answer, because a thread of Messages keeps them."""
+    """Gives a polled response the request that it answers, whose tools and cap apply to it; and to a request of a
+    thread of Messages that names no tools those of the answer before it, because the thread keeps them."""
     for link in (link for turn in turns for link in turn.links if link.parent is not None):
         one, parent = exchanges[link.index], exchanges[link.parent or 0]
         request, before = one.request, parent.request
         if before and request is None and link.place is TurnPlace.RESUME:
             exchanges[link.index] = replace(one, request=replace(before, previous_id=one.response.id, stream=False))
-        elif before and request and before.tools and not request.tools and request.previous_id == parent.response.id:
+        elif before and request and request.previous_id and request.extra.get("thread") and not request.tools:
             exchanges[link.index] = replace(one, request=replace(request, tools=before.tools))
