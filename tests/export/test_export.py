@@ -576,7 +576,7 @@ def test_a_status_and_times_that_are_none_are_left_out_of_a_session(tmp_path):
     har = {"log": {"entries": [{
         "request": {"method": "POST", "url": "https://api.openai.com/v1/chat/completions",
                     "postData": {"text": json.dumps({"model": "m", "messages": [user("hi")]})}},
-        "response": {"status": 999, "content": {"text": json.dumps(chat("Hi"))}}, "time": -1}]}}
+        "response": {"status": 1000, "content": {"text": json.dumps(chat("Hi"))}}, "time": -1}]}}
     path = tmp_path / "odd.har"
     path.write_text(json.dumps(har))
     found = view(replay(open_case(open_paths([str(path)]))))
