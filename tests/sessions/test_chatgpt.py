@@ -262,3 +262,7 @@ def test_the_data_export_of_deepseek(tmp_path):
     assert (second.response.text, third.response.text) == ("Yes.", "No.")
     assert (stops(seen), words(seen)[0]) == (["end_turn", "unknown", "unknown"], "END INFERRED")
     assert "as DeepSeek keeps none" in seen.inputs[0].notices[0]
+    rows = fragments("1", "root", ("REQUEST", "go")), fragments("2", "1", ("RESPONSE", "Yes."))
+    both = [conversation(*rows, title=name) for name in ("one", "other")]
+    named = show(json.dumps(both), tmp_path, name="conversations.json").responses
+    assert [facts.exchange.session for facts in named] == ["one", "other"]

@@ -208,7 +208,7 @@ class _DeepSeek(_Conversations):
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a message: the model's, or the user's, which is a request."""
         seat = self.seats[line.number]
-        place, self.run = self.below.get(seat.above, place), seat.title
+        place, self.session = self.below.get(seat.above, place), seat.title
         message = object_of(line.value.get("message"))
         fragments = [(str(each.get("type")), each) for each in objects_of(message.get("fragments"))]
         if not fragments:
