@@ -34,6 +34,7 @@ from loop_core.values import (
     TransportEnd,
 )
 from loop_core.wire import wire
+from loop_core.wire.body import word
 
 
 class ItemKind(Enum):
@@ -105,8 +106,7 @@ class HistoryTree:
         self._keys: dict[Hashable, int] = {}
         self._seen: dict[tuple[Message, ...], int] = {}
         self._edges: dict[int, int] = {}
-        """Node in the upper bits and number of an item in the lower 32 -> the next node. Pairs take twice the
-        memory."""
+        """Node in the upper bits, number of an item in the lower 32 -> the next node. Pairs take twice the memory."""
         self._parsed: dict[str, str] = {}
 
     def history(self, request: Request, start: int = 0) -> History:
@@ -233,19 +233,20 @@ def name_answers(exchanges: Sequence[Exchange], group: Sequence[int], times: Map
     of its `conversation` (Responses), or the only earlier one with the calls of its results if it repeats no answer."""
     results: list[tuple[int, Request, tuple[str | None, ...]]] = []
     found: dict[int, Request] = {}
-    last: dict[str, str] = {}
-    for index in sorted(group, key=lambda each: times.get(each, 0.0)):
+    last: dict[str | None, tuple[float, str]] = {}
+    for when, index in sorted((times.get(each, 0.0), each) for each in group):
         request, response = exchanges[index].request, exchanges[index].response
         if request is None or request.previous_id is not None or exchanges[index].recorder is not None:
             continue
-        name = json.dumps(request.extra.get("conversation"))
-        if name in last and times.get(index):  # without times the order of a file proves nothing
-            found[index] = replace(request, previous_id=last[name])
+        held = request.extra.get("conversation") if wire(request.api).chained(request) else None
+        name = word(held.get("id") if isinstance(held, Mapping) else held)
+        if name in last and 0 < last[name][0] < when:  # without times the order of a file proves nothing
+            found[index] = replace(request, previous_id=last[name][1])
         elif not any(message.role is Role.ASSISTANT for message in request.messages):
             names = tuple(result.call_id for message in request.messages for result in message.results)
             results += [(index, request, names)] if are_distinctive(names) else []
-        if name != "null" and response.id and response.stop_reason.normalized not in _FAILED:
-            last[name] = response.id
+        if name and response.id and response.stop_reason.normalized not in _FAILED:
+            last[name] = when, response.id
     owners: dict[str | None, dict[str, int]] = {}
     """Id of a call -> the ids of the responses that have it, each with its first exchange."""
     for index, call in ((each, call) for each in group if results for call in exchanges[each].response.tool_calls):
@@ -302,8 +303,7 @@ _FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
 @dataclass(slots=True, eq=False, repr=False)
 class SeatedExchange:
-    """An exchange while it is assigned to a turn. Its history is not stored, because the histories of a long
-    conversation take much memory."""
+    """An exchange while it is assigned to a turn, without its history: long ones take much memory."""
 
     index: int
     exchange: Exchange

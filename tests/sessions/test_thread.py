@@ -986,6 +986,23 @@ def test_a_request_follows_the_last_answer_of_its_conversation(load, status, pla
     assert [turn.conversation for turn in loaded.turns] == ["c1", "c1", "c2"]
 
 
+@each_row(("url", "first", "second", "clock", "parent"), [
+    (RESPONSES, "conv_1", "conv_1", "02", 0), (RESPONSES, "conv_1", {"id": "conv_1"}, "02", 0),
+    (RESPONSES, "conv_1", "conv_1", "01", None), (RESPONSES, "", "", "02", None), (RESPONSES, {}, {}, "02", None),
+    (None, "conv_1", "conv_1", "02", None)])
+def test_only_an_id_of_a_kept_conversation_and_a_later_time_join_two_requests(load, url, first, second, clock, parent):
+    """Other APIs keep no conversation, whatever a member of that name says; of equal times neither is the first."""
+    def asked(second, text, name):
+        started = f"2026-01-01T00:00:{second}Z"
+        if url is None:
+            return entry([user(text)], chat_body(text), started=started, conversation=name)
+        answer = responses(f"resp_{text}", [message_item(text)])
+        return entry(None, answer, started=started, **asks(url, model="m", conversation=name, input=text))
+
+    found = load(har(asked("01", "look", first), asked(clock, "bye", second), asked("03", "so", "conv_2")))
+    assert (link(found, 0).parent, link(found, 1).parent) == (None, parent)
+
+
 @pytest.mark.parametrize("by_id", [True, False])
 def test_a_request_after_a_polled_response_follows_what_was_fetched_last(load, by_id):
     """The response that was begun has the same id, and a call that is still incomplete."""
