@@ -354,13 +354,13 @@ class _Threader:
     def _place_alone(self, index: int, why: str) -> None:
         """Assigns an exchange that no request places: it polls a known response, or is a turn of its own."""
         self.alone, exchange = True, self.exchanges[index]
-        paused = [each for each in self.index.with_id(exchange.response.id) if each.is_paused]
-        node = paused[-1].node if paused else self.tree.step(0, self.tree.key(("alone", index)))
+        paused = next((each for each in reversed(self.index.with_id(exchange.response.id)) if each.is_paused), None)
+        node = paused.node if paused else self.tree.step(0, self.tree.key(("alone", index)))
         history = History((), (node,), 0)
         one = seat(index, exchange, history, self._when(index))
-        one.identity = paused[-1].identity if paused else one.identity
+        one.identity = paused.identity if paused else one.identity
         self._seat(one, history, self._stated_place(one) or (
-            _Step(TurnPlace.RESUME, "the same response is fetched again", paused[-1]) if paused else
+            _Step(TurnPlace.RESUME, "the same response is fetched again", paused) if paused else
             _Step(TurnPlace.REQUEST, why)))
         self.index.add_answer(one, history)
 
