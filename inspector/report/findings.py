@@ -180,8 +180,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """Findings about what the recorded agent did with held and rejected calls; a result that is no error shows that one
-    ran."""
+    """What the recorded agent did with held and rejected calls; a result that is no error shows that one ran."""
     stop, refused = case.judgements[index].stop, case.recording.exchanges[index].refusals
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
@@ -189,7 +188,7 @@ def _findings_on_held_calls(
         ran = f"the recorded agent ran {name}"
         did_not = verdict.call.id in refused or _refuses(answer, verdict.call)
         if verdict.admission is Admission.REJECTED:
-            if did_not or is_error(answer) or verdict.rule == REFUSED:
+            if did_not or is_error(answer) or verdict.rule == REFUSED or re.search(_AS_AN_ERROR, answer.text[:60]):
                 continue
             message = f"{ran} ({where}), which this loop rejects: {verdict.why}"
             finding = Finding("agent.ran_rejected_call", Severity.WARNING, message, At(ExchangePart.REQUEST))
@@ -232,16 +231,16 @@ def shows_cut(judgement: Judgement, verdict: Verdict) -> bool:
 def _answered_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart]
 ) -> list[tuple[Verdict, ToolResultPart, int | None]]:
-    """The calls of a response that this loop does not run and that were answered, each with its result and the request
-    that carried it."""
-    held = [v for v in case.verdicts[index] if v.admission is not Admission.READY and not is_phantom(v.call)]
+    """The answered calls that this loop does not run, each with its result and the request that carried it."""
+    calls = [v for v in case.verdicts[index] if not is_phantom(v.call)]
+    held = [at for at, verdict in enumerate(calls) if verdict.admission is not Admission.READY]
     found: dict[int, tuple[Verdict, ToolResultPart, int | None]] = {}
     carried = [(child.index, _results(case, index, child)) for child in children] if held else ()
     for number, results in (*carried, (None, late)):
-        for position, verdict in enumerate(held):
-            answer = None if position in found else _result_for(held, position, results)
+        for position in held:
+            answer = None if position in found else _result_for(calls, position, results)
             if answer is not None:
-                found[position] = verdict, answer, number
+                found[position] = calls[position], answer, number
     return [found[position] for position in sorted(found)]
 
 
@@ -265,6 +264,8 @@ def _continues(case: Case, index: int, child: Link) -> bool:
 
 _SEARCHED_CHARACTERS = 240
 """The number of first characters of a result in which a refusal must occur; later text may come from a file."""
+_AS_AN_ERROR = r"(?i)error|exception|failed|invalid|missing|required|unknown|no such|not (?:found|exist)"
+"""Matches words at the beginning of a result that may be an error; the results of Chat Completions have no mark."""
 _OF_THE_CALL = r"(?i)\b(?:calls?|arguments?|payload|json|not (?:been )?(?:executed|run))\b"  # compiled when it is used
 
 
@@ -277,18 +278,17 @@ def _refuses(answer: ToolResultPart, call: ToolCall) -> bool:
     return refused or (cut_result(beginning) is not None and re.search(_OF_THE_CALL, beginning) is not None)
 
 
-def _result_for(held: Sequence[Verdict], position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
-    call = held[position].call
+def _result_for(calls: Sequence[Verdict], position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
+    call = calls[position].call
     own = [part for part in results if part.call_id and part.call_id in (call.id, call.item_id)]  # chatlas: the item's
     if own:  # of several results, one that is no error shows that the call ran
         return next((part for part in own if not is_error(part) and not _refuses(part, call)), own[0])
     # Gemini and Ollama may send results without an id; then the n-th result with a name answers the n-th call of that
     # name, and without names the n-th result answers the n-th call.
     named = [part for part in results if part.call_id is None and part.name == call.name]
-    if named:
-        return named[min(sum(each.call.name == call.name for each in held[:position]), len(named) - 1)]
-    nameless = [part for part in results if part.call_id is None and not part.name]
-    return nameless[position] if position < len(nameless) else None
+    before = sum(each.call.name == call.name for each in calls[:position]) if named else position
+    named = named or [part for part in results if part.call_id is None and not part.name]
+    return named[before] if before < len(named) else None
 
 
 def is_suspicion(judgement: Judgement) -> bool:

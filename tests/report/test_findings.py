@@ -312,6 +312,25 @@ def test_a_call_that_its_schema_refuses_and_that_ran_is_a_finding(failed):
         ("ran_rejected_call", 0, Severity.WARNING)] * (not failed)
 
 
+@pytest.mark.parametrize(("results", "ran"), [
+    (["a tree", "Error: no path"], 0), (["a tree", "a list"], 1), (["a tree"], 0)])
+def test_a_result_without_an_id_belongs_to_the_call_at_its_place(results, ran):
+    """Gemini's results may have names only: the first is that of the call that may run, not of the rejected one."""
+    calls = [{"function": {"name": "look", "arguments": given}} for given in ({"path": "a"}, {})]
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"required": ["path"]}}}]
+
+    def once(messages, **said):
+        return exchange({"model": "m-1", "messages": messages, "tools": tools, "stream": False}, {
+            "model": "m-1", "message": {"role": "assistant", "content": "", **said}, "done": True,
+            "done_reason": "stop"}, url="http://localhost:11434/api/chat")
+
+    answers = [{"role": "tool", "tool_name": "look", "content": text} for text in results]
+    found = show(once(ASKS, tool_calls=calls), once(
+        [*ASKS, {"role": "assistant", "content": "", "tool_calls": calls}, *answers], content="Done."))
+    assert [verdict.admission.value for verdict in found.responses[0].verdicts] == ["ready", "rejected"]
+    assert len(messages_of(found, "agent.ran_rejected_call")) == ran
+
+
 def test_a_ready_call_that_runs_is_no_finding():
     history = [*ASKS, assistant(None, call(WHOLE)), result()]
     found = show(
