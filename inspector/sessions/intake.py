@@ -60,12 +60,12 @@ class StoppedError(Exception):
     """The caller stopped the reading."""
 
 
-_stopped: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
+_stopped: ContextVar[Callable[[], bool] | None] = ContextVar("stopped", default=None)
 
 
 @contextmanager
 def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """A block in which reading raises `StoppedError` as soon as `should_stop()` is true, also within a file."""
+    """A block in which reading raises `StoppedError` as soon as `should_stop()` is true. Only its progress is stored."""
     token = _stopped.set(should_stop)
     try:
         yield
@@ -73,31 +73,31 @@ def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
         _stopped.reset(token)
 
 
-def stop_if_asked() -> None:
-    """Raises `StoppedError` if reading was stopped. Loops that take seconds on a large file call this function."""
-    if _stopped.get()():
+def stop_if_asked() -> bool:
+    """Raises `StoppedError` if reading was stopped; returns whether it can be. Loops that take seconds call this."""
+    should_stop = _stopped.get()
+    if should_stop is not None and should_stop():
         raise StoppedError
+    return should_stop is not None
 
 
 def begin_file(path: str) -> None:
     """Stores which file is being read. Raises `StoppedError` if reading was stopped."""
     global _file, _read, _judged
-    stop_if_asked()
-    _file, _read, _judged = path, 0, 0.0
+    if stop_if_asked():
+        _file, _read, _judged = path, 0, 0.0
 
 
 def note_read(place: int) -> None:
     """Stores how many bytes of the current file were read. Raises `StoppedError` if reading was stopped."""
     global _read
-    stop_if_asked()
-    _read = place
+    _read = place if stop_if_asked() else _read
 
 
 def note_judged(share: float) -> None:
     """Stores which share of the turns is judged. Raises `StoppedError` if reading was stopped."""
     global _judged
-    stop_if_asked()
-    _judged = share
+    _judged = share if stop_if_asked() else _judged
 
 
 def progress() -> tuple[str, int, float]:

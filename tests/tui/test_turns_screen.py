@@ -351,6 +351,8 @@ async def test_while_a_large_file_of_a_folder_is_read_its_share_is_shown(tmp_pat
     app = LoopInspector([str(tmp_path / "runs")])
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "… 50 %" in page(app))
+        rows_of_session(load(["sample_sessions/08-router-says-tool-calls.session.jsonl"], ReadingOptions()))
+        assert intake.progress() == (str(path), path.stat().st_size // 2, 0), "a session that is opened meanwhile"
         go.set()
         await until(pilot, lambda: "… 88 % of the turns judged" in page(app))
         judge.set()
