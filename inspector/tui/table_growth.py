@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,8 +80,7 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             batch = with_turns(_rows(reading, table.named).rows_of(paths))
     except (LoopError, OSError) as why:  # OSError: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
-    rows = _measured(table, batch)
-    table.app.call_from_thread(_take_growth, table, rows, read, time.monotonic() + REST * (time.monotonic() - begun))
+    table.app.call_from_thread(_take_growth, table, _measured(table, batch), read, begun)
 
 
 def _rows(reading: ReadingOptions, named: bool) -> RowReading:
@@ -93,18 +92,22 @@ def _measured(table: ReadingScreen, batch: RowsByPath) -> list[MeasuredRows]:
 
 
 def _take_growth(
-    table: ReadingScreen, batch: Sequence[MeasuredRows], read: OpenSession | None, rests_until: float
+    table: ReadingScreen, batch: Sequence[MeasuredRows], read: OpenSession | None, begun: float
 ) -> None:
-    table.rests_until = rests_until
+    def rest() -> None:
+        table.rests_until = time.monotonic() + REST * (time.monotonic() - begun)
+
     if batch and table.is_attached and not table.reading:
         table.opened = read
-        _put(table, batch)
+        _put(table, batch, "grown", rest)  # the next rows would end a listing that is still under way
+    else:
+        rest()
 
 
-def _put(table: ReadingScreen, batch: Sequence[MeasuredRows]) -> None:
+def _put(table: ReadingScreen, batch: Sequence[MeasuredRows], name: str, then: Callable[[], None]) -> None:
     for slot, rows, widest in batch:
         table.listed.set_rows(slot, rows, widest)
-    list_all(table, name="grown", growing=True)
+    list_all(table, then, name, growing=True)
     _note_under_way(table)
 
 
@@ -182,7 +185,7 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
         listed = {slot for slot, *_ in search.batch} | table.listed.slots.keys()
         table.sections = _sections_after(table.sections, search.sections, listed)
         table.listed.set_sections(table.sections)
-    _put(table, search.batch)
+    _put(table, search.batch, "found", lambda: None)
     if new and (table.note in ("", NO_AGENTS) or table.note.startswith(FOUND)):
         table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
 

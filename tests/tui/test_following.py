@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from inspector.tui import growth, table_growth, turns_reading
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load, load_followed, remember
-from inspector.tui.turn_list import AGENTS, RECENT
+from inspector.tui.turn_list import AGENTS, RECENT, TurnList
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
@@ -255,6 +256,9 @@ def turn_rows(app) -> list[tuple[str, str, int]]:
 
 async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, monkeypatch) -> None:
     monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)  # as if it had very many rows, which a thread lists
+    waits, list_rows = list[float](), TurnList.list_rows
+    monkeypatch.setattr(TurnList, "list_rows", lambda listed, *given: (
+        waits.append(listed.screen.rests_until if listed.is_mounted else 0), list_rows(listed, *given))[1])
     add(path, LOST)
     app = LoopInspector([str(path)], opened_already=load([str(path)], ReadingOptions()), as_table=True)
     async with app.run_test(size=(120, 35)) as pilot:
@@ -262,6 +266,7 @@ async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, 
         add(path, pair_of([user("Three?")], chat("Half", "length"), max_tokens=7))
         await until(pilot, lambda: len(turn_rows(app)) == 3)
         assert turn_rows(app)[2] == ("s.jsonl", "TRUNCATED", 3)  # rows keep their places
+        assert waits[-1] == inf, "no growth is read while rows are listed, which the next listing would end"
         path.write_bytes(b"")
         await pilot.pause(0.5)
         assert len(turn_rows(app)) == 3
