@@ -65,7 +65,7 @@ _stopped: ContextVar[Callable[[], bool] | None] = ContextVar("stopped", default=
 
 @contextmanager
 def stopping_when(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """A block in which reading raises `StoppedError` as soon as `should_stop()` is true. Only its progress is stored."""
+    """In this block reading raises `StoppedError` as soon as `should_stop()` is true. Only its progress is stored."""
     token = _stopped.set(should_stop)
     try:
         yield
