@@ -135,18 +135,12 @@ class Status(StepPanel):
 class VerdictPanel(StepPanel):
     """The verdict on the current turn; a click opens it in full."""
 
-    SHOWS = ("live", "outline", "run")
+    SHOWS = ("live", "outline", "run", "step")
     run: reactive[str] = reactive("original", init=False, repaint=False)
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
     """The waiting effect of a live turn, which is shown instead of the verdict."""
     _counted: tuple[View, Line] | None = None
-
-    def watch_step(self, old: int, new: int) -> None:
-        """Redraws when the turn changes."""
-        outline = self.outline
-        if outline is not None and outline.blocks and outline.block_of(old).turn != outline.block_of(new).turn:
-            self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The verdict in all rows but the last, which names the run and the file."""

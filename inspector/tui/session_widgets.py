@@ -52,19 +52,7 @@ class MachinePanel(StepPanel):
 class SpentPanel(StepPanel):
     """Four gauges for the current step."""
 
-    SHOWS = ("outline",)
-
-    def watch_step(self, old: int, new: int) -> None:
-        """Redraws for another step."""
-        view = self.outline.view if self.outline is not None else None
-        if view is None or max(old, new) >= len(view.steps):
-            self.redraw_changes()
-            return
-        before, now = view.effective_step(old).turn, view.effective_step(new).turn
-        if before.spend is not now.spend or before.limits is not now.limits or before.token_cap != now.token_cap:
-            self.redraw_changes()  # the caps may differ between turns that begin with the same spending
-        elif view.prices.models and view.turn_of(old) is not view.turn_of(new):
-            self.redraw_changes()
+    SHOWS = ("outline", "step")
 
     def make(self, width: int) -> Sequence[Line]:
         """A title and the gauges."""
@@ -157,18 +145,13 @@ TAB_FORMS = ((" ", None), ("", None), ("", 4), ("", 3), ("", 2), ("", 0))
 class Tabs(StepPanel):
     """One row of tabs."""
 
-    SHOWS = ("outline", "tab", "steps", "live")
+    SHOWS = ("outline", "step", "tab", "steps", "live")
 
     tab: reactive[str] = reactive("merged", init=False, repaint=False)
     steps: reactive[bool] = reactive(True, init=False, repaint=False)
     """Whether the step list is a tab, because there is no room for it beside the text."""
     live: reactive[bool] = reactive(False, init=False, repaint=False)
     """Whether this screen recorded the session from a live turn."""
-
-    def watch_step(self, old: int, new: int) -> None:
-        """Redraws if the step has another fidelity."""
-        if self._fidelity(old) != self._fidelity(new):
-            self.redraw_changes()
 
     def make(self, width: int) -> Sequence[Line]:
         """The tabs, and the fidelity on the right."""
