@@ -10,9 +10,9 @@ from inspector.live.live_lines import arrival_lines, head_lines
 from inspector.live.stepper import Flow
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, join_groups, paragraphs, safe, text_of
+from inspector.report.run_answers import Block
 from inspector.sessions import redact
 from inspector.sessions.thread import response_number
 from loop_core.client.streaming import PendingSeam, coming_segment

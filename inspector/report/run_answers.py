@@ -1,10 +1,14 @@
-"""Finds the answers of a run, recorded or built from a simulation's steps, and describes their sources for exports."""
+"""Finds the answers of a run, recorded or built from the steps of a simulation, and its blocks of steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
+from os.path import commonpath, dirname, relpath
+from typing import NamedTuple
 
 from inspector.config.settings import Settings, name_of
+from inspector.replay import TurnRun
 from inspector.replay.case import has_unrecorded_answer
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.judged_turn import exchange_of, place_of
@@ -104,3 +108,44 @@ def branch_files(view: View) -> Iterator[tuple[str, str, int]]:
         own = [facts for facts in live if facts.exchange.path == path]
         who = "SIMULATED: answered by a stand-in" if own[0].simulated else "LIVE: asked again"
         yield path, who, len(own)
+
+
+# -- The runs of turns as blocks of steps, and short names of the files they were read from --------------------------
+
+
+class Block(NamedTuple):
+    """One run of one turn: a heading row, then its steps."""
+
+    first: int
+    end: int
+    turn: int
+    """The index of the turn in the view."""
+    run: int
+    path: str
+
+
+def blocks_of(view: View) -> tuple[Block, ...]:
+    """The blocks of a view, in order."""
+    exchanges, found = view.replay.case.recording.exchanges, list[Block]()
+    for number, turn in enumerate(view.turns):
+        firsts, path = _starts(view, turn.run), exchanges[turn.responses[0]].path if turn.responses else ""
+        found += [Block(*places, number, run, path) for run, places in enumerate(pairwise((*firsts, turn.run.end)))]
+    return tuple(found)
+
+
+def _starts(view: View, run: TurnRun) -> list[int]:
+    """The first step of each run of a turn."""
+    if run.runs < 2:
+        return [run.first]
+    steps = view.steps
+    return [run.first, *(at for at in range(run.first + 1, run.end) if steps[at].run != steps[at - 1].run)]
+
+
+def file_names(paths: Collection[str]) -> Mapping[str, str]:
+    """The name of each file: its path below the common folder of all files."""
+    try:
+        common = commonpath([dirname(path) for path in paths]) if len(paths) > 1 else ""
+    except ValueError:  # relative and absolute paths have no common folder
+        common = ""
+    share = common != dirname(common)  # a path without its root would look as if it were below the working folder
+    return {path: relpath(path, common) if share else path for path in paths}

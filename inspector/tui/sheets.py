@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.report.facts import ResponseFacts
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import DIFF_FORMS, WIRE_FORMS, forms_line, hint
 from inspector.report.lines.merged import MergedSheet, merged_sheet
 from inspector.report.lines.spans import LineSheet, Span, Tone
 from inspector.report.lines.steps import Outline
-from inspector.report.run_answers import answer_at, answering_step, answers_of
+from inspector.report.run_answers import Block, answer_at, answering_step, answers_of
 from inspector.sessions.stored_rows import FileChangedError
 from inspector.whatif.tree import Branch
 from loop_core.turn.continuation import SeamRule

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from inspector.replay.case import Case, case_as_profile
 from inspector.report.findings import ReportedFinding, recorded_findings
-from inspector.report.lines.blocks import file_names
+from inspector.report.run_answers import file_names
 from inspector.sessions import cores, end_with_caller
 from inspector.whatif.grid import UNDONE_CODE, End, Grid, TurnGrid, Value
 from inspector.whatif.sweep import Sweep, SweptEnds

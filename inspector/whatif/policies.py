@@ -17,8 +17,8 @@ from inspector.replay import Replay, TurnRun, replay
 from inspector.replay.case import Case, links_of_loop
 from inspector.report.findings import CUT_WORDS, ReportedFinding, held_calls, recorded_findings, shows_cut
 from inspector.report.judged_turn import judged_turn_of
-from inspector.report.lines.blocks import file_names
 from inspector.report.lines.spans import cells, count_of, last_name
+from inspector.report.run_answers import file_names
 from inspector.report.sentences import REQUEST_WORDS, short
 from inspector.report.verdict import is_unanswered, verdict_word
 from inspector.sessions.recording import TurnPlace

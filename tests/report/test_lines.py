@@ -10,10 +10,11 @@ import pytest
 from inspector.config.settings import Settings, settings_of
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report import run_answers
 from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
-from inspector.report.lines import blocks, body_slices, calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, WIRE_FORMS, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
@@ -481,10 +482,10 @@ def test_held_stands_alone_where_the_recorded_agent_did_not_run_it(tmp_path: Pat
 
 
 def test_files_are_named_below_their_common_folder_and_in_full_where_they_share_only_the_root() -> None:
-    assert blocks.file_names(["/a/b/x.har", "/a/c/y.har"]) == {"/a/b/x.har": "b/x.har", "/a/c/y.har": "c/y.har"}
-    assert blocks.file_names(["a/b/x.har", "a/c/y.har"]) == {"a/b/x.har": "b/x.har", "a/c/y.har": "c/y.har"}
+    assert run_answers.file_names(["/a/b/x.har", "/a/c/y.har"]) == {"/a/b/x.har": "b/x.har", "/a/c/y.har": "c/y.har"}
+    assert run_answers.file_names(["a/b/x.har", "a/c/y.har"]) == {"a/b/x.har": "b/x.har", "a/c/y.har": "c/y.har"}
     for paths in (["/a/x.har", "/b/y.har"], ["a/x.har", "/b/y.har"], ["a/x.har", "b/y.har"], ["/a/x.har"]):
-        assert blocks.file_names(paths) == {path: path for path in paths}
+        assert run_answers.file_names(paths) == {path: path for path in paths}
 
 
 def test_the_mark_of_the_call_at_hand_is_never_broken_over_two_lines(two_turns: View) -> None:

@@ -13,9 +13,8 @@ from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, more, one_line, paragraphs, safe
-from inspector.report.run_answers import answers_of, is_simulated
+from inspector.report.run_answers import Block, answers_of, is_simulated
 from inspector.sessions.recording import Exchange
 from inspector.sessions.redact import masked_places
 from loop_core.judge import arguments

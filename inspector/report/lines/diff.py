@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.judged_turn import messages_of
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
 from inspector.report.lines.merged import (
     NO_SEAM,
@@ -41,6 +40,7 @@ from inspector.report.lines.spans import (
     wrap_line,
 )
 from inspector.report.lines.steps import ending_role, send_of
+from inspector.report.run_answers import Block
 from inspector.sessions.recording import common_beginning
 from loop_core.judge.gate import Admission
 from loop_core.turn.continuation import JoinedText, SeamRule, Segment

@@ -13,8 +13,8 @@ from functools import cache
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, in_words, safe
+from inspector.report.run_answers import Block
 from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import State

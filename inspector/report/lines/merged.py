@@ -13,7 +13,6 @@ from typing import NamedTuple
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -26,7 +25,7 @@ from inspector.report.lines.spans import (
     safe,
 )
 from inspector.report.lines.steps import end_words, ending_role
-from inspector.report.run_answers import answers_of
+from inspector.report.run_answers import Block, answers_of
 from inspector.report.sentences import LONGEST
 from inspector.sessions.reasons import recorder_word
 from loop_core.judge.arguments import ArgumentShape, parse

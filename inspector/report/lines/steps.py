@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.blocks import Block, blocks_of, file_names
 from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
+from inspector.report.run_answers import Block, blocks_of, file_names
 from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import inference_of
