@@ -20,14 +20,14 @@ from inspector.report.verdict import SAME
 from inspector.sessions import exempt_from_collector, redact
 from inspector.sessions.intake import heavy
 from inspector.tui import forget_drawn_widgets
+from inspector.tui.base_app import KeysInOrderApp
 from inspector.tui.keys import HelpScreen, KeyCommands
-from inspector.tui.keys_in_order import KeysInOrderApp
-from inspector.tui.leaving import PassingScreen
 from inspector.tui.messages import (
     ActionWanted,
     LiveWanted,
     NoteWanted,
     NotingScreen,
+    PassingScreen,
     PathWanted,
     PlacedScreen,
     SessionWanted,

@@ -22,8 +22,7 @@ from inspector.config.settings import suggestion
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
 from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
-from inspector.tui.leaving import goes_back
-from inspector.tui.messages import ActionWanted, LockingScreen
+from inspector.tui.messages import ActionWanted, LockingScreen, goes_back
 from inspector.tui.panels import AutoHeightPanel, Dialog, key_note, line_input
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError

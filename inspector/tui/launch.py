@@ -19,8 +19,8 @@ from inspector.config.settings import Settings
 from inspector.report.lines.spans import one_line
 from inspector.sessions.intake import heavy
 from inspector.tui.app import UNREADABLE, LoopInspector
+from inspector.tui.base_app import READ_EXIT
 from inspector.tui.keys import check_keys
-from inspector.tui.leaving import READ_EXIT
 from inspector.tui.paint import check_theme
 from inspector.tui.session_files import STDIN, OpenSession, ReadingOptions, load, place_from
 from loop_core.errors import CallerError

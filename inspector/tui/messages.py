@@ -104,6 +104,15 @@ class TurnScreen(Protocol):
         """Cancels the turn, whatever is in progress."""
 
 
+class PassingScreen(Screen[None]):
+    """A screen that only leads to another, so that going back skips it."""
+
+
+def goes_back(app: App[Any]) -> bool:
+    """Whether there is a screen to go back to. Textual cannot switch away from an app's first screen."""
+    return len(app.screen_stack) > 1 and not isinstance(app.screen_stack[-2], PassingScreen)
+
+
 # -- Questions -------------------------------------------------------------------------------------------------------
 
 Reply = TypeVar("Reply")

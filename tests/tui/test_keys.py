@@ -767,10 +767,10 @@ async def test_control_c_leaves_where_it_comes_twice(app_on: AppOn, monkeypatch:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("ctrl+c")
         assert "press ctrl+c again to leave" in page(pilot.app)
-        monkeypatch.setattr("inspector.tui.leaving.QUIT_PERIOD", -1.0)
+        monkeypatch.setattr("inspector.tui.base_app.QUIT_PERIOD", -1.0)
         await pilot.press("ctrl+c")
         assert pilot.app.is_running, "too late"
-        monkeypatch.setattr("inspector.tui.leaving.QUIT_PERIOD", 60.0)
+        monkeypatch.setattr("inspector.tui.base_app.QUIT_PERIOD", 60.0)
         await pilot.press(":", "ctrl+c")
         assert pilot.app.return_value == 0
 
@@ -786,7 +786,7 @@ async def test_control_c_copies_what_is_selected_in_a_field(app_on: AppOn) -> No
     ({"process_group": 0}, True), ({}, False), ({"start_new_session": True}, False),
 ])
 def test_a_shell_in_another_group_makes_a_stopped_program_go_on(place: dict[str, Any], comes_back: bool) -> None:
-    code = "from inspector.tui.leaving import has_job_control; print(has_job_control())"
+    code = "from inspector.tui.base_app import has_job_control; print(has_job_control())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **place)
     assert done.stdout == f"{comes_back}\n"
 
@@ -815,7 +815,7 @@ async def test_control_z_gives_the_terminal_back_to_a_shell_or_says_why_not(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch, shell: bool
 ) -> None:
     stops: list[bool] = []
-    monkeypatch.setattr("inspector.tui.leaving.has_job_control", lambda: shell)
+    monkeypatch.setattr("inspector.tui.base_app.has_job_control", lambda: shell)
     monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
     monkeypatch.setattr(LoopInspector, "action_suspend_process", lambda app: stops.append(True))
     async with app_on().run_test(size=ONE_PANE) as pilot:

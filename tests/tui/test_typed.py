@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.keys_in_order import PASSES, Follower
+from inspector.tui.base_app import PASSES, Follower
 from inspector.tui.limits_form import LimitsForm
 from inspector.tui.lists import Choose, RowList
 from inspector.tui.session_files import ReadingOptions, load
