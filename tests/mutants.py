@@ -156,7 +156,7 @@ LATER = "not each of its rows has been seen to be missed"
 BY_NAME = "tried where a word names it, as `mutants.py serving` does: with all of these the check takes 15 minutes"
 LEFT_OUT: dict[str, str] = {
     r"inspector\.tui\.(?!command_line\.(?!ROW_FINDERS)).*": "screens: a test of one presses keys for seconds",
-    r"inspector\.report\.lines\.((?!json_roles\.|calls\.).*|calls\.RESULT_OF)":
+    r"inspector\.report\.lines\.((?!body_slices\.ROLES|calls\.).*|calls\.RESULT_OF)":
         "how a line looks: pictures of the screens hold it",
     r"inspector\.(cli|config|commands\.(?!sessions\.)).*": "commands and settings: a test of one starts the program",
     r"wire\.profiles\..*": "made of the rows of `SERVERS`, which are tried",

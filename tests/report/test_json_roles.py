@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.report.lines import body_slices
-from inspector.report.lines.json_roles import InString, JsonLines, after, json_pieces
-from inspector.report.lines.slices import CHUNK, Slices, text_of_bytes
+from inspector.report.lines.body_slices import CHUNK, InString, JsonLines, after, json_pieces
+from inspector.report.lines.slices import Slices, text_of_bytes
 from inspector.report.lines.spans import LONGEST, Span, Tone, text_of
 from inspector.report.lines.wire import wire
 from tests.report.test_inert import HOSTILE, dangerous

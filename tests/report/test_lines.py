@@ -15,10 +15,11 @@ from inspector.report.explain import text
 from inspector.report.explain_document import document
 from inspector.report.facts import View, view
 from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
+from inspector.report.lines.body_slices import Slice
 from inspector.report.lines.diff import sides
 from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, WIRE_FORMS, ascii_line, ascii_text
 from inspector.report.lines.merged import merged_sheet
-from inspector.report.lines.slices import Hex, Slice, Slices
+from inspector.report.lines.slices import Hex, Slices
 from inspector.report.lines.spans import (
     EMPTY,
     LONGEST,

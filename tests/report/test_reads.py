@@ -10,7 +10,8 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import body_slices, response, wire
-from inspector.report.lines.slices import Bytes, Hex, Slice, Slices
+from inspector.report.lines.body_slices import Slice
+from inspector.report.lines.slices import Bytes, Hex, Slices
 from inspector.report.lines.spans import EMPTY, Span, Tone, text_of
 from inspector.report.lines.wire import (
     FactChoice,

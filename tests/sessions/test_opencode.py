@@ -14,8 +14,7 @@ import pytest
 
 from inspector.export.pages import blocks, markdown
 from inspector.report.explain import text as explain
-from inspector.report.lines.body_slices import BODY_FORMS, record_slices
-from inspector.report.lines.slices import Slice
+from inspector.report.lines.body_slices import BODY_FORMS, Slice, record_slices
 from inspector.report.lines.wire import wire
 from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.report.turn_rows import rows_of

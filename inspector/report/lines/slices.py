@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import groupby
-from typing import NamedTuple, Self
+from typing import Self
 
-from inspector.report.lines.json_roles import InString, after, json_pieces
+from inspector.report.lines.body_slices import CHUNK, InString, Slice, after, json_pieces
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -31,19 +31,8 @@ from inspector.report.lines.spans import (
 OFFSET = 9
 HANG = OFFSET + 1
 """The number of columns before the bytes of a row."""
-CHUNK = 4_096
-"""The most bytes of a line; longer ones are broken, so that showing a part costs only that part."""
 MOST_PIECES_BACK = 128
 """The most pieces of a line searched backwards for a string's beginning; further pieces have no roles."""
-
-
-class Slice(NamedTuple):
-    """Bytes `start` to `end` of the body, on one line."""
-
-    start: int
-    end: int
-    indent: int = 0
-    label: str = ""
 
 
 Range = tuple[int, int]

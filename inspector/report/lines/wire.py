@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts
-from inspector.report.lines.body_slices import BODY_FORMS, holds_json
+from inspector.report.lines.body_slices import BODY_FORMS, JsonLines, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
 from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
-from inspector.report.lines.json_roles import JsonLines
 from inspector.report.lines.slices import Hex, Range, Slices
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, paragraphs, safe
 from inspector.report.sentences import format_name
