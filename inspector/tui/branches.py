@@ -125,7 +125,7 @@ class Branches(SessionPart):
 
     def action_tree(self) -> None:
         """Opens the tree of runs."""
-        from inspector.tui.run_tree import RunTree
+        from inspector.tui.run_views import RunTree
 
         turn = self.stage.run.view.replay.turn_at(self.stage.step)
         self.stage.app.push_screen(RunTree(self.stage.runs, turn), self._tree_closed)
@@ -140,7 +140,7 @@ class Branches(SessionPart):
             self._show_place(choice[1])
 
     def _lay_beside(self, index: int) -> None:
-        from inspector.tui.beside_screen import SideBySide
+        from inspector.tui.run_views import SideBySide
         from inspector.whatif.turn_pair import TurnSide
 
         tree, right = self.stage.runs.tree, self.stage.runs.node

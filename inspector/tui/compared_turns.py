@@ -102,7 +102,7 @@ class TurnComparison(SessionPart):
             self.stage.note = "put aside · open another session and press d to compare"
 
     def _lay(self, left: TurnSide, right: TurnSide) -> None:
-        from inspector.tui.beside_screen import SideBySide
+        from inspector.tui.run_views import SideBySide
 
         ask_operator(self.stage.app, SideBySide(left, right), lambda step: self.stage.go(step, ""))
 

@@ -41,7 +41,7 @@ from inspector.tui.panels import (
     lines,
     note,
 )
-from inspector.tui.run_tree import RunLines
+from inspector.tui.run_views import RunLines
 from inspector.tui.session_files import Run
 from inspector.whatif.branch_lines import preview_line
 from loop_core.errors import CallerError, LoopError

@@ -10,9 +10,9 @@ import pytest
 from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
-from inspector.tui.beside_screen import SideBySide
 from inspector.tui.lists import Choose
 from inspector.tui.messages import PathWanted
+from inspector.tui.run_views import SideBySide
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import cut_call_ran, cut_text, page, story
 from tests.tui.test_attention import fine

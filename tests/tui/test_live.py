@@ -25,12 +25,12 @@ from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.sessions import open_paths
 from inspector.tui.app import LoopInspector
-from inspector.tui.beside_screen import SideBySide
 from inspector.tui.lists import Choose
 from inspector.tui.live_controls import CallsForm, ResultEditor
 from inspector.tui.live_forms import BudgetForm, LiveForm
 from inspector.tui.live_screen import LiveScreen
 from inspector.tui.panels import Cycle
+from inspector.tui.run_views import SideBySide
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.text_editors import BodyEditor, NotJSONError, body_of
 from inspector.tui.text_view import TextView

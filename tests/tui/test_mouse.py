@@ -21,7 +21,7 @@ from inspector.tui.keys import HelpScreen
 from inspector.tui.lists import Choose
 from inspector.tui.panels import Dialog, KeyNote, key_note
 from inspector.tui.questions import Prompt
-from inspector.tui.run_tree import RunTree
+from inspector.tui.run_views import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, entry, page, screen_rows, stream, until, user
 from tests.scenes.provider import rows_by_query
