@@ -18,7 +18,7 @@ from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignme
 from inspector.replay.rerun import start_of
 from inspector.report.lines.glyphs import hint
 from inspector.report.lines.spans import Line, Span, Tone
-from inspector.tui.limits_words import (
+from inspector.tui.key_words import (
     DEFAULT,
     FIELD_DETAILS,
     FIELD_LABELS,

@@ -28,7 +28,7 @@ from inspector.live.scripted import ENOUGH_TOKENS, ScriptedTurn, formats_of, sce
 from inspector.provider.scenarios import scenario_names
 from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
-from inspector.tui.limits_words import OTHER_LIMITS, others_in_force
+from inspector.tui.key_words import OTHER_LIMITS, others_in_force
 from inspector.tui.live_run import with_field_names
 from inspector.tui.panels import Cycle, Dialog, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
 from inspector.tui.session_files import keep_state, stored_state

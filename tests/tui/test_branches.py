@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import Breakpoint
+from inspector.tui.key_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
 from inspector.tui.limits_form import LimitsForm
-from inspector.tui.limits_words import FIELD_DETAILS, FIELD_LABELS, OTHER_LIMITS, WORDS, word_meaning
 from inspector.tui.panels import Cycle, Status
 from inspector.tui.run_views import PairList, RunRows, RunTree, SideBySide
 from inspector.tui.session_files import ReadingOptions, load
