@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from inspector import commands
 from inspector.config.settings import Settings
 from inspector.report.explain import places_in_sessions
-from inspector.report.grown_rows import (
+from inspector.report.lines.spans import one_line
+from inspector.report.table_rows import (
     LOOK,
     SEARCH,
     SEARCH_REST,
@@ -25,7 +26,6 @@ from inspector.report.grown_rows import (
     unread_files,
     with_turns,
 )
-from inspector.report.lines.spans import one_line
 from inspector.report.turn_index import state_of
 from inspector.report.turn_rows import TurnRow, files_under_way, rows_of
 from inspector.report.turn_table import rows_once

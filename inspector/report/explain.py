@@ -13,9 +13,9 @@ from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import count_of, inert, one_line, plain
 from inspector.report.lines.steps import end_words
-from inspector.report.row_counts import count_rows
 from inspector.report.run_answers import branch_files, recut_responses, settings_words
 from inspector.report.sentences import format_name
+from inspector.report.table_rows import count_rows
 from inspector.report.times_and_costs import cost_text, session_cost, time_phrases, took_phrase, turn_cost, turn_times
 from inspector.report.turn_rows import TurnRow, name_of, rows_of
 from inspector.sessions.copies import files_by_session

@@ -9,8 +9,8 @@ from inspector.report.filter_terms import noted_word
 from inspector.report.lines.glyphs import SIMULATED, keyed
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, clip, one_line, safe, width_of
 from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import by_verdict
 from inspector.report.table import Column, Table
+from inspector.report.table_rows import by_verdict
 from inspector.report.turn_rows import SessionKey, TurnRow, name_of, names_of_files, short_file
 from inspector.report.verdict import identifier
 from inspector.sessions.copies import copies_in

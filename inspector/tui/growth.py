@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from inspector.report.grown_rows import inputs_under_way
 from inspector.report.lines.spans import one_line
+from inspector.report.table_rows import inputs_under_way
 from inspector.sessions.following import FileState, files_watched, states_of
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import REST, STDIN, OpenSession, load_followed, reading_of

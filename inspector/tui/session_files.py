@@ -25,7 +25,7 @@ from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
 
 if TYPE_CHECKING:
-    from inspector.report.grown_rows import FollowedView
+    from inspector.report.table_rows import FollowedView
     from inspector.sessions.recording import Recording
     from inspector.whatif.tree import Branch
 
@@ -125,7 +125,7 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
 def load_followed(paths: Sequence[str], reading: ReadingOptions, view: FollowedView | None = None) -> OpenSession:
     """Loads growing files in their current state; unchanged turns of `view` are reused. Raises `LoopError` for an API,
     profile, policy or limit that does not exist."""
-    from inspector.report.grown_rows import FollowedView
+    from inspector.report.table_rows import FollowedView
 
     view = view or FollowedView(paths, reading.api, reading.profile, reading.settings)
     current_view = view.read()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from inspector.report.grown_rows import (
+from inspector.report.lines.spans import one_line
+from inspector.report.table_rows import (
     LARGE,
     LOOK,
     SEARCH,
@@ -20,7 +21,6 @@ from inspector.report.grown_rows import (
     newest,
     with_turns,
 )
-from inspector.report.lines.spans import one_line
 from inspector.report.turn_rows import TurnRow, files_under_way
 from inspector.report.turn_table import columns
 from inspector.tui.session_files import REST, OpenSession, ReadingOptions, load_followed, reading_of

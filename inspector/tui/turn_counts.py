@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from textual.reactive import reactive
 
-from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of, wrap_line
 from inspector.report.lines.steps import role_of
-from inspector.report.row_counts import RowCounts, count_rows
+from inspector.report.table_rows import LARGE, PENDING, RowCounts, count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.panels import AutoHeightPanel
 from inspector.tui.turn_list import AGENTS, SAMPLES, Section, TurnList

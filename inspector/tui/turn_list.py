@@ -28,7 +28,7 @@ from inspector.report.lines.spans import (
     width_of,
     wrap_line,
 )
-from inspector.report.row_counts import RowCounts, count_rows
+from inspector.report.table_rows import RowCounts, count_rows
 from inspector.report.turn_rows import TurnRow
 from inspector.report.turn_table import GAP, TurnColumn
 from inspector.sessions import without_collector

@@ -19,8 +19,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from inspector.report import turn_rows, turn_table
-from inspector.report.grown_rows import LARGE, PENDING
 from inspector.report.lines.spans import count_of, in_quotes
+from inspector.report.table_rows import LARGE, PENDING
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.tui import table_growth, turns_reading

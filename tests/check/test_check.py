@@ -18,7 +18,7 @@ from inspector.check import check_file, check_paths, examine, merge, report_form
 from inspector.check.agent_tools import answer_of
 from inspector.check.report_forms import FORMS, place
 from inspector.check.rules import RULES, selected_rules
-from inspector.report.row_counts import count_rows
+from inspector.report.table_rows import count_rows
 from inspector.report.turn_rows import rows_of
 from loop_core.errors import CallerError
 from tests.scenes import transcripts as agents

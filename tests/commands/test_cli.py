@@ -20,7 +20,7 @@ from click import UsageError
 from inspector import cli, commands
 from inspector.commands import explain_follow
 from inspector.config.settings import Settings
-from inspector.report.grown_rows import LOOK
+from inspector.report.table_rows import LOOK
 from inspector.sessions.native import SessionWriter
 from inspector.whatif import tree
 from loop_core.formats import FORMATS

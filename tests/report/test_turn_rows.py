@@ -20,7 +20,7 @@ from inspector.report.explain_document import document
 from inspector.report.filter_terms import FLAGS, NUMBERS, WORDS, StepContext
 from inspector.report.lines import header
 from inspector.report.lines.spans import Tone, text_of, width_of
-from inspector.report.row_counts import count_rows
+from inspector.report.table_rows import count_rows
 from inspector.report.turn_index import read_rows
 from inspector.report.turn_rows import (
     NUMBERS_OF_ROW,

@@ -25,7 +25,7 @@ from inspector.replay import case
 from inspector.report import facts
 from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
-from inspector.report.grown_rows import FollowedView
+from inspector.report.table_rows import FollowedView
 from inspector.sessions import following, intake, thread
 from inspector.sessions.following import FollowedFile
 from inspector.sessions.importers import IMPORTERS, opencode_records
