@@ -28,7 +28,7 @@ from inspector.sessions.folders import files_of, is_session, locate, transcripts
 from inspector.sessions.intake import STDIN
 from inspector.sessions.reasons import named_api
 from inspector.whatif import branch_report
-from inspector.whatif.edited_inputs import check_edits
+from inspector.whatif.branch_lines import check_edits
 from inspector.whatif.tree import Branch, branch
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity

@@ -59,7 +59,7 @@ def replay(
     """
     from inspector.config.settings import parse_stretches
     from inspector.whatif import branch_report
-    from inspector.whatif.edited_inputs import check_edits, edit_stretches
+    from inspector.whatif.branch_lines import check_edits, edit_stretches
     from inspector.whatif.tree import ORIGINAL, Tree
 
     sources = [name for name, value in (("--live", live), ("--stand-in", stand_in), ("--simulate", simulate)) if value]

@@ -384,7 +384,7 @@ class EditedInputs(SessionPart):
             self.branches.live.ask({edit.name: choice.text}, since)
             return
         self.branches.branch({edit.name: choice.text}, since)
-        from inspector.whatif.edited_inputs import stop_steps
+        from inspector.whatif.branch_lines import stop_steps
 
         stops = stop_steps(self.stage.run.view.replay)
         if stops:

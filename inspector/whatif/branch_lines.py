@@ -1,13 +1,18 @@
-"""Lines that compare one turn of a branch (at the cursor, else the worst that differs) with the original turn."""
+"""A branch as lines: one turn (at the cursor, else the worst that differs) beside the original turn; edited inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from inspector.config.settings import settings_of
+from inspector.config.settings import TurnEdit, settings_of
 from inspector.replay import Replay
+from inspector.replay.case import stops_at_edit
+from inspector.replay.edits import TurnInput, input_of, turn_inputs
+from inspector.replay.rerun import edit_step
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line
+from inspector.report.lines.response import BY_A_STAND_IN
 from inspector.report.lines.spans import (
     Line,
     LineSheet,
@@ -18,16 +23,17 @@ from inspector.report.lines.spans import (
     field,
     join_groups,
     more,
+    one_line,
     safe,
     text_of,
     width_of,
 )
 from inspector.report.lines.steps import detail, end_words, ending_role, role_of
 from inspector.report.run_answers import fidelity_of
-from inspector.whatif.branch_report import live_sources, stand_in_remark
-from inspector.whatif.edited_inputs import edit_lines, edited_inputs
+from inspector.sessions import intake
 from inspector.whatif.tree import ORIGINAL, Branch, first_difference_of, original_of, preview
 from inspector.whatif.turn_pair import content_lines, contents_of, text_diff
+from loop_core.errors import CallerError
 from loop_core.turn.state import State, Turn
 from loop_core.turn.trace import Fidelity, Step, limit_usage
 
@@ -225,3 +231,124 @@ def preview_line(run: Replay, assignments: Mapping[str, str], since: int | None)
     steps = count_of(found.steps, "step")
     what = f"would change {steps} from step {found.difference + 1:,}"
     return (Span(what, Tone.STRONG), Span(f" · {turns}", Tone.WARN))
+
+
+# -- Edited inputs: the operator's words (`2.3=new text`, `2.user=@prompt.txt`), and descriptions for reports --------
+
+
+SHOWN_CHARS = 60
+"""The number of characters of an input that a list of inputs shows."""
+
+
+class EditedInput(NamedTuple):
+    """An input of a run whose text differs from the recorded one."""
+
+    turn: int
+    """The number of the turn, from 1."""
+    input: TurnInput
+    text: str
+    """The text that replaces the recorded one."""
+
+
+def edit_of(replay: Replay, text: str) -> TurnEdit:
+    """The edit that a word `TURN.INPUT=TEXT` describes. The text `@FILE` reads a file; `@@` at its beginning stands for
+    one @. Raises `CallerError` if the word names no input, or the file cannot be read."""
+    place, equals, value = text.partition("=")
+    number, _, wanted = place.strip().removeprefix("t").partition(".")
+    record = next((turn.record for turn in replay.turns if turn.record.id == f"t{number}"), None)
+    if not replay.turns:
+        raise CallerError(f"--edit {one_line(place)}: nothing was read, so there is no turn to edit")
+    if not equals or record is None:
+        raise CallerError(f"--edit {one_line(place)}: expected TURN.INPUT=TEXT, such as 2.user=@prompt.txt, and a turn "
+                          f"from 1 to {len(replay.turns):,}")
+    try:
+        turn_input = input_of(replay.case, record, wanted)
+    except CallerError as why:
+        inputs = "; ".join(f"{each.number} {each.what} “{one_line(each.text, SHOWN_CHARS)}”"
+                           for each in turn_inputs(replay.case, record))
+        raise CallerError(f"--edit {one_line(place)}: {why}; its inputs are {inputs}") from None
+    return TurnEdit(int(number), turn_input.number, _text(value))
+
+
+def check_edits(replay: Replay) -> None:
+    """Checks that each edited input of a run exists. Raises `CallerError` if there is no such turn or input."""
+    records = {turn.record.id: turn.record for turn in replay.turns}
+    for edit in replay.settings.edits:
+        if edit.id not in records:
+            raise CallerError(f"{edit.name}: this run has the turns 1 to {len(replay.turns):,}")
+        try:
+            input_of(replay.case, records[edit.id], str(edit.input))
+        except CallerError as why:
+            raise CallerError(f"{edit.name}: {why}; it has {len(turn_inputs(replay.case, records[edit.id])):,}"
+                              ) from None
+
+
+def _text(value: str) -> str:
+    if not value.startswith("@"):
+        return value
+    if value.startswith("@@"):
+        return value[1:]
+    try:
+        return intake.named_file(value[1:]).decode("utf-8")
+    except UnicodeDecodeError as why:
+        raise CallerError(f"{value[1:]}: byte {why.start}: expected UTF-8") from None
+
+
+def edit_stretches(replay: Replay, texts: Sequence[str], from_step: int | None) -> list[tuple[int, dict[str, str]]]:
+    """The settings of each edit, after the index of the step from which they hold, at which the run receives the input.
+    Raises `CallerError` if a text names no input, or an input that this run does not receive."""
+    found: dict[int, dict[str, str]] = {}
+    for text in texts:
+        edit = edit_of(replay, text)
+        since = edit_step(replay, edit)
+        if from_step is not None and from_step - 1 > since:
+            raise CallerError(f"--edit {edit.turn}.{edit.input}: it is given at step {since + 1:,}, before --from-step")
+        found.setdefault(since if from_step is None else from_step - 1, {})[edit.name] = edit.text
+    return sorted(found.items())
+
+
+def edited_inputs(branch: Branch) -> list[EditedInput]:
+    """The edited inputs of a run, with their recorded texts."""
+    original = branch.original.replay
+    records = {turn.record.id: turn.record for turn in original.turns}
+    return [EditedInput(edit.turn, turn_input, edit.text) for edit in branch.view.replay.settings.edits
+            if edit.id in records for turn_input in turn_inputs(original.case, records[edit.id])
+            if turn_input.number == edit.input]
+
+
+def stop_steps(replay: Replay) -> list[int]:
+    """The indices of the steps at which the recording has no further answer because an input was edited."""
+    return [turn.end - 1 for turn in replay.turns if stops_at_edit(turn.steps)]
+
+
+def edit_lines(branch: Branch) -> list[str]:
+    """The edits, one line each, and the steps at which the recording has no further answer because of them."""
+    found = [f"edited: turn {each.turn}, input {each.input.number} ({each.input.what}), {len(each.input.text):,} "
+             f"characters became {len(each.text):,}" for each in edited_inputs(branch)]
+    stops = stop_steps(branch.view.replay)
+    if found and stops:
+        where = ", ".join(f"step {step + 1:,}" for step in stops)
+        found.append(f"the recording stops answering at {where}: nobody was asked the edited request")
+    return found
+
+
+def edit_values(branch: Branch) -> dict[str, Any]:
+    """The edits as values of a JSON document."""
+    stops = stop_steps(branch.view.replay)
+    return {
+        "edited": [{"turn": each.turn, "input": each.input.number, "what": each.input.what,
+                    "before": each.input.text, "after": each.text} for each in edited_inputs(branch)],
+        "recording_stops_at": stops[0] + 1 if stops else None,
+    }
+
+
+def live_sources(branch: Branch) -> list[str]:
+    """The servers of a run's live answers: address and model, each once."""
+    exchanges = [facts.exchange for facts in branch.view.responses if facts.live and not facts.simulated]
+    return list(dict.fromkeys(
+        f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
+
+
+def stand_in_remark(branch: Branch) -> list[str]:
+    """The remark on a run that a stand-in answered; empty for any other."""
+    return [BY_A_STAND_IN] if any(facts.live and facts.simulated for facts in branch.view.responses) else []

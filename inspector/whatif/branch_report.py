@@ -12,11 +12,10 @@ from inspector.config.settings import command, from_record, record_of
 from inspector.report.explain_document import document
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.header import output
-from inspector.report.lines.response import BY_A_STAND_IN
 from inspector.report.lines.spans import count_of, inert, one_line
 from inspector.report.lines.steps import end_words
 from inspector.report.run_answers import fidelity_of
-from inspector.whatif.edited_inputs import edit_lines, edit_values
+from inspector.whatif.branch_lines import edit_lines, edit_values, live_sources, stand_in_remark
 from inspector.whatif.store import Store
 from inspector.whatif.tree import ORIGINAL, Branch, Node, Tree, first_difference_of, original_of, tree_prefix
 from loop_core.errors import CallerError
@@ -103,18 +102,6 @@ def run_fidelity(branch: Branch) -> Fidelity:
     """The fidelity of the first step that departs from the recording; RECORDED if none does."""
     left = branch.view.replay.trace.departure
     return Fidelity.RECORDED if left is None else branch.view.steps[left].fidelity
-
-
-def live_sources(branch: Branch) -> list[str]:
-    """The servers of a run's live answers: address and model, each once."""
-    exchanges = [facts.exchange for facts in branch.view.responses if facts.live and not facts.simulated]
-    return list(dict.fromkeys(
-        f"{each.url}, model {(each.request.model if each.request else None) or 'not named'}" for each in exchanges))
-
-
-def stand_in_remark(branch: Branch) -> list[str]:
-    """The remark on a run that a stand-in answered; empty for any other."""
-    return [BY_A_STAND_IN] if any(facts.live and facts.simulated for facts in branch.view.responses) else []
 
 
 def boundaries(branch: Branch) -> list[str]:

@@ -19,7 +19,7 @@ from inspector.replay.rerun import edit_step, rerun
 from inspector.report.facts import View, view
 from inspector.report.run_answers import answer_at
 from inspector.sessions import open_paths
-from inspector.whatif.edited_inputs import edit_stretches
+from inspector.whatif.branch_lines import edit_stretches
 from inspector.whatif.tree import ORIGINAL, Node, Tree
 from loop_core.errors import CallerError
 from loop_core.turn.trace import Fidelity

@@ -13,9 +13,8 @@ from inspector.replay.case import EDITED_INPUT
 from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import text_of
-from inspector.whatif.branch_lines import branch_sheet
+from inspector.whatif.branch_lines import branch_sheet, edit_of, edit_stretches
 from inspector.whatif.branch_report import command_of, text, values
-from inspector.whatif.edited_inputs import edit_of, edit_stretches
 from inspector.whatif.store import Store
 from inspector.whatif.tree import Tree
 from loop_core.errors import CallerError
