@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.events import Click
-from textual.message import Message
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
@@ -25,13 +23,6 @@ from inspector.whatif.policies import Matrix, matrix
 
 ROOMY = 100
 """The width in columns from which the head has the counts of complete turns; on a narrower screen the details do."""
-
-
-@dataclass
-class MatrixMade(Message):
-    """A thread has run the session under every policy."""
-
-    matrix: Matrix
 
 
 class PolicyTable(CursorTable):
@@ -158,11 +149,10 @@ class PoliciesScreen(TableScreen):
 
     @work(thread=True)
     def _make(self) -> None:
-        self.post_message(MatrixMade(matrix(self._case, self._settings)))
+        self.call_later(self._came, matrix(self._case, self._settings))
 
-    @on(MatrixMade)
-    def _came(self, message: MatrixMade) -> None:
-        self._cells.matrix = message.matrix
+    def _came(self, made: Matrix) -> None:
+        self._cells.matrix = made
         self.show()
 
     def head(self) -> Sequence[Line]:

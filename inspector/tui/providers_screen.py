@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 from textual import on, work
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.reactive import reactive
 
 from inspector.config.settings import Settings
@@ -32,14 +31,6 @@ from inspector.tui.session_files import OpenSession, run_of
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.limits import whole_number
 from loop_core.turn.presets import POLICIES, preset
-
-
-@dataclass
-class RowsMade(Message):
-    """A thread has run every dialect."""
-
-    query: TableQuery
-    rows: tuple[TableRow, ...]
 
 
 class DialectTable(CursorTable):
@@ -159,14 +150,13 @@ class ProvidersScreen(TableScreen):
 
     @work(thread=True)
     def _answer(self, query: TableQuery) -> None:
-        self.post_message(RowsMade(query, query.rows()))
+        self.call_later(self._came, query, query.rows())
 
-    @on(RowsMade)
-    def _came(self, message: RowsMade) -> None:
+    def _came(self, query: TableQuery, rows: tuple[TableRow, ...]) -> None:
         self._busy = False
-        self._rows, self._answered = message.rows, message.query
+        self._rows, self._answered = rows, query
         self._fold()
-        if self._same_rows(message.query) != self._same_rows(self.table_query):
+        if self._same_rows(query) != self._same_rows(self.table_query):
             self._ask(self.table_query)
 
     @staticmethod

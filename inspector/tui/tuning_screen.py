@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from typing import ClassVar
@@ -12,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.events import Click
-from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
 
@@ -47,22 +45,6 @@ SOON = "the cursor goes to the best cell when the grid has run; . stops it"
 """The note about keys that need the results; the end of the run removes it."""
 TICK = 0.1
 """The seconds between two updates of the progress."""
-
-
-@dataclass
-class CellsRun(Message):
-    """A thread has run the cells of a grid, or was stopped; it still searches values between the columns."""
-
-    grid: Grid
-    tuned: TunedGrid
-
-
-@dataclass
-class GridRun(Message):
-    """A thread has finished a grid and its searches."""
-
-    grid: Grid
-    result: GridOutcome
 
 
 class TuneScreen(Screen[int | None]):
@@ -179,22 +161,20 @@ class TuneScreen(Screen[int | None]):
                 self._done = (count, parts)
 
         tuned = add_up(tune(self.table.case, grid, progress=progress, cancelled=stop.is_set))
-        self.post_message(CellsRun(grid, tuned))
-        self.post_message(GridRun(grid, outcome_of(tuned)))
+        self.call_later(self._show_cells, grid, tuned)  # the thread still searches values between the columns
+        self.call_later(self._ran, grid, outcome_of(tuned))
 
-    @on(CellsRun)
-    def _show_cells(self, message: CellsRun) -> None:
-        if message.grid is self.table.grid and self.running:
-            self.table.cells = message.tuned
+    def _show_cells(self, grid: Grid, tuned: TunedGrid) -> None:
+        if grid is self.table.grid and self.running:
+            self.table.cells = tuned
             self._show()
 
-    @on(GridRun)
-    def _ran(self, message: GridRun) -> None:
+    def _ran(self, grid: Grid, outcome: GridOutcome) -> None:
         # A stopped thread may still deliver its result after a new run has begun.
-        if message.grid is not self.table.grid or not self.running:
+        if grid is not self.table.grid or not self.running:
             return  # another grid was requested in the meantime
         self._timer.pause()
-        self.table.end(message.result)
+        self.table.end(outcome)
         self._map.cell = self.table.cell
         self.note = "" if self.note in (RUNNING, SOON) else self.note
         self.refresh_bindings()
