@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.events import DescendantFocus
 from textual.timer import Timer
 from textual.widgets import Input
@@ -35,7 +35,7 @@ from inspector.tui.panels import (
     Note,
     WrappedLines,
     field_keys,
-    field_name,
+    field_row,
     key_note,
     line_input,
     lines,
@@ -189,21 +189,17 @@ class LimitsForm(Dialog[LimitsChoice | None]):
             number = self._view.replay.turn_at(self._step) + 1
             yield note(f"Run again {where} · values of turn {number:,}", Tone.TITLE, id="form-title")
             for name in FIELDS:
-                with Horizontal(classes="field"):
-                    yield field_name(FIELD_LABELS[name])
-                    value = self._guess.get(name) or value_of(self._turn, name)
-                    yield line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name)
-                    yield note(short_value(self._turn, name), id=f"note-{name}", classes="about")
+                value = self._guess.get(name) or value_of(self._turn, name)
+                yield field_row(FIELD_LABELS[name],
+                                line_input(value, default_of(self._turn, name, self._guess.get(INITIAL, "")), name),
+                                note(short_value(self._turn, name), id=f"note-{name}", classes="about"))
             for name in WORDS:
-                with Horizontal(classes="field"):
-                    yield field_name(FIELD_LABELS[name])
-                    live = name == "source" and self._opens_live
-                    yield Cycle(words_of(name), LIVE if live else word_of(self._settings, name), id=name)
-                    yield note("", id=f"note-{name}", classes="about")
-            with Horizontal(classes="field"):
-                yield field_name(FIELD_LABELS[OTHER_LIMITS])
-                others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
-                yield line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS)
+                word = LIVE if name == "source" and self._opens_live else word_of(self._settings, name)
+                yield field_row(FIELD_LABELS[name], Cycle(words_of(name), word, id=name),
+                                note("", id=f"note-{name}", classes="about"))
+            others = " ".join(f"{name}={value}" for name, value in self._guess.items() if name not in FIELDS)
+            yield field_row(FIELD_LABELS[OTHER_LIMITS],
+                            line_input(others, others_in_force(self._turn.limits), OTHER_LIMITS))
             yield lines("", "about")
             yield lines("nothing is changed yet", "preview")
             most = max(1, min(MOST_RUNS, self.app.size.height - OTHER_ROWS))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.widgets import Input
 
 from inspector.config.settings import CHOICES, INITIAL, Settings, parse_assignments
@@ -30,7 +30,7 @@ from inspector.report.lines.spans import Tone, safe
 from inspector.sessions import redact
 from inspector.tui.key_words import OTHER_LIMITS, others_in_force
 from inspector.tui.live_run import with_field_names
-from inspector.tui.panels import Cycle, Dialog, WrappedLines, field_keys, field_name, key_note, line_input, lines, note
+from inspector.tui.panels import Cycle, Dialog, WrappedLines, field_keys, field_row, key_note, line_input, lines, note
 from inspector.tui.session_files import keep_state, stored_state
 from loop_core.errors import CallerError, EncodeError, LoopError
 from loop_core.formats import FORMATS
@@ -100,10 +100,8 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
                 ("api", "wire format", tuple(FORMATS), next(iter(FORMATS))),
                 ("profile", "behaves as", (BY_ADDRESS, *sorted(PROFILES)), BY_ADDRESS),
             ):
-                with Horizontal(classes="field"):
-                    yield field_name(words)
-                    value = before.get(name, first)
-                    yield Cycle(choices, value if value in choices else first, id=name)
+                value = before.get(name, first)
+                yield field_row(words, Cycle(choices, value if value in choices else first, id=name))
             yield from self._fields(ROWS[1:])
             yield lines(CREDENTIALS, "live-note")
             yield key_note("enter begins · esc leaves · ↑ ↓ fields · ← → words")
@@ -111,9 +109,8 @@ class LiveForm(Dialog[LiveStart | ScriptedTurn | None]):
     def _fields(self, rows: Sequence[tuple[str, str, str]]) -> ComposeResult:
         """Yields a typed field for each of these rows."""
         for name, words, hint in rows:
-            with Horizontal(classes="field" if name in SHARED_FIELDS else "field of-server"):
-                yield field_name(words)
-                yield line_input(self._before.get(name, ""), hint, name)
+            yield field_row(words, line_input(self._before.get(name, ""), hint, name),
+                            classes="field" if name in SHARED_FIELDS else "field of-server")
 
     def on_mount(self) -> None:
         """Focuses the prompt, or the model if a real server has none yet."""
@@ -289,12 +286,10 @@ class BudgetForm(Dialog[str | None]):
         with VerticalScroll(id="budget", can_focus=False):
             yield note("What waits: its budget, and the limits of the turn", Tone.TITLE)
             for name in self._fields:
-                with Horizontal(classes="field"):
-                    yield field_name(f"{name} of this request" if name == INITIAL else name)
-                    yield line_input(self._before[name], _empty(name), name)
-            with Horizontal(classes="field"):
-                yield field_name("other limits, NAME=VALUE")
-                yield line_input("", others_in_force(self._driver.stepper.plan.limits), OTHER_LIMITS)
+                yield field_row(f"{name} of this request" if name == INITIAL else name,
+                                line_input(self._before[name], _empty(name), name))
+            yield field_row("other limits, NAME=VALUE",
+                            line_input("", others_in_force(self._driver.stepper.plan.limits), OTHER_LIMITS))
             yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.events import Click, Key, Paste
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -355,9 +356,9 @@ def field_keys(form: str) -> list[Binding]:
     ]
 
 
-def field_name(text: str) -> Note:
-    """The label of a field, on its left."""
-    return note(text, Tone.STRONG, classes="name")
+def field_row(label: str, *fields: Widget, classes: str = "field") -> Horizontal:
+    """A row of a form: the label of a field, then the field and what is beside it."""
+    return Horizontal(note(label, Tone.STRONG, classes="name"), *fields, classes=classes)
 
 
 class KeysInOrder(Widget):

@@ -129,6 +129,27 @@ class Prompt(ModalScreen[str | None]):
         self.query_one(Input).action_cursor_right()
 
 
+class NotedPrompt(Prompt):
+    """Asks for one line, with a note above it that changes while the line is typed."""
+
+    DEFAULT_CSS = """
+    #prompt-note { background: $panel; padding: 0 1; }
+    """
+
+    def __init__(self, word: str, hint: str, value: str, note: str) -> None:
+        super().__init__(word, hint, value)
+        self._note = note
+
+    def compose(self) -> ComposeResult:
+        """Yields the note, then the label and the line."""
+        yield lines(self._note, "prompt-note")
+        yield from super().compose()
+
+    def say(self, text: str, role: Tone) -> None:
+        """Shows another note."""
+        self.query_one("#prompt-note", WrappedLines).lines = [(safe(text, role),)]
+
+
 # -- The filter's line at the foot of the screen ---------------------------------------------------------------------
 # While the expression is typed, the matching steps are shown, or the error with its column.
 
@@ -137,24 +158,15 @@ WRONG = "column "
 """The beginning of the message about an invalid filter."""
 
 
-class FilterPrompt(Prompt):
+class FilterPrompt(NotedPrompt):
     """Asks for a filter expression; returns None if the operator leaves."""
-
-    DEFAULT_CSS = """
-    #filter-note { background: $panel; padding: 0 1; }
-    """
 
     def __init__(
         self, value: str, narrow: Callable[[str], str], empty: str = "an empty filter shows all steps"
     ) -> None:
-        super().__init__("filter", 'any words, or stop:max_tokens held attempt>1 tool:write_* & | ! ( )', value)
-        self._narrow, self._empty = narrow, empty
+        super().__init__("filter", 'any words, or stop:max_tokens held attempt>1 tool:write_* & | ! ( )', value, empty)
+        self._narrow = narrow
         self._waiting: Timer | None = None
-
-    def compose(self) -> ComposeResult:
-        """Yields the label, the line, and how many steps match."""
-        yield lines(self._empty, "filter-note")
-        yield from super().compose()
 
     @on(Input.Changed)
     def _look_soon(self, event: Input.Changed) -> None:
@@ -168,28 +180,18 @@ class FilterPrompt(Prompt):
 
     def tell(self, says: str) -> None:
         """Shows how many steps match, or the error."""
-        role = Tone.ERROR if says.startswith(WRONG) else Tone.DIM
-        self.query_one("#filter-note", WrappedLines).lines = [(safe(says, role),)]
+        self.say(says, Tone.ERROR if says.startswith(WRONG) else Tone.DIM)
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------
 # The number of cells is shown beside it, or the error.
 
 
-class AxesPrompt(Prompt):
+class AxesPrompt(NotedPrompt):
     """Asks for axes; returns their valid text, or None if the operator leaves."""
 
-    DEFAULT_CSS = """
-    #axes-note { background: $panel; padding: 0 1; }
-    """
-
     def __init__(self, value: str) -> None:
-        super().__init__("vary", "attempts=0..6 max_tokens=64,128,256", value)
-
-    def compose(self) -> ComposeResult:
-        """Yields the number of cells or the error, the label and the line."""
-        yield lines("", "axes-note")
-        yield from super().compose()
+        super().__init__("vary", "attempts=0..6 max_tokens=64,128,256", value, "")
 
     @on(Input.Changed)
     def _check_value(self, event: Input.Changed) -> None:
@@ -202,12 +204,9 @@ class AxesPrompt(Prompt):
         try:
             axes = parse_axes(text.split())
         except CallerError as why:
-            self._say(f"✖ {str(why).removeprefix('--grid ')}", Tone.ERROR)
+            self.say(f"✖ {str(why).removeprefix('--grid ')}", Tone.ERROR)
             return False
         cells = cell_count(axes)
         many = f"{count_of(cells, 'cell')}; a list, 1..6, 64..512/64 in steps, 64..4096*2 doubled"
-        self._say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Tone.DIM)
+        self.say(many if axes else "empty: attempts by budgets around the recorded max_tokens", Tone.DIM)
         return True
-
-    def _say(self, text: str, role: Tone) -> None:
-        self.query_one("#axes-note", WrappedLines).lines = [(safe(text, role),)]

@@ -1150,7 +1150,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
+            return text_of(app.screen.query_one("#prompt-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")
@@ -1218,7 +1218,7 @@ async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends
         monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
 
         def says() -> str:
-            return text_of(app.screen.query_one("#filter-note", WrappedLines).lines[0])
+            return text_of(app.screen.query_one("#prompt-note", WrappedLines).lines[0])
 
         await pilot.press("f", *"complete")
         await until(pilot, lambda: says() == "filtering…")
