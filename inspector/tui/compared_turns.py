@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import Binding, BindingType
@@ -13,9 +15,6 @@ from inspector.tui.stage import SessionPart
 if TYPE_CHECKING:
     from inspector.report.facts import TurnFacts, View
     from inspector.whatif.turn_pair import TurnSide
-
-ASIDE_LABEL, HERE_LABEL, ORIGINAL_LABEL = "put aside", "this turn", "original"
-"""Labels of the rows for the turn put aside, for putting this one aside, and for the same turn of the original run."""
 
 
 @runtime_checkable
@@ -43,19 +42,22 @@ class TurnComparison(SessionPart):
             return
         here = view.turn_of(self.stage.step)
         others = [turn for turn in view.turns if turn is not here]
-        side, original = self._turn_to_compare, self._original(here)
-        rows = [] if original is None else [(ORIGINAL_LABEL, _about(original.view, original.turn))]
-        rows += [] if side is None else [(ASIDE_LABEL, one_line(f"{side.name} · {side.turn.verdict.count_word}"))]
+        app, original = self.stage.app, self._original(here)
+        rows: list[tuple[str, str, Callable[[], None]]] = []
+        if original is not None:
+            rows.append(("original", _about(original.view, original.turn),
+                         partial(self._lay, original, self._side(here))))
+        if isinstance(app, KeepingApp) and (side := app.turn_to_compare) is not None:
+            rows.append(("put aside", one_line(f"{side.name} · {side.turn.verdict.count_word}"),
+                         partial(self._lay, side, self._side(here))))
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
-        rows.append((HERE_LABEL, "is put aside, to be compared with a turn of another session"))
-        rows += [(f"turn {view.number(turn):,}", _about(view, turn)) for turn in others]
-        choice = Choose(f"Compare turn {view.number(here):,} with…", rows, start)
-        ask_operator(self.stage.app, choice, lambda word: self._choose(word, here))
-
-    @property
-    def _turn_to_compare(self) -> TurnSide | None:
-        app = self.stage.app
-        return app.turn_to_compare if isinstance(app, KeepingApp) else None
+        rows.append(("this turn", "is put aside, to be compared with a turn of another session",
+                     partial(self._put_aside, here)))
+        rows += [(f"turn {view.number(turn):,}", _about(view, turn), partial(self.compare_with, view.number(turn)))
+                 for turn in others]
+        choice = Choose(f"Compare turn {view.number(here):,} with…", [(word, about) for word, about, _ in rows], start)
+        acts = {word: act for word, _, act in rows}
+        ask_operator(app, choice, lambda word: acts[word]())
 
     def _original(self, here: TurnFacts) -> TurnSide | None:
         """In a branch, the same turn of the original run."""
@@ -67,27 +69,13 @@ class TurnComparison(SessionPart):
 
         return side_of(original.view, original.view.turns[self.stage.run.view.number(here) - 1], original.path)
 
-    def _choose(self, word: str, here: TurnFacts) -> None:
-        if word == HERE_LABEL:
-            self._put_aside(here)
-        elif word == ORIGINAL_LABEL:
-            original = self._original(here)
-            if original is not None:
-                self._lay(original, self._side(here))
-        elif word == ASIDE_LABEL:
-            side = self._turn_to_compare
-            if side is not None:
-                self._lay(side, self._side(here))
-        else:
-            self.compare_with(int(word.removeprefix("turn ").replace(",", "")), here)
-
-    def compare_with(self, number: int, here: TurnFacts | None = None) -> None:
+    def compare_with(self, number: int) -> None:
         """Compares the turn at the cursor with the turn of this number."""
         view = self.stage.run.view
         if not 1 <= number <= len(view.turns):
             self.stage.note = f"turn {number:,}: this session has the turns 1 to {len(view.turns):,}"
             return
-        self._lay(self._side(here or view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
+        self._lay(self._side(view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
 
     def _side(self, turn: TurnFacts) -> TurnSide:
         from inspector.whatif.turn_pair import side_of
