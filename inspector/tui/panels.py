@@ -17,7 +17,6 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
-from inspector.report.facts import View
 from inspector.report.lines import header
 from inspector.report.lines.glyphs import ascii_text, hint, key_at
 from inspector.report.lines.header import status
@@ -141,7 +140,6 @@ class VerdictPanel(StepPanel):
     paths: reactive[tuple[str, ...]] = reactive((), init=False, repaint=False)
     live: reactive[Line] = reactive((), init=False, repaint=False)
     """The waiting effect of a live turn, which is shown instead of the verdict."""
-    _counted: tuple[View, Line] | None = None
 
     def make(self, width: int) -> Sequence[Line]:
         """The verdict in all rows but the last, which names the run and the file."""
@@ -156,7 +154,7 @@ class VerdictPanel(StepPanel):
             verdict_rows = header.verdict_rows(view, view.turns[block.turn] if block else None, width, rows, measure)
         file = self.outline.file_of(block) if block else ""
         source = header.source(self.paths, view, self.run, file)
-        counts = () if self.live else self._counts(view)
+        counts = () if self.live else header.counts(view)
         if file:
             source = clip(source, width // 2, measure)  # the name of the run has priority
         if file or width_of(source, measure) + width_of(counts, measure) + 2 <= width:
@@ -164,12 +162,6 @@ class VerdictPanel(StepPanel):
         else:
             last = join_groups([counts, source])
         return [*verdict_rows, *([()] * (rows - len(verdict_rows))), last]
-
-    def _counts(self, view: View) -> Line:
-        """The counts of all verdicts, made once per run: for 33,000 turns they take as long as ten key presses."""
-        if self._counted is None or self._counted[0] is not view:
-            self._counted = view, header.counts(view)
-        return self._counted[1]
 
     def on_click(self, event: Click) -> None:
         """Opens the verdict in full, unless the click hit a named key."""

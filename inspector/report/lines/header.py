@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.glyphs import keyed
@@ -88,6 +89,7 @@ def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, meas
     return found[:rows]
 
 
+@lru_cache(maxsize=1)  # for 33,000 turns they take as long as ten key presses
 def counts(view: View) -> Line:
     """The number of turns with each verdict, worst first, simulated ones apart, and of complete ones."""
     verdicts = {turn.verdict.count_word: turn.verdict for turn in view.turns}

@@ -181,7 +181,6 @@ class MergedSheet(LineSheet):
         self.laid, self.reached, self.here, self.text = entries, ranges, here, text
         self.shape: object = entries
         """A value that is equal for all sheets of one run, whose lines have the same heights."""
-        self.others: dict[int, MergedSheet] = {here: self}
         changed = next((i for i, entry in enumerate(entries) if entry.changed), None)
         own = next((i for i, entry in enumerate(entries) if entry.segment == here >= 0), 0)
         self.focus = own if changed is None else changed
@@ -201,11 +200,7 @@ class MergedSheet(LineSheet):
         """The sheet with the cursor on another step."""
         place = bisect_right(self.reached, step, key=lambda pair: pair[0]) - 1
         here = self.reached[place][1] if place >= 0 else -1
-        found = self.others.get(here)
-        if found is None:
-            found = self.others[here] = MergedSheet(self.laid, self.reached, here, self.text)
-            found.others = self.others
-        return found
+        return self if here == self.here else MergedSheet(self.laid, self.reached, here, self.text)
 
 
 def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
