@@ -17,7 +17,6 @@ from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
 from inspector.tui.session_files import command_with_files
 from inspector.whatif import heat
-from inspector.whatif.cell_lines import GUESS, cell_name, cell_sheet
 from inspector.whatif.grid import UNDONE_CODE, GridRequest
 from inspector.whatif.grid_lines import (
     BEST_VALUE,
@@ -26,12 +25,13 @@ from inspector.whatif.grid_lines import (
     answer_lines,
     fidelity_counts,
     headline,
+    legend,
     parameter_lines,
     turn_headline,
 )
 from inspector.whatif.grid_report import as_csv, document
 from inspector.whatif.grid_run import SmallestCap, TunedGrid, blank, cost
-from inspector.whatif.heat import CURSOR, MEASURES, cell_marks, legend
+from inspector.whatif.heat import CURSOR, GUESS, MEASURES, cell_marks, cell_name, cell_sheet
 from inspector.whatif.smallest import smallest_limits
 from inspector.whatif.smallest_cap import (
     Fewest,

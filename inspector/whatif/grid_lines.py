@@ -11,13 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
 from inspector.replay.recorded_rounds import raised_limits
-from inspector.report.lines.glyphs import SIMULATED
+from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
-from inspector.whatif.cell_lines import GUESS, completes, spent_line, turn_counts, turn_name
 from inspector.whatif.grid import End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
-from inspector.whatif.heat import heat, legend, mark_of
+from inspector.whatif.heat import (
+    GUESS,
+    MEASURES,
+    SHADES,
+    WHOLE_SO_FAR,
+    completes,
+    mark_of,
+    spent_line,
+    turn_counts,
+    turn_name,
+)
 from inspector.whatif.smallest import (
     KNOWN_GRAINS,
     SmallestLimits,
@@ -43,24 +52,25 @@ from loop_core.turn.limits import SHORT_NAMES
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
 
-
-def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
-    """The whole sheet. The map has a fixed width; the caller wraps the other lines."""
-    lines: list[Line] = [headline(tuning), (), *parameter_lines(tuning), ()]
-    if not tuning.turns:
-        return lines
-    lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
-    if any(tuning.simulated):
-        lines.append((Span(f"{SIMULATED} marks what was simulated: {GUESS}", Tone.DIM),))
-    return [*lines, (), *answer_lines(tuning)]
-
-
 LEAST_CAP, FEWEST, BEST_VALUE = "smallest max_tokens", "fewest output tokens", "best value"
 """The names of the three marked cells. The last is the knee of the curve of complete turns by tokens."""
 BEST_VALUE_MEANS = "with a larger budget each further turn costs more than the average"
 ALL_COUNT_NOTE = "turns that do not complete count too, with what they spend until they stop"
 """The remark about the tokens of all turns if not all complete, because a smaller max_tokens may stop a turn sooner."""
 FROM_RECORDING = "from the recording"
+
+
+def legend(show: str, tuning: TunedGrid, turn: int | None = None) -> str:
+    """The legend of the glyphs, for all turns together or for one."""
+    if show != "outcome":
+        return f"{SHADES[0]} little to {SHADES[-1]} most: {MEASURES[show].title}"
+    glyphs = {state: STATE[state][0] for state in (State.COMPLETE, State.ABORT_PARTIAL, State.UNRECORDED)}
+    single = tuning.single_turn(turn)
+    ends = () if single is None else tuning.turns[single].ends
+    waits = next((f"{mark_of(end)[0]} awaits a result  " for end in ends if end.verdict in WHOLE_SO_FAR), "")
+    meaning = "the word is the limit or reason" if single is not None else "the number counts the turns that complete"
+    return (f"{glyphs[State.COMPLETE]} complete  {glyphs[State.ABORT_PARTIAL]} incomplete  {waits}"
+            f"{glyphs[State.UNRECORDED]} the recording ends first  {meaning}")
 
 
 def answer_lines(tuning: TunedGrid, turn: int | None = None, most: int | None = None) -> list[Line]:

@@ -8,15 +8,14 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from inspector.config.settings import INITIAL, Settings, command, settings_of
-from inspector.report.lines.glyphs import ascii_line, ascii_text
-from inspector.report.lines.spans import count_of, one_line, plain, wrap_line
+from inspector.report.lines.glyphs import SIMULATED, ascii_line, ascii_text
+from inspector.report.lines.spans import Line, Span, Tone, count_of, one_line, plain, wrap_line
 from inspector.report.table import PAGE_STYLE, Column, Table, attributes, html_page, wide
 from inspector.report.verdict import identifier
-from inspector.whatif.cell_lines import cell_name
 from inspector.whatif.grid import Axis, End, TurnGrid, Value
-from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, sheet
+from inspector.whatif.grid_lines import FEWEST, LEAST_CAP, answer_lines, headline, legend, parameter_lines
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
-from inspector.whatif.heat import WIDTH, end_word
+from inspector.whatif.heat import GUESS, WIDTH, cell_marks, cell_name, end_word, plane
 from inspector.whatif.smallest import BudgetPoint, completes_in_larger, knee, limits_of, smallest_limits, why_incomplete
 from inspector.whatif.smallest_cap import (
     best_value,
@@ -27,6 +26,26 @@ from inspector.whatif.smallest_cap import (
 )
 
 SCHEMA = "loop-inspector/tune/2"
+
+
+def sheet(tuning: TunedGrid, show: str = "outcome") -> list[Line]:
+    """The whole sheet. The map has a fixed width; the caller wraps the other lines."""
+    lines: list[Line] = [headline(tuning), (), *parameter_lines(tuning), ()]
+    if not tuning.turns:
+        return lines
+    lines += [*heat(tuning, show), (), (Span(legend(show, tuning), Tone.DIM),)]
+    if any(tuning.simulated):
+        lines.append((Span(f"{SIMULATED} marks what was simulated: {GUESS}", Tone.DIM),))
+    return [*lines, (), *answer_lines(tuning)]
+
+
+def heat(tuning: TunedGrid, show: str) -> list[Line]:
+    """The map, at most `WIDTH` columns wide."""
+    spans = cell_marks(tuning, show)
+    if plane(tuning.grid.axes, spans, None).width > WIDTH:
+        spans = cell_marks(tuning, show, short=True)
+    map_plane = plane(tuning.grid.axes, spans, WIDTH)
+    return [map_plane.line(y, spans) for y in range(map_plane.height)]
 
 
 def text(tuning: TunedGrid, show: str = "outcome", ascii_only: bool = False, paths: Sequence[str] = ()) -> str:

@@ -14,12 +14,11 @@ from inspector.replay.case import open_case
 from inspector.report.lines.spans import plain, text_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import samples
-from inspector.whatif.cell_lines import cell_sheet
 from inspector.whatif.grid import End, Grid, parse_axes
 from inspector.whatif.grid_lines import answer_lines, headline, turn_headline
-from inspector.whatif.grid_report import as_csv, document, text
+from inspector.whatif.grid_report import as_csv, document, heat, text
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, end_word, heat, plane
+from inspector.whatif.heat import MEASURES, WIDTH, cell_marks, cell_sheet, end_word, plane
 from inspector.whatif.smallest import smallest_limits
 from loop_core.turn.limits import Spend
 from loop_core.turn.state import State
