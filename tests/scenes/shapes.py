@@ -956,6 +956,14 @@ SHAPES: tuple[Shape, ...] = (
              {"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "t", "name": "w", "input": {"a": 1}},
              {"type": "tool_result", "tool_use_id": "t", "name": "w", "content": "x", "is_error": True},
              {"type": "text", "text": "Look."}]}]}]),
+    Shape("librechat", "chat.json", {"conversationId": "c", "title": "A", "messages": [
+        {"messageId": "1", "parentMessageId": "0", "isCreatedByUser": True, "text": "go", "children": [
+            {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "", "model": "m",
+             "createdAt": "2026-01-01T00:00:00Z", "finish_reason": "length", "unfinished": False, "error": False,
+             "content": [
+                 {"type": "think", "think": "hm"}, {"type": "agent_update", "agent_update": {"index": 0}},
+                 {"type": "tool_call", "tool_call": {"id": "t", "name": "w", "args": "{}", "output": "x"}},
+                 {"type": "text", "text": {"value": "Look."}}, {"type": "error", "error": "no"}]}]}]}),
     Shape("ai-studio", "prompt.json", {"runSettings": {"model": "models/m", "maxOutputTokens": 7}, "chunkedPrompt": {
         "chunks": [
             {"role": "user", "text": "go", "driveImage": {"id": "i"}},
