@@ -67,7 +67,7 @@ def sniff(head: bytes, path: str) -> int:
         if _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or not value.keys().isdisjoint(QWEN)
             return 0 if qwen else 100  # Qwen Code's rows look the same
-    if any(row.get("subtype") == "init" and "tools" not in row for row in rows):
+    if any("apiKeySource" in row and "tools" not in row for row in rows):
         return 0  # Cursor's stream
     if any(map(_is_message, rows)):
         return 80
