@@ -91,6 +91,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (b"mini-swe-agent", b"mini_version", b"exit_status", b"model_stats", b".traj.json", b"mswea", b"_FINAL_OUTPUT"),
         (AgentFolder("mini-swe-agent", "MSWEA_GLOBAL_CONFIG_DIR", ".config/mini-swe-agent", (), ("*.traj.json",)),),
     ),
+    "trae": FileFormat(f"{_HERE}.trae", "trajectory of Trae Agent", 'an object with "llm_interactions" and "max_steps"',
+                       Keeps(Words.PROVIDER, usage=True), (b'"llm_interactions"',)),
     "opencode": FileFormat(
         f"{_HERE}.opencode", "opencode or Kilo CLI session",
         'a database with the tables "session", "message" and "part", or JSON with "sessionID" or "messageID"',
