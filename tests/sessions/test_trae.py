@@ -26,8 +26,8 @@ def result(text: str = "a.txt", success: bool = True) -> Row:
 
 def answer(word: str | None, *sent: Row, text: str = "hi", calls: Any = None, provider: str = "anthropic",
            output: int = 5) -> Row:
-    counts = {"input_tokens": output and 40, "output_tokens": output, "reasoning_tokens": None,
-              "cache_creation_input_tokens": None, "cache_read_input_tokens": None}
+    counts = {"input_tokens": output and 40, "output_tokens": output, "reasoning_tokens": 2,
+              "cache_creation_input_tokens": 4, "cache_read_input_tokens": 3}
     return {"timestamp": "2026-01-02T03:04:05", "provider": provider, "model": "asked", "input_messages": [*sent],
             "response": {"content": text, "model": "m", "finish_reason": word, "usage": counts, "tool_calls": calls}}
 
@@ -50,7 +50,7 @@ def test_requests_continue_each_other_and_the_last_step_has_the_last_results(tmp
     assert choose(json.dumps({"task": "x", "provider": "p", "max_steps": 1, "llm_interactions": []}).encode(),
                   "x.json") == "trae"
     assert choose(b'{"llm_interactions": [], "task": "x"}', "x.json") != "trae"
-    assert ([each.text for each in first.request.messages], first.response.usage) == (["go"], Usage(40, 5))
+    assert ([each.text for each in first.request.messages], first.response.usage) == (["go"], Usage(40, 5, 2, 3, 4))
     assert (json.loads(first.response.tool_calls[0].arguments), first.started) == (
         {"command": "ls"}, "2026-01-02T03:04:05")
     (part,) = second.request.messages[0].results
@@ -92,3 +92,5 @@ def test_a_reminder_shows_no_end_and_odd_members_are_reported(tmp_path):
     assert stops(read(tmp_path, answer(None, GO), answer("end_turn", reminder))) == ["unknown", "end_turn"]
     seen = read(tmp_path, {**answer("stop", GO), "provider": 7})
     assert any("entry 1: provider is a number, but " in notice for notice in seen.inputs[0].notices)
+    seen = read(tmp_path, answer("stop", GO, text=[]))
+    assert any("entry 1: response.content is a list, but " in notice for notice in seen.inputs[0].notices)
