@@ -31,12 +31,16 @@ _BYTES = bytes, bytearray, memoryview
 Headers = Sequence[tuple[str, str]] | Mapping[str, str]
 
 
-@cache
 def wire(api: str) -> Format:
     """The format with this id. Raises `CallerError` if there is no format with this id."""
     if not isinstance(api, str) or api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
-    return cast("Format", import_module(FORMATS[api].package).FORMAT)
+    return _format_in(FORMATS[api].package)
+
+
+@cache
+def _format_in(package: str) -> Format:
+    return cast("Format", import_module(package).FORMAT)
 
 
 def decoder(
