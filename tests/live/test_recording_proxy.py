@@ -359,8 +359,9 @@ async def test_a_full_disk_ends_the_recording_and_not_the_agent(
         for _ in range(2):
             got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
             assert got.json() == ANSWER
-    (exchange,) = recorded(file)
+        (exchange,) = recorded(file)
     assert exchange.response.transport_end is TransportEnd.CUT
+    assert exchange.response.stop_reason.detail == "recording_cut"  # and not under way, though the recorder still runs
 
 
 # -- what is not passed on -------------------------------------------------------------------------------------------
