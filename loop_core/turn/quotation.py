@@ -167,7 +167,7 @@ def _may_come_again(text: str, words: str, more: bool) -> bool:
 
 
 def is_periodic(words: str) -> bool:
-    """Whether words repeat their beginning from their first half on, as a row of equal parts does wherever it is cut."""
+    """Whether words are a row of equal parts, the last of which may be cut."""
     period = words.find(words[: len(words) - len(words) // 2], 1)
     return period > 0 and words.startswith(words[period:])
 

@@ -123,7 +123,7 @@ def test_a_stream_is_asked_for_in_the_framing_of_its_format(api: str, kind: str)
     assert ("accept", "application/json") in headers_of(Server(api), False)
 
 
-@each_row("opening", [b'data: {"choices": [{"index": 0, "delta": {"content": "', b'{"choices": [{"message": {"content": "'])
+@each_row("opening", [b'data: {"choices": [{"delta": {"content": "', b'{"choices": [{"message": {"content": "'])
 def test_an_answer_without_an_end_takes_a_few_times_the_memory_of_its_bytes(
     opening: bytes, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
