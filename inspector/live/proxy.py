@@ -58,7 +58,7 @@ HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy
 REPLACED = frozenset({"host", "accept-encoding", "content-length", "expect"})
 """Headers of a request that the proxy sets itself. It asks for an answer without a content coding."""
 MOST_RECORDED = 32 * 1024 * 1024
-"""The most bytes of one answer that are recorded, without their content coding: a few bytes may unpack to gigabytes."""
+"""The most bytes of a compressed answer that are recorded, unpacked: a few bytes may unpack to gigabytes."""
 LINES: Mapping[str, Any] = {"max_line_size": 1 << 16, "max_field_size": 1 << 16}
 """The longest lines of a head, above what servers accept."""
 HANDLING: Mapping[str, Any] = {"handler_cancellation": True, "auto_decompress": False, **LINES}
@@ -151,6 +151,7 @@ class _Exchange:
         self._before = b""
         self._size = self._recorded = 0
         self._coding: Uncoding | None = None
+        self._most: int | None = None
         self._packed: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
         self._lost = ""  # why the rest of the answer is not recorded
         self._start = time.monotonic()
@@ -173,8 +174,10 @@ class _Exchange:
                 headers, status = _headers(answer.raw_headers), answer.status
                 if status < 100:
                     raise aiohttp.ClientResponseError(answer.request_info, ())
+                coding = answer.headers.get("content-encoding", "")
+                self._most = MOST_RECORDED if coding else None
                 with suppress(CodingError):
-                    self._coding = Uncoding(answer.headers.get("content-encoding", ""))
+                    self._coding = Uncoding(coding)
                 self._write({"type": "response", "status": status, "headers": self._mask_headers(headers)})
                 response = web.StreamResponse(status=status, reason=answer.reason, headers=_passed_on(headers))
                 with _client_is_there():
@@ -223,8 +226,8 @@ class _Exchange:
         try:
             for piece in (data,) if self._coding is None else self._coding.feed(data):
                 self._recorded += len(piece)
-                if self._recorded > MOST_RECORDED:
-                    raise CodingError(f"sent more than {MOST_RECORDED:,} bytes, and the rest is not recorded")
+                if self._most is not None and self._recorded > self._most:
+                    raise CodingError(f"packed more than {self._most:,} bytes, and the rest is not recorded")
                 if self._coding is None:
                     self._packed.append(piece)
                 else:

@@ -296,7 +296,7 @@ ZSTD = zstandard.compress(SHORT_ANSWER)
     ("gzip", b"\x1f\x9d\x90", b"", TransportEnd.CUT),
     ("gzip", gzip.compress(bytes(3000)), bytes(1000), TransportEnd.CUT),
     ("zstd", zstandard.compress(bytes(3000)), bytes(1000), TransportEnd.CUT),
-    ("", bytes(3000), bytes(1000), TransportEnd.CUT),
+    ("", bytes(3000), bytes(3000), TransportEnd.EOF),
 ])
 async def test_a_coding_that_nobody_wanted_is_passed_on_and_undone_for_the_recording_up_to_a_bound(
     coding: str, body: bytes, held: bytes, end: TransportEnd, fake: Fake, tmp_path: Path,
