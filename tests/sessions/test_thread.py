@@ -1053,6 +1053,29 @@ def test_a_continuation_token_is_a_resume(load):
     assert loaded == [[("go", [(0, "request", 1), (1, "resume", 1)])]]
 
 
+@pytest.mark.parametrize("halves", [2, 3])
+def test_calls_of_both_halves_of_a_resumed_answer_are_one_message_of_the_next_request(load, halves):
+    """Google's client joins the parts of all halves, and sends one result for each call."""
+    def part(number):
+        return {"functionCall": {"name": "look", "args": {"path": f"{number}"}}}
+
+    def half(number, **more):
+        end = "STOP" if number == halves - 1 else "CONTINUATION"
+        token = {} if end == "STOP" else {"continuationToken": f"t{number}"}
+        candidate = {"content": {"role": "model", "parts": [part(number)]}, "finishReason": end, "index": 0, **token}
+        return entry(None, json.dumps({"candidates": [candidate]}), **asks(GEMINI, contents=go, **more))
+
+    go = [{"role": "user", "parts": [{"text": "go"}]}]
+    resumed = [half(number, continuationToken=f"t{number - 1}") for number in range(1, halves)]
+    results = [{"functionResponse": {"name": "look", "response": {"result": "ok"}}}] * halves
+    done = {"content": {"parts": [{"text": "Done."}]}, "finishReason": "STOP"}
+    last = entry(None, json.dumps({"candidates": [done]}), **asks(GEMINI, contents=[
+        *go, {"role": "model", "parts": [part(each) for each in range(halves)]}, {"role": "user", "parts": results}]))
+    middle = [(each, "resume", each) for each in range(1, halves)]
+    assert thread_of(load, half(0), *resumed, last) == [
+        [("go", [(0, "request", 1), *middle, (halves, "tool_result", 1)])]]
+
+
 # -- many -------------------------------------------------------------------------------------------------------------
 
 
