@@ -202,7 +202,7 @@ def _findings_on_held_calls(
             message = f"{ran} ({where}), which this loop holds: how the answer ended was not recorded"
             finding = Finding(RAN_UNSEEN, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
-            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows a cut"
+            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows that it was cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             excerpt = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"
