@@ -274,8 +274,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 def _whitespace_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment before which white space was stripped from the text."""
     blank, _ = continuation.split_half(segment.stripped)
-    if blank and segment.text.startswith(blank):
-        why = "the model repeated the white space that was stripped"
+    if blank.strip() or (blank and segment.text.startswith(blank)):
+        why = "the model wrote again what the prefill left out"
         return _Cut(SeamDecision.WHITESPACE, len(text) - len(segment.stripped), 0, why)
     if blank and segment.text[:1].isspace():
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
