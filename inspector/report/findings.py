@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.recorded_calls import REFUSED, quotes_parser
+from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
-from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, why_missing
+from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, quotes_parser, why_missing
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord, common_beginning, late_answers
 from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, is_error, known_hint, refusal

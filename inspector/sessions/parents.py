@@ -22,6 +22,7 @@ from inspector.sessions.histories import (
     are_distinctive,
     squeeze,
 )
+from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import TurnPlace
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
@@ -382,13 +383,12 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
     results = [result for item in tail for result in item.results]
-    cut_calls = () if parent is None else parent.cut_calls
-    tools = {call.id: call.name for call in cut_calls}
-    for result in results if cut_calls else ():
-        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, tools.get(result.call_id))
-        if wordings.is_error(result) or wording is not None:
-            why = f"the result of a cut call reports it ({wording or 'an error'})"
-            return PlaceEvidence(TurnPlace.REPAIR, why)
+    calls = {} if parent is None else {call.id: call for call in parent.cut_calls}
+    for result in results if calls else ():
+        call = calls.get(result.call_id)
+        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, call and call.name)
+        if wordings.is_error(result) or wording is not None or (call and quotes_parser(result.text, call)):
+            return PlaceEvidence(TurnPlace.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
     beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
     return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
 

@@ -521,6 +521,11 @@ CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3
         ),
         ([assistant(None, CUT_CALL), result("InputValidationError: content is missing", "call_0a1b2c3d4e")], "repair"),
         ([assistant(None, CUT_CALL), result("ok, 3 bytes written", "call_0a1b2c3d4e")], "tool_result"),
+        # Python's words for these arguments, whose last string begins at character 29; then those for another text.
+        ([assistant(None, CUT_CALL),
+          result("Unterminated string starting at: line 1 column 30 (char 29)", "call_0a1b2c3d4e")], "repair"),
+        ([assistant(None, CUT_CALL),
+          result("Unterminated string starting at: line 1 column 31 (char 30)", "call_0a1b2c3d4e")], "tool_result"),
         ([user("Your tool call was truncated. Send it again in full.")], "repair"),
         (
             [
