@@ -145,7 +145,7 @@ class _Threader:
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered:
             return False
-        when = {index: moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        when: dict[int, float | None] = {each: moment(exchanges[each].started) for each in range(same, len(exchanges))}
         if stated == {None}:  # a file without times is assumed to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         earlier_ids = {exchange.response.id for exchange in exchanges[:same]}
