@@ -22,6 +22,7 @@ from loop_core.wire.anthropic_messages.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
+from loop_core.wire.response_calls import completes
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 
@@ -85,7 +86,7 @@ def _type(part: ResponsePart) -> str:
 
 def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if block.type == "tool_use"]
-    complete = table.completes(response.stop_reason)
+    complete = completes(response.stop_reason)
     for block in blocks:
         part = block.part
         if isinstance(part, ToolCall):

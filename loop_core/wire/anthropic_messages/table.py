@@ -21,7 +21,6 @@ from loop_core.values import (
     ReasoningPart,
     ResponsePart,
     Stop,
-    StopReason,
     TextPart,
     ToolCall,
 )
@@ -97,12 +96,6 @@ _MESSAGE_EVENTS = frozenset({
     "message_stop",
 })
 """Without `ping`, which gateways send in a stream of any format."""
-
-
-def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason. There a cut tool_use is a parsed object
-    (cynative PR#283 citing the documentation), so only the reason shows the cut; a stop sequence may cut a call too."""
-    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
