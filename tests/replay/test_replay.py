@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from inspector.replay import Settings, replay
+from inspector.replay.adjustments import limits_for
 from inspector.replay.case import open_case, recorded_method, results_in
-from inspector.replay.recorded_rounds import limits_for
 from inspector.report.facts import view
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths, without_collector

@@ -16,7 +16,6 @@ from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.decode import Decoder
-from loop_core.wire.anthropic_messages.fallback import handovers
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, CALL_TYPES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
@@ -249,6 +248,6 @@ FORMAT = Format(
     # A signature of Claude holds on each of its hosts (Claude docs, Extended thinking).
     signed_alike=frozenset({"bedrock_converse", "bedrock_invoke"}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
-    handovers=handovers,
+    handovers=table.handovers,
     container=("container.id", "container"),  # Anthropic API reference, Messages: container
 )

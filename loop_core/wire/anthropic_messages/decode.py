@@ -2,7 +2,7 @@
 
 This module handles the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running
 totals of usage; `table` reads the blocks. It does not decide whether a call may run: a closed block stays closed under
-any reason. `fallback` handles the blocks between the outputs of two models.
+any reason.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages import table
-from loop_core.wire.anthropic_messages.fallback import BLOCK, answer_parts, iterations_differ, remarks
-from loop_core.wire.anthropic_messages.table import API, MessageBlock
+from loop_core.wire.anthropic_messages.table import API, BLOCK, MessageBlock, answer_parts, iterations_differ, remarks
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
