@@ -7,7 +7,6 @@ that the format cannot carry raises `EncodeError`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +17,10 @@ from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.decode import Decoder
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, CALL_TYPES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import API
-from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, sse_event, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.response_calls import completes
-
-_NEWLINE = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -46,7 +43,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         return iter([to_bytes(dump(_error(response)))])
     blocks = _blocks(response.parts)
     if stream:
-        return iter([_event(event) for event in _events(response, blocks, max(1, chunk))])
+        return iter([sse_event(event, event["type"]) for event in _events(response, blocks, max(1, chunk))])
     return iter([to_bytes(dump(_whole(response, blocks)))])
 
 
@@ -220,11 +217,6 @@ def _error(response: ChatResponse) -> dict[str, Any]:
     if read_error(body, response.http_status) != error:
         raise EncodeError("the error body does not say all of this error", api=API, what="error")
     return body
-
-
-def _event(event: dict[str, Any]) -> bytes:
-    lines = _NEWLINE.split(dump(event))  # verbatim JSON may have been indented
-    return to_bytes(f"event: {event['type']}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
 
 
 FORMAT = Format(
