@@ -101,7 +101,7 @@ def read(
         DecodeError: the bytes are no body of this format, or those of the request no JSON object. A cut body is read as
             far as it goes.
     """
-    check_kinds(("url", url, str))
+    check_kinds(("api", api, str), ("url", url, str), ("profile", "" if profile is None else profile, str))
     body, headers = b"".join(pieces_of(chunks)), header_pairs(headers)
     chat_request = decode_request(api, request, url=url) if isinstance(request, (Mapping, bytes)) else request
     if not isinstance(chat_request, Request | None):

@@ -238,7 +238,8 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/claude_code", "importers/claude_rows", "importers/gemini_cli", "importers/gemini_stream",
         "importers/antigravity", "importers/llm_logs", "importers/langsmith", "importers/pydantic_ai",
         "importers/adk", "importers/openai_agents", "importers/har", "importers/promptfoo",
-        "importers/ag2", "importers/mastra", "importers/llama_index", "importers/claude_ai")},
+        "importers/ag2", "importers/mastra", "importers/llama_index", "importers/claude_ai", "importers/ai_studio",
+        "importers/trae")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""
 

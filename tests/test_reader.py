@@ -135,6 +135,8 @@ def test_a_request_and_headers_may_come_as_a_client_has_them() -> None:
     ({"chunks": b"{}", "headers": 3}, "headers: expected pairs"),
     ({"chunks": b"{}", "headers": [("a",)]}, "headers: expected pairs"),
     ({"chunks": b"{}", "http_status": "500"}, "http_status: expected int, not str"),
+    ({"chunks": b"{}", "http_status": []}, "http_status: expected int, not list"),
+    ({"chunks": b"{}", "profile": []}, "profile: expected a text, not list"),
     ({"chunks": b"{}", "end": "reset"}, "end: expected TransportEnd, not str"),
     ({"chunks": b"{}", "url": None}, "url: expected a text, not NoneType"),
     ({"chunks": b"{}", "request": "{}"}, "request: expected a Request, or its body as JSON or bytes, not str"),
@@ -142,7 +144,7 @@ def test_a_request_and_headers_may_come_as_a_client_has_them() -> None:
 def test_what_is_no_body_is_refused_in_one_line(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(CallerError, match=why):
         loop_core.read("openai_chat", **arguments)
-    if not {"request", "url"} & set(arguments):
+    if not {"request", "url", "profile"} & set(arguments):
         with pytest.raises(CallerError, match=why):
             loop_core.decode_response("openai_chat", **arguments)
 
@@ -197,6 +199,10 @@ def test_an_error_status_and_a_broken_connection_are_reasons() -> None:
 def test_what_cannot_be_read_is_refused_by_name() -> None:
     with pytest.raises(CallerError, match="unknown API 'chat'"):
         loop_core.read("chat", b"{}")
+    with pytest.raises(CallerError, match="api: expected a text, not list"):
+        loop_core.read(["openai_chat"], b"{}")  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="unknown API"):
+        loop_core.decode_request(["openai_chat"], {})  # type: ignore[arg-type]
     with pytest.raises(CallerError, match="unknown profile 'nobody'"):
         loop_core.read("openai_chat", b"{}", profile="nobody")
     with pytest.raises(DecodeError, match="begins with neither JSON nor an event stream"):

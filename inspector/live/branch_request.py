@@ -25,9 +25,8 @@ from inspector.live.target import (
     with_text,
 )
 from inspector.replay import Replay, plan_of
+from inspector.replay.adjustments import TurnInput, edited_request, limits_after, pending_edits
 from inspector.replay.case import ASKED_LIVE
-from inspector.replay.edits import TurnInput, edited_request, pending_edits
-from inspector.replay.recorded_rounds import limits_after
 from inspector.replay.rerun import BranchStart, cap_of, case_since, start_of
 from inspector.report.lines.spans import count_of, one_line
 from inspector.sessions.recording import Exchange

@@ -13,7 +13,7 @@ import signal
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -32,6 +32,7 @@ from inspector.sessions import redact
 from inspector.sessions.intake import unpack
 from loop_core.client.address import SECRET_NAME, loopback
 from loop_core.client.exchange import CONTEXT
+from loop_core.client.incoming import CodingError, Uncoding
 from loop_core.client.mask import Mask
 from loop_core.errors import CallerError, words_of
 from loop_core.json_parser import from_json
@@ -56,8 +57,8 @@ HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy
 """Headers that are about one connection (RFC 9110, section 7.6.1)."""
 REPLACED = frozenset({"host", "accept-encoding", "content-length", "expect"})
 """Headers of a request that the proxy sets itself. It asks for an answer without a content coding."""
-UNDONE = frozenset({"gzip", "deflate", "br", "zstd"})
-"""The content codings that aiohttp undoes in answers."""
+MOST_RECORDED = 32 * 1024 * 1024
+"""The most bytes of a compressed answer that are recorded, unpacked: a few bytes may unpack to gigabytes."""
 LINES: Mapping[str, Any] = {"max_line_size": 1 << 16, "max_field_size": 1 << 16}
 """The longest lines of a head, above what servers accept."""
 HANDLING: Mapping[str, Any] = {"handler_cancellation": True, "auto_decompress": False, **LINES}
@@ -83,7 +84,7 @@ class Proxy:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "accept", "content-type"),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-            connector=aiohttp.TCPConnector(limit=0), **LINES,
+            connector=aiohttp.TCPConnector(limit=0), auto_decompress=False, **LINES,
         ) as self._session:
             yield
 
@@ -148,7 +149,11 @@ class _Exchange:
         secrets = _secrets(self._headers, url)
         self._mask, self._known = Mask(secrets, redact.body), Mask(secrets)
         self._before = b""
-        self._size = 0
+        self._size = self._recorded = 0
+        self._coding: Uncoding | None = None
+        self._most: int | None = None
+        self._packed: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
+        self._lost = ""  # why the rest of the answer is not recorded
         self._start = time.monotonic()
 
     async def run(self, session: aiohttp.ClientSession) -> web.StreamResponse:
@@ -156,6 +161,7 @@ class _Exchange:
         self._write({"type": "request", "url": self._mask.text(self._url), "method": self._http.method,
                      "headers": self._mask_headers(self._headers), **self._recorded_body()}, "id")
         end, problem, status = TransportEnd.ABORTED, "the client left, or the recording was ended", 0
+        headers, hard = Headers(), False
         response: web.StreamResponse | None = None
         try:
             dropped = HOP_BY_HOP | REPLACED | _header_names(self._headers)
@@ -166,13 +172,19 @@ class _Exchange:
                 proxy=environment_proxy(self._url),
             ) as answer:
                 headers, status = _headers(answer.raw_headers), answer.status
+                if status < 100:
+                    raise aiohttp.ClientResponseError(answer.request_info, ())
+                coding = answer.headers.get("content-encoding", "")
+                self._most = MOST_RECORDED if coding else None
+                with suppress(CodingError):
+                    self._coding = Uncoding(coding)
                 self._write({"type": "response", "status": status, "headers": self._mask_headers(headers)})
                 response = web.StreamResponse(status=status, reason=answer.reason, headers=_passed_on(headers))
                 with _client_is_there():
                     await response.prepare(self._http)
                 async for data in answer.content.iter_any():
                     self._size += len(data)
-                    self._record(self._mask.feed(data))
+                    self._take(data)
                     with _client_is_there():
                         await response.write(data)
                 end, problem = TransportEnd.EOF, ""
@@ -181,10 +193,13 @@ class _Exchange:
         except (aiohttp.ClientError, OSError) as why:  # a timeout is an OSError too
             end = TransportEnd.TIMEOUT if isinstance(why, TimeoutError) else TransportEnd.RESET
             problem = _problem(why, urlsplit(self._url).netloc)
+            hard = "ConnectionReset" in f"{why!r} {why.__cause__!r}"  # of a chunked body aiohttp says it in words only
         finally:  # also when the client left, which cancels this task
+            self._unpack(headers)
             self._record(self._mask.flush())
-            about = {"problem": self._mask.text(problem)} if problem else {}
-            self._write({"type": "end", "end": end.value, "ms": self._ms, **about})
+            about = {"problem": self._mask.text(self._lost or problem)} if self._lost or problem else {}
+            self._write({"type": "end", "end": TransportEnd.CUT.value if self._lost else end.value, "ms": self._ms,
+                         **about})
             url = redact.url(self._mask.text(self._url))
             self._say(one_line(f"{self._http.method} {url}: {status or 'no answer'}, {self._size:,} bytes in "
                                f"{self._ms / 1000:.1f} s, {end.value}"))
@@ -193,7 +208,7 @@ class _Exchange:
         if end is TransportEnd.EOF:
             await response.write_eof()
         else:
-            await break_off(self._http, hard=False)  # a cut answer is passed on as one
+            await break_off(self._http, hard=hard)  # a cut answer is passed on as one
         return response
 
     @property
@@ -203,6 +218,34 @@ class _Exchange:
     def _write(self, record: Mapping[str, Any], name: str = "request") -> None:
         time_of = {} if record["type"] == "end" else {"at": now()}
         self._recorder.write({**record, name: f"r{self._number}", **time_of})
+
+    def _take(self, data: bytes) -> None:
+        """Records the next bytes of the body, without their content coding if it can be undone while they arrive."""
+        if self._lost:
+            return
+        try:
+            for piece in (data,) if self._coding is None else self._coding.feed(data):
+                self._recorded += len(piece)
+                if self._most is not None and self._recorded > self._most:
+                    raise CodingError(f"packed more than {self._most:,} bytes, and the rest is not recorded")
+                if self._coding is None:
+                    self._packed.append(piece)
+                else:
+                    self._record(self._mask.feed(piece))
+        except CodingError as why:
+            self._lost, self._packed = f"{urlsplit(self._url).netloc} {why}", []
+
+    def _unpack(self, headers: Headers) -> None:
+        """Records the body of an answer whose coding is undone at its end."""
+        packed, self._packed = b"".join(self._packed), []
+        if not packed:
+            return
+        self._coding, self._recorded = Uncoding(""), 0
+        plain = unpack(packed, headers)
+        if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
+            self._lost = f"{urlsplit(self._url).netloc} sent content in a coding that cannot be undone"
+        else:
+            self._take(plain)
 
     def _record(self, data: bytes) -> None:
         """Records the next bytes of the body, credentials masked."""
@@ -248,10 +291,8 @@ def _header_names(headers: Headers) -> frozenset[str]:
 
 
 def _passed_on(headers: Headers) -> CIMultiDict[str]:
-    """The headers of an answer for the client. A coding that came although none was wanted has been undone."""
-    coding = frozenset({"content-encoding", "content-length"})
-    coded = any(name.lower() == "content-encoding" and value.lower() in UNDONE for name, value in headers)
-    dropped = HOP_BY_HOP | _header_names(headers) | (coding if coded else frozenset())
+    """The headers of an answer for the client."""
+    dropped = HOP_BY_HOP | _header_names(headers)
     return CIMultiDict((name, value) for name, value in headers if name.lower() not in dropped)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,6 +175,8 @@ class Recorder(RequestClock):
 
     def _stop(self, why: OSError) -> None:
         self.failure = f"{self.path}: the recording stopped: {why.strerror or why}"
+        with suppress(OSError):  # a reader of an open file would expect more
+            self._writer.close()
 
     def close(self) -> None:
         """Closes the file; later events are ignored."""

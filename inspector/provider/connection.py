@@ -17,7 +17,7 @@ from aiohttp import web
 from inspector.provider.checks import check
 from inspector.provider.frames import JSON
 from inspector.provider.listener import break_off
-from inspector.provider.place import Sending, StoryPlace, read_mark
+from inspector.provider.place import StoryPlace, read_mark
 from inspector.provider.reply import Reply
 from inspector.provider.scenarios import Kind, Story
 from loop_core.errors import CallerError
@@ -158,19 +158,12 @@ async def send(http: web.Request, reply: Reply, pace: float = 1.0) -> web.Stream
         # providers send whole bodies with a length, and streams in chunks
         response.content_length = sum(map(len, reply.frames))
     await response.prepare(http)
-    if reply.sending == _SEND_PLAINLY:
-        for frame in reply.frames:
-            await response.write(frame)
-    elif await _send_with_faults(http, response, reply, pace):
-        return response
-    await response.write_eof()
+    if not await _send_frames(http, response, reply, pace):
+        await response.write_eof()
     return response
 
 
-_SEND_PLAINLY = Sending()
-
-
-async def _send_with_faults(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
+async def _send_frames(http: web.Request, response: web.StreamResponse, reply: Reply, pace: float) -> bool:
     """Sends the frames with the network faults; returns True if the connection is closed."""
     how, last = reply.sending, len(reply.frames) - 1
     for number, frame in enumerate(reply.frames):

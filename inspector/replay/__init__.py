@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from inspector.config.settings import Settings
+from inspector.replay.adjustments import edited_request, edited_source, limits_for, pending_edits
 from inspector.replay.case import (
     ASKED_LIVE,
     Case,
@@ -26,7 +27,6 @@ from inspector.replay.case import (
     source_of,
     stops_at_edit,
 )
-from inspector.replay.recorded_rounds import limits_for
 from inspector.replay.token_counts import BoundedSource
 from inspector.sessions.intake import note_judged
 from inspector.sessions.recording import Link, TurnRecord, common_beginning
@@ -303,8 +303,6 @@ def plan_of(
         bound_by = None if live else bounding_cap(request.max_tokens, wanted)
         request = replace(request, max_tokens=wanted)
     if settings.edits:
-        from inspector.replay.edits import edited_request, pending_edits
-
         edits = pending_edits(case, record, settings)
         request = edited_request(request, [each for each in edits if each[0].exchange == link.index])
     limits = limits_for(case, record, settings)
@@ -336,8 +334,6 @@ def run(
     elif TOTAL in settings.explicit:
         source = BoundedSource(recorded, case.recording.exchanges)
     if settings.edits:
-        from inspector.replay.edits import edited_source, pending_edits
-
         source = edited_source(case, links, pending_edits(case, record, settings), source)
     if after is not None:
         return list(steps_from(resume_step(after, request, plan), source))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 
 from inspector.sessions import redact
@@ -58,21 +56,3 @@ def problems_beside(masked: Sequence[JsonPath], tool: Tool | None, call: ToolCal
     return tuple(each.line for each in violations(tool, parse_call(call).value or {})
                  if each.keyword in BLIND_KEYWORDS
                  or not any(place[: len(each.place)] == each.place for place in masked))
-
-
-def quotes_parser(text: str, call: ToolCall) -> bool:
-    """Whether a result quotes what a parser says of the call's own arguments: its words and the very place. Results of
-    AutoGen do so with Python's parser, those of Grok CLI with V8's. At the first character a parser says the same of
-    any other text, such as an empty answer that a tool got."""
-    arguments = call.arguments or "{}"
-    try:
-        json.loads(arguments)
-    except ValueError as why:
-        start = getattr(why, "pos", None)  # too long a number has none
-        # V8 counts in UTF-16, and the place of a string that never ends is the end of the text.
-        places = [len(arguments[:end].encode("utf-16-le", "surrogatepass")) // 2 for end in (start, None)]
-        quoted = re.findall(r" in JSON at position (\d{1,9})\b", text)
-        return start != 0 and (str(why) in text or any(int(place) in places for place in quoted))
-    except RecursionError:
-        pass
-    return False

@@ -26,6 +26,7 @@ from inspector.replay import (
     resume_step,
     run,
 )
+from inspector.replay.adjustments import input_of, round_of
 from inspector.replay.case import (
     ASKED_LIVE,
     TURN_PLACES,
@@ -263,8 +264,6 @@ def _run_again(case: Case, old: TurnRun, settings: Settings, start: int) -> tupl
 def edit_step(replay: Replay, edit: TurnEdit) -> int:
     """The index of the step at which a run receives an input; an edit of the input holds from there. Raises
     `CallerError` if there is no such turn or input, or if this run ends before the input."""
-    from inspector.replay.edits import input_of, round_of  # advice, which runs turns again too, has no edits
-
     turn = next((each for each in replay.turns if each.record.id == edit.id), None)
     if turn is None:
         raise CallerError(f"turn {edit.turn}: this run has the turns 1 to {len(replay.turns):,}")

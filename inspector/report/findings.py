@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import Case, results_in
-from inspector.replay.recorded_calls import REFUSED, quotes_parser
+from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
-from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, why_missing
+from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, quotes_parser, why_missing
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord, common_beginning, late_answers
 from inspector.sessions.thread import response_number
 from inspector.sessions.wordings import cut_result, is_error, known_hint, refusal
@@ -202,7 +202,7 @@ def _findings_on_held_calls(
             message = f"{ran} ({where}), which this loop holds: how the answer ended was not recorded"
             finding = Finding(RAN_UNSEEN, Severity.INFO, message, At(ExchangePart.REQUEST))
         elif not shows_cut(case.judgements[index], verdict):
-            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows a cut"
+            message = f"{ran} ({where}), which this loop holds: {verdict.why}; nothing shows that it was cut"
             finding = Finding(RAN_UNPROVEN, Severity.WARNING, message, At(ExchangePart.REQUEST))
         else:
             excerpt = answer.text if len(answer.text) <= 60 else f"{answer.text[:57]}…"

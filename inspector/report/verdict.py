@@ -21,7 +21,7 @@ from inspector.report.advice import (
 )
 from inspector.report.error_advice import about_error
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
-from inspector.report.judged_turn import JudgedTurn, is_requested_again, judged_turn_of, nothing_read
+from inspector.report.judged_turn import BLOCKING, JudgedTurn, is_requested_again, judged_turn_of, nothing_read
 from inspector.sessions.reasons import UNDER_WAY, why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
@@ -114,7 +114,7 @@ def _run_nothing(look: JudgedTurn) -> Situation:
 
 
 HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
-"""The stop reasons besides a cut by a budget under which a held call decides the verdict."""
+"""The stop reasons besides a budget's cut under which a held call decides the verdict; if interrupted, a broken one."""
 CUT_TERMINALS = ("retry_limit", "budget_exhausted")
 """The terminal reasons after which a cut answer stays cut, although it could be continued."""
 
@@ -165,7 +165,8 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "run the turn live (answers from: live; or --live)"),
     # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: look.cut_call is not None and not look.is_repaired and (look.word in HOLD_REASONS or look.cut),
+        lambda look: look.cut_call is not None and not look.is_repaired and (look.cut or (
+            look.word in HOLD_REASONS and (look.word is not Stop.INTERRUPTED or look.cut_call.rule in BLOCKING))),
         say.cut_call_held, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
         lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.is_repaired,
@@ -211,7 +212,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda look: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired,
-        lambda look: f"{say.who(look)} {say.break_words(look)}",
+        lambda look: f"{say.who(look)} {say.break_words(look)}{say.held_beside(look)}",
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
         lambda look: look.word is Stop.ERROR,

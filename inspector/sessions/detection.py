@@ -83,7 +83,7 @@ _MARKED = r"(?:[*`]{1,3}|\\*[\"'])?"
 
 _APART = (rf"{_MARKED}(?:(?:[ \t]|\\+t){{1,60}}(?:is\s|--?[a-z]+[ =])?|\s{{0,60}}\|\s{{0,60}}|\s?,(?:\s?\\*[\"'])?"
           r"|</(?:td|key)>(?:\s|\\+n){0,8}<(?:td|string)>|\s{1,4}value=|(?:\s|\\+n){1,20}value:\s"
-          r"|:\s?[|>][+-]?(?:\s|\\+n){1,20}|:\s?[&'\w ]{1,16}=\s?"
+          r"|:\s?[|>][+-]?(?:\s|\\+n){1,20}|:\s?[&'\w ]{1,16}=\s?|:[*_]{1,3}\s?"
           rf"|{_COLOUR}\s?[=:]\s?(?:{_COLOUR})?|\s?[=:]\s?{_COLOUR})({_MARKED})")
 """Matches the text between a name and its value where neither `:` nor `=` alone is between them: columns, cells of
 a table, arguments of a command or of a call (`ENV`, `setx`, `set -x`), blocks of YAML, or `=` with colours."""

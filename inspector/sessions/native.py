@@ -133,15 +133,15 @@ def session_bytes(records: Iterable[BaseModel | Mapping[str, Any]], **about: str
 
 def sniff(head: bytes, path: str) -> int:
     """Recognises the header in the first line."""
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    return 100 if line.lstrip().startswith(b"{") and _HEADER.search(line) is not None else 0
+    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    return 100 if line.startswith(b"{") and _HEADER.search(line) is not None else 0
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads the exchanges and the operator's acts in a session file. Raises `UnreadableError` if the file does not
     begin with the header of a version that this program can read."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    header = _parse(lines[0])
+    header = _parse(next(filter(bytes.strip, lines), b""))
     version = header.get(MARK) if isinstance(header, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UnreadableError(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
@@ -204,10 +204,9 @@ class _Reader:
         """Whether the file is a recording of this program's live run, whose last record states the end of the turn."""
 
     def read(self, lines: list[bytes]) -> FileReading:
-        last = max((n for n, line in enumerate(lines) if line.strip()), default=0)
-        for number, line in enumerate(lines[1:], start=1):
-            if line.strip():
-                self._line(number, line, cut=number == last and number == len(lines) - 1)
+        filled = [number for number, line in enumerate(lines) if line.strip()]
+        for number in filled[1:]:
+            self._line(number, lines[number], cut=number == len(lines) - 1)
         self.given_up = {act.entry for act in self.reading.acts if act.kind == "cancel" and not act.value}
         endless = self.live and "end_state" not in self.about
         growing = (endless or bool(self.raws.keys() - self.ended)) and is_held(self.path)

@@ -22,6 +22,7 @@ from inspector.sessions.histories import (
     are_distinctive,
     squeeze,
 )
+from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import TurnPlace
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
@@ -207,10 +208,13 @@ class Index:
                     call.name in said and squeeze(call.arguments or "") in squeeze(said) for call in calls)]
             return (found, why) if found else None
         found = answers.get(self._text_key(text)) if text.strip() else None
+        if not found and (words := text.rstrip()):  # AI SDK 4 leaves out the word that was cut
+            near = self._answers[node][-64:]
+            found = [one for said, one in near if one.cut and said.rsplit(None, 1)[:1] == [words]]
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
             spelled = [(one, tuple(call.id for call in one.calls)) for _, one in self._answers[node][-64:]]
             found = [one for one, ids in spelled if are_distinctive(ids) and all(str(key) in text for key in ids)]
-        return (found, "the history repeats its request and its text, without its calls") if found else None
+        return (found, "the history repeats its request and its text, without its calls or cut word") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
         key = self.tree.loose_answer_key
@@ -240,13 +244,10 @@ class Index:
             if item_text.startswith(text) if one.cut else text.startswith(item_text):
                 return [one], "the history repeats its request and part of its answer"
             same_ends = item_text[:_END] == text[:_END] and item_text[-_END:] == text[-_END:]
-            if len(item_text) > 2 * _END and same_ends and self._same_calls(one, item):
+            calls = [self.tree.loose_answer_key("", each) for each in (one.calls, item.calls)]
+            if len(item_text) > 2 * _END and same_ends and calls[0] == calls[1] and _same_ids(one.calls, item.calls):
                 return [one], "the history repeats its request and its answer, the middle of a long text left out"
         return None
-
-    def _same_calls(self, one: SeatedExchange, item: HistoryItem) -> bool:
-        answer_key = self.tree.loose_answer_key
-        return answer_key("", one.calls) == answer_key("", item.calls) and _same_ids(one.calls, item.calls)
 
 
 def _put(table: dict[Key, list[Value]], key: Key, value: Value) -> None:
@@ -382,13 +383,12 @@ def _at_once(parent: SeatedExchange) -> PlaceEvidence:
 
 def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
     results = [result for item in tail for result in item.results]
-    cut_calls = () if parent is None else parent.cut_calls
-    tools = {call.id: call.name for call in cut_calls}
-    for result in results if cut_calls else ():
-        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, tools.get(result.call_id))
-        if wordings.is_error(result) or wording is not None:
-            why = f"the result of a cut call reports it ({wording or 'an error'})"
-            return PlaceEvidence(TurnPlace.REPAIR, why)
+    calls = {} if parent is None else {call.id: call for call in parent.cut_calls}
+    for result in results if calls else ():
+        call = calls.get(result.call_id)
+        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, call and call.name)
+        if wordings.is_error(result) or wording is not None or (call and quotes_parser(result.text, call)):
+            return PlaceEvidence(TurnPlace.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
     beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
     return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
 

@@ -23,6 +23,7 @@ from loop_core.values import (
     Severity,
     Stop,
     StopReason,
+    ToolCall,
     TransportEnd,
     shared,
 )
@@ -286,3 +287,21 @@ _SEARCHED_NOTE = 400
 def is_passing(message: str) -> bool:
     """Whether the message of a failed request reports a lost connection, or a server that may answer later."""
     return re.search(_PASSING, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None
+
+
+def quotes_parser(text: str, call: ToolCall) -> bool:
+    """Whether a result quotes what a parser says of the call's own arguments: its words and the very place. Results of
+    AutoGen and Mirascope do so with Python's parser, those of Grok CLI with V8's. At the first character a parser says
+    the same of any other text, such as an empty answer that a tool got."""
+    arguments = call.arguments or "{}"
+    try:
+        json.loads(arguments)
+    except ValueError as why:
+        start = getattr(why, "pos", None)  # too long a number has none
+        # V8 counts in UTF-16, and the place of a string that never ends is the end of the text.
+        places = [len(arguments[:end].encode("utf-16-le", "surrogatepass")) // 2 for end in (start, None)]
+        quoted = re.findall(r" in JSON at position (\d{1,9})\b", text)
+        return start != 0 and (str(why) in text or any(int(place) in places for place in quoted))
+    except RecursionError:
+        pass
+    return False

@@ -145,16 +145,14 @@ class _Threader:
         stated = {exchange.started for exchange in exchanges[:same]}
         if (len(stated) < 2 and stated != {None}) or not self.ordered:
             return False
-        when: dict[int, float | None]
-        when = {index: moment(exchange.started) for index, exchange in enumerate(exchanges[same:], start=same)}
+        when: dict[int, float | None] = {each: moment(exchanges[each].started) for each in range(same, len(exchanges))}
         if stated == {None}:  # a file without times is assumed to be in order
             when = {index: float(index) if exchanges[index].started is None else None for index in when}
         earlier_ids = {exchange.response.id for exchange in exchanges[:same]}
         for exchange in exchanges[same:]:
             request = exchange.request
-            if request is None or request.previous_id is None or request.previous_id not in earlier_ids:
-                return False
-            if exchange.response.id in self.unknown:
+            if request is None or request.previous_id is None or exchange.response.id in self.unknown or (
+                    request.previous_id not in earlier_ids):
                 return False
             earlier_ids.add(exchange.response.id)
         last = [one.index for one in self.seats[same:]]
@@ -223,6 +221,9 @@ class _Threader:
         token = one.exchange.request.continuation_token if one.exchange.request is not None else None
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
+            # The client sends both halves back as one answer, and the results of the calls of both.
+            one.text = one.chain_text = owners[0].text + one.text
+            one.calls = owners[0].calls + one.calls
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = same[-1]
         if last.exchange.session != one.exchange.session:
@@ -263,8 +264,7 @@ class _Threader:
     # -- seating -------------------------------------------------------------------------------------------------
 
     def _seat(self, one: SeatedExchange, history: History, step: _Step) -> None:
-        parent, why = step.parent, step.why
-        new = step.place is TurnPlace.REQUEST
+        parent, why, new = step.parent, step.why, step.place is TurnPlace.REQUEST
         if parent is None:
             turn = self._open(history, object(), new)
         elif not step.direct:

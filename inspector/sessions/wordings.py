@@ -170,14 +170,14 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
            "the agent could not read its arguments", "Goose"),
     NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
-           r"unknown tool: |unknown tool name: |model tried to call unavailable tool '|"
+           r"unknown tool(?: name)?: |no tool named \S+ exists$|model tried to call unavailable tool '|"
            r"agenttoolexecutionerror: unknown tool \S+, should be one of: |"
            r"the requested tool does not exist or is not available\b|could not find function to call\b|"
            r"requested function \"\S+\" not found\.|function \S+ not found\.$|tool \S+ does not exists\.$|"
            r"the tool call with name `\S+` is not part of the provided tools\b)",
            "the agent knows no such tool", "Claude Code; pi; Crush; opencode 2; MCP; CrewAI; Pydantic AI "
            "_tool_manager.py; AI SDK NoSuchToolError; Agno models/base.py; Phidata; smolagents; Microsoft Agent "
-           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py; AG2; Qwen-Agent agent.py"),
+           "Framework 1.23 _tools.py; Semantic Kernel 1.45 kernel.py; AG2; Qwen-Agent agent.py; Zed"),
     NotRun("not_a_tool", r"\S+ is not a valid tool, try one of \[", "the agent knows no such tool",
            "LangGraph prebuilt/tool_node.py"),
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
@@ -226,8 +226,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("no_native_call", r"(?:invalid native|unrecognized) tool call format$",
            "the agent could not parse it", "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
-           r"found \d+ validation errors parsing tool input arguments: |error (?:parsing|validating) json arguments: )",
-           "the agent refused its arguments", "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py"),
+           r"found \d+ validation errors parsing tool input arguments: |"
+           r"error (?:parsing|validating) (?:json arguments|input json): )", "the agent refused its arguments",
+           "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py; Zed agent/src/thread.rs"),
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
@@ -270,7 +271,6 @@ REFUSALS: tuple[NotRun, ...] = (
 )
 """The wordings of results whose call did not run; the first row that matches names the refusal."""
 
-
 ERRORS: tuple[str, ...] = (
     r"an error occurred while running the tool\b",
     r"function failed\.(?: exception: |$)",
@@ -303,12 +303,12 @@ _INTERRUPTION = (r"\s*\[Request (?:interrupted|cancell?ed|aborted) by (?:the )?u
                  r"[^\]\n]{0,80}\]")
 PLACEHOLDERS: tuple[str, ...] = (
     r"interrupted by user", r"task was interrupted before this tool call could be completed\.",
-    r"tool execution was interrupted before completion\.",
+    r"tool execution was interrupted before completion\.", r"tool canceled by user",
     r"\[interrupted by user before this tool produced a result\]",
     r"<user_cancellation>tool execution interrupted - no response available</user_cancellation>",
 )
 """Patterns of the whole text that agents write as the result of a call without one: Claude Code, Roo Code (when a task
-is resumed, and for a missing result), ZeroClaw, Mistral Vibe. They show no more than that the call has no result."""
+is resumed, and for a missing result), ZeroClaw, Zed, Mistral Vibe. They only show that the call has no result."""
 _PLACEHOLDER = rf"(?i)\s*(?:<error>)?\s*(?:{'|'.join(PLACEHOLDERS)})\s*(?:</error>)?\s*$"
 
 

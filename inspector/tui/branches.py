@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from inspector.config.settings import TurnEdit, command
-from inspector.replay.edits import TurnInput, turn_inputs
+from inspector.replay.adjustments import TurnInput, turn_inputs
 from inspector.report.lines.glyphs import why_no_run
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import end_words

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from inspector.config.settings import TurnEdit, settings_of
 from inspector.replay import Replay
+from inspector.replay.adjustments import TurnInput, input_of, turn_inputs
 from inspector.replay.case import stops_at_edit
-from inspector.replay.edits import TurnInput, input_of, turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.facts import TurnFacts, View
 from inspector.report.lines.diff import change_line

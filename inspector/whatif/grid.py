@@ -18,8 +18,8 @@ from itertools import pairwise, product
 from math import prod
 
 from inspector.config.settings import FULL_NAMES, INITIAL, Settings, command, settings_of
+from inspector.replay.adjustments import raised_limits, with_recorded_rounds
 from inspector.replay.case import Case
-from inspector.replay.recorded_rounds import raised_limits, with_recorded_rounds
 from inspector.replay.tokens import plausible_usage
 from inspector.report.lines.spans import count_of
 from inspector.sessions.recording import Exchange, TurnPlace

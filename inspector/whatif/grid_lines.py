@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from inspector.config.settings import INITIAL, REPLAYED
-from inspector.replay.recorded_rounds import raised_limits
+from inspector.replay.adjustments import raised_limits
 from inspector.report.lines.glyphs import STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words

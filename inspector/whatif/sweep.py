@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from inspector.config.settings import INITIAL
 from inspector.replay import bounding_cap, first_run
+from inspector.replay.adjustments import limits_for
 from inspector.replay.case import Case
-from inspector.replay.recorded_rounds import limits_for
 from inspector.replay.token_counts import is_cut, tokens_under_cap
 from inspector.replay.tokens import plausible_usage
 from inspector.report.findings import ReportedFinding

@@ -38,7 +38,7 @@ from loop_core.wire.failures import RETRYABLE_STATUS
 from loop_core.wire.framing import is_json
 from loop_core.wire.profiles import ProfileChoice, choose, native_reading
 
-MOST_BYTES = 256 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 """The largest size of an answer in bytes. The client aborts a larger one."""
 LONGEST_MARK = 32
 """The largest size in bytes of a mark of the end (`Decoder.closing`)."""
@@ -187,11 +187,11 @@ class ResponseReader:
         self._decode()
         if self._size > MOST_BYTES:
             end, problem = TransportEnd.ABORTED, f"more than {MOST_BYTES:,} bytes came"
-        body, request = b"".join(self._body), self.ask.request
-        chosen = self._speaker
+        self._body = [body := b"".join(self._body)]  # the pieces are freed before the answer is decoded
+        request = self.ask.request
         # The answer itself may identify the server; a port or a model was only a guess.
-        if self._server.profile is None:
-            chosen = choose(self._server.api, self.ask.url, self._headers, body, request.model)
+        chosen = self._speaker if self._server.profile is not None else choose(
+            self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))
         if problem:
             problem = self._mask.text(problem)

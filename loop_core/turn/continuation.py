@@ -311,7 +311,7 @@ class SeamDecision(StrEnum):
     ECHO = "echo"
     """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
-    """White space stripped from the prefill was put back, or the model sent it again and it was not doubled."""
+    """White space stripped from the prefill was put back, or the model wrote it, or a cut word left out, again."""
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"
@@ -341,7 +341,8 @@ class Segment(NamedTuple):
     anchor: str = ""
     """The words that the model was asked to quote (methods anchor and again); empty if none."""
     stripped: str = ""
-    """The white space that was removed from the end of the prefill, because the provider refuses it there."""
+    """What the end of the prefill lacks: white space, because the provider refuses it there, or in a recorded agent the
+    word that was cut (AI SDK 4)."""
     echoes: bool | None = None
     """Whether the server repeats a prefill in its answer; None if unknown."""
     response: int | None = None

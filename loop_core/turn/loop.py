@@ -114,14 +114,8 @@ class RecordedSource(NamedTuple):
 class ScriptedSource:
     """Answers in order from lists, for tests and demonstrations."""
 
-    def __init__(
-        self,
-        responses: Iterable[Event],
-        results: Iterable[Event] = (),
-        follow_ups: Sequence[Sequence[Message]] = (),
-    ) -> None:
-        self._responses, self._results = iter(responses), iter(results)
-        self._follow_ups = iter(follow_ups)
+    def __init__(self, responses: Iterable[Event], follow_ups: Sequence[Sequence[Message]] = ()) -> None:
+        self._responses, self._follow_ups = iter(responses), iter(follow_ups)
         self.requests: list[Send] = []
         self.batches: list[RunTools] = []
 
@@ -131,10 +125,9 @@ class ScriptedSource:
         return next(self._responses, NotRecorded())
 
     def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The next results of the list; without one, `ok` for every released call."""
+        """The result `ok` for every released call."""
         self.batches.append(effect)
-        ok_results = ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
-        return next(self._results, ok_results)
+        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
 
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """The next list of messages."""

@@ -309,6 +309,6 @@ def preset(name: str) -> Policy:
     Raises:
         CallerError: there is no preset with this name.
     """
-    if name not in POLICIES:
+    if not isinstance(name, str) or name not in POLICIES:
         raise CallerError(f"unknown policy {name!r}; expected one of {', '.join(POLICIES)}")
     return POLICIES[name]

@@ -161,9 +161,15 @@ def _may_come_again(text: str, words: str, more: bool) -> bool:
     if not size or not text.endswith(words):
         return False
     before = text[: len(text) - size][-size:]
-    return (size == 1 or (words + words).find(words, 1) < size or words in (before + words)[:-1]
+    return (size == 1 or is_periodic(words) or words in (before + words)[:-1]
             or (len(before) >= LEAST_EQUAL and words.endswith(before))
             or (more and any(words.endswith(words[:part]) for part in range(ALIKE_CHARS, size))))
+
+
+def is_periodic(words: str) -> bool:
+    """Whether words are a row of equal parts, the last of which may be cut."""
+    period = words.find(words[: len(words) - len(words) // 2], 1)
+    return period > 0 and words.startswith(words[period:])
 
 
 def _is_quoted_again(rest: str, anchor: str) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from loop_core.turn import continuation
 from loop_core.turn.continuation import JoinedText, Method, Opening, Seam, SeamDecision, SeamRule, Segment
-from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, shared_length
+from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, is_periodic, shared_length
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -210,12 +210,12 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
     if quotation.present:
         why = f"quoted anchor, {quotation.cut} characters cut" + (f"; {quotation.doubt}" if quotation.doubt else "")
         return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not quotation.doubt, quotation.removals)
-    repetition = _restart_cut(text, following) or _overlap_cut(text, following)
-    if repetition is not None:
+    if (repetition := _restart_cut(text, following) or _overlap_cut(text, following)) is not None:
         return repetition._replace(removals=tuple(each for each in quotation.removals if each[0] >= repetition.cut))
     begun, words = following.strip(), segment.anchor.lstrip()
-    # A row of zeros may be the next ones.
-    if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not _repeats(words, len(begun)):
+    # What the text also holds elsewhere may be new, such as a row of zeros or a line of code.
+    again = _repeats(words, len(begun)) or text.find(begun) < len(text) - len(words)
+    if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not again:
         why = "it ended inside the words that were to be repeated"
         return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)
     like = continuation.find_opening(following)
@@ -274,8 +274,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 def _whitespace_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment before which white space was stripped from the text."""
     blank, _ = continuation.split_half(segment.stripped)
-    if blank and segment.text.startswith(blank):
-        why = "the model repeated the white space that was stripped"
+    if blank.strip() or (blank and segment.text.startswith(blank)):
+        why = "the model wrote again what the prefill left out"
         return _Cut(SeamDecision.WHITESPACE, len(text) - len(segment.stripped), 0, why)
     if blank and segment.text[:1].isspace():
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"
@@ -336,8 +336,7 @@ def _repeats(text: str, size: int) -> bool:
     """Whether the first `size` characters of a text occur again in it, or are periodic, so that they may come next."""
     head = text[:size]
     # A table or a list repeats its rows, so a continuation may begin exactly like the answer.
-    period = head.find(head[: size - size // 2], 1)
-    return text.find(head, 1) >= 0 or (period > 0 and head.startswith(head[period:]))
+    return text.find(head, 1) >= 0 or is_periodic(head)
 
 
 def _overlap_cut(text: str, following: str) -> _Cut | None:

@@ -31,12 +31,16 @@ _BYTES = bytes, bytearray, memoryview
 Headers = Sequence[tuple[str, str]] | Mapping[str, str]
 
 
-@cache
 def wire(api: str) -> Format:
     """The format with this id. Raises `CallerError` if there is no format with this id."""
-    if api not in FORMATS:
+    if not isinstance(api, str) or api not in FORMATS:
         raise CallerError(f"unknown API {api!r}; expected one of {', '.join(FORMATS)}")
-    return cast("Format", import_module(FORMATS[api].package).FORMAT)
+    return _format_in(FORMATS[api].package)
+
+
+@cache
+def _format_in(package: str) -> Format:
+    return cast("Format", import_module(package).FORMAT)
 
 
 def decoder(
@@ -53,7 +57,7 @@ def decoder(
     Raises:
         CallerError: there is no such API, or an argument has the wrong type.
     """
-    check_kinds(("http_status", http_status or 0, int))
+    check_kinds(("http_status", 0 if http_status is None else http_status, int))
     return wire(api).decoder(http_status=http_status, headers=header_pairs(headers), n=n, background=background,
                              words=words)
 

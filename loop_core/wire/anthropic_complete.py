@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Severity, Stop, TextPart
 from loop_core.wire import asking, base
-from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, token_count, word
+from loop_core.wire.body import dump, merge, misfits, non_null, pieces, rest, sse_event, token_count, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
 from loop_core.wire.reads import FactRow
@@ -112,11 +112,11 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         yield dump(error or _completion(response, response.text or "", last=True)).encode()
         return
     for piece in pieces(response.text or "", max(1, chunk)):
-        yield _event(_completion(response, piece, last=False))
+        yield sse_event(_completion(response, piece, last=False), "completion")
     if response.stop_reason.raw is not None or not (error or response.parts):
-        yield _event(_completion(response, "", last=True))
+        yield sse_event(_completion(response, "", last=True), "completion")
     if error:
-        yield _event(error)
+        yield sse_event(error, "error")
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
@@ -131,10 +131,6 @@ def _completion(response: ChatResponse, text: str, *, last: bool) -> dict[str, A
     return {"type": "completion", "id": response.id or "", "completion": text,
             "stop_reason": response.stop_reason.raw if last else None, "model": response.model or "",
             "stop": response.native.get("stop") if last else None}
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    return f"event: {value['type']}\ndata: {dump(value)}\n\n".encode()
 
 
 # -- Body of a recorded request -> `Request` -------------------------------------------------------------------------

@@ -4,6 +4,7 @@ received."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -268,6 +269,15 @@ def _name(key: str) -> str:
 def to_bytes(text: str) -> bytes:
     """The text in UTF-8. A lone surrogate, which JSON escapes can express, is written as an escape again."""
     return text.encode("utf-8", "backslashreplace")
+
+
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+
+
+def sse_event(value: Any, name: str = "", end: str = "\n") -> bytes:
+    """One server-sent event. Line breaks of verbatim JSON are restored, because they join the lines of one event."""
+    head = f"event: {name}{end}" if name else ""
+    return to_bytes(head + "".join(f"data: {line}{end}" for line in _LINE_BREAK.split(dump(value))) + end)
 
 
 def mend(text: str) -> str:

@@ -135,16 +135,17 @@ def encode_frame(payload: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
 
 def event_frame(name: str, payload: bytes) -> bytes:
     """One event as Bedrock sends it: JSON under its `:event-type`."""
-    return encode_frame(
-        payload, ((":event-type", name), (":content-type", "application/json"), (":message-type", "event"))
-    )
+    return _json_frame("event", name, payload)
 
 
 def exception_frame(kind: str, payload: bytes) -> bytes:
     """One modelled exception as Bedrock sends it: JSON under its `:exception-type`."""
+    return _json_frame("exception", kind, payload)
+
+
+def _json_frame(kind: str, name: str, payload: bytes) -> bytes:
     return encode_frame(
-        payload, ((":exception-type", kind), (":content-type", "application/json"), (":message-type", "exception"))
-    )
+        payload, ((f":{kind}-type", name), (":content-type", "application/json"), (":message-type", kind)))
 
 
 _BAD_HEADERS = _Kind(":broken:headers")

@@ -368,8 +368,7 @@ _WHOLE_NUMBER = re.compile("[0-9]{1,18}")  # int() refuses other digits such as 
 
 def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
     """The quota in the rate-limit headers; None if none of them is a rate-limit header."""
-    numbers: dict[str, int] = {}
-    words: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     quota_headers: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
@@ -378,17 +377,7 @@ def read_quota(headers: Iterable[tuple[str, str]]) -> Quota | None:
         quota_headers[lower] = value
         field = NAMES.get(lower)
         if field in _NUMBERS and _WHOLE_NUMBER.fullmatch(value.strip()) is not None:
-            numbers.setdefault(field, int(value))
+            fields.setdefault(field, int(value))
         elif field in ("reset", "retry_after"):
-            words.setdefault(field, value)
-    if not quota_headers:
-        return None
-    return Quota(
-        limit_requests=numbers.get("limit_requests"),
-        remaining_requests=numbers.get("remaining_requests"),
-        limit_tokens=numbers.get("limit_tokens"),
-        remaining_tokens=numbers.get("remaining_tokens"),
-        reset=words.get("reset"),
-        retry_after=words.get("retry_after"),
-        headers=quota_headers,
-    )
+            fields.setdefault(field, value)
+    return Quota(**fields, headers=quota_headers) if quota_headers else None

@@ -69,9 +69,9 @@ class SSE:
     def flush(self) -> list[Frame]:
         """The event that was pending when the bytes ended, if any."""
         frames: list[Frame] = []
-        self._event(bytes(self._pending), self._offset, frames, last=True)
-        self._offset += len(self._pending)
-        self._pending, self._scanned = bytearray(), 0
+        rest, self._pending, self._scanned = bytes(self._pending), bytearray(), 0
+        self._event(rest, self._offset, frames, last=True)
+        self._offset += len(rest)
         return frames
 
     def _split(self, data: bytes, frames: list[Frame]) -> int:
@@ -220,7 +220,7 @@ class Whole:
 
     def flush(self) -> list[Frame]:
         """The whole body."""
-        body = b"".join(self._chunks)
+        body, self._chunks = b"".join(self._chunks), []
         return [(body, None, 0, len(body))]
 
 

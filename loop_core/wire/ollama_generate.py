@@ -17,9 +17,8 @@ from loop_core.wire import asking
 from loop_core.wire.body import dump, list_of, mapping_of, merge, non_null, opaque, rest, token_count, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
-from loop_core.wire.ollama_chat.decode import LOSES
+from loop_core.wire.ollama_chat.decode import LOSES, rows
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
-from loop_core.wire.reads import FactRow
 
 API = "ollama_generate"
 NO_TOOLS = "a generated answer has neither tools nor results"
@@ -31,20 +30,8 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return not event and isinstance(value.get("response"), str) and isinstance(value.get("done"), bool)
 
 
-STREAM_READS: tuple[FactRow, ...] = (
-    FactRow("text", "/response"),
-    FactRow("reasoning", "/thinking"),
-)
-"""The rows for values that a stream delivers piece by piece. A call arrives in one piece."""
-READS: tuple[FactRow, ...] = (
-    FactRow("model", "/model"),
-    FactRow("usage.input_tokens", "/prompt_eval_count"),
-    FactRow("usage.output_tokens", "/eval_count"),
-    *STREAM_READS,
-    FactRow("call.id", "/tool_calls/*/id"),
-    FactRow("call.name", "/tool_calls/*/function/name"),
-    FactRow("call.arguments", "/tool_calls/*/function/arguments"),
-)
+READS = rows("", "response")
+STREAM_READS = tuple(row for row in READS if row.fact in ("text", "reasoning"))
 
 
 # -- Bytes -> `ChatResponse` -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, Message, OpaquePart, Request, Role, Stop, TextPart
 from loop_core.wire import asking
-from loop_core.wire.body import dump, integer, merge, misfits, non_null, pieces, rest, token_count, word
+from loop_core.wire.body import dump, integer, merge, misfits, non_null, pieces, rest, sse_event, token_count, word
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
@@ -134,22 +134,18 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     texts = [part.text for part in response.parts if type(part) is TextPart]
     for text in texts:
         for piece in pieces(text, chunk):
-            yield _event({**head, "choices": [_choice(response, piece, last=False)]})
+            yield sse_event({**head, "choices": [_choice(response, piece, last=False)]})
     ended = response.stop_reason.raw is not None or bool(set(_NATIVE) & set(response.native))
     if ended:
-        yield _event({**head, "choices": [_choice(response, "", last=True)]})
+        yield sse_event({**head, "choices": [_choice(response, "", last=True)]})
     beside = _metadata(response)
     if beside or (not ended and not texts and not error and (response.id or response.model)):
-        yield _event({**head, "choices": [], **beside})
+        yield sse_event({**head, "choices": [], **beside})
     if error:
         named = not ended and not texts and not beside and bool(response.id or response.model)
-        yield _event({**head, **error} if named else error)
+        yield sse_event({**head, **error} if named else error)
     if response.saw_done or (response.stop_reason.raw and not error):
         yield b"data: [DONE]\n\n"
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    return b"data: " + dump(value).encode() + b"\n\n"
 
 
 def _head(response: ChatResponse) -> dict[str, Any]:

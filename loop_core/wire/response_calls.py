@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from loop_core.values import At, CallKind, ChatResponse, ExchangePart, ResponsePart, Severity, TextPart, ToolCall
+from loop_core.values import (
+    At,
+    CallKind,
+    ChatResponse,
+    ExchangePart,
+    ResponsePart,
+    Severity,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolCall,
+)
 from loop_core.wire.body import compact, read_object
 
 Call = TypeVar("Call")
@@ -114,6 +125,13 @@ def _begins(one: Any, other: Any) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         return one.startswith(other) or other.startswith(one)
     return compact(one, sort=True) == compact(other, sort=True)
+
+
+def completes(stop: StopReason) -> bool:
+    """Whether the last call of a whole body is complete under this reason, in formats whose cut calls are objects too
+    (cynative PR#283 citing Anthropic's documentation): only the reason shows the cut. A stop sequence may cut a call.
+    """
+    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
 # -- Parts of a stream while they arrive -----------------------------------------------------------------------------

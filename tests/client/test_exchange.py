@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from loop_core.client.address import Server, headers_of
-from loop_core.client.exchange import DECODE_SIZE, LINE_END, LONGEST_MARK, ResponseReader
+from loop_core.client.exchange import DECODE_SIZE, LINE_END, LONGEST_MARK, Observer, ResponseReader
 from loop_core.client.outgoing import http_request, live_request
 from loop_core.errors import CallerError
 from loop_core.turn.machine import begin
@@ -13,13 +15,14 @@ from loop_core.values import Stop, ToolCall, TransportEnd, Usage
 from loop_core.wire import decode, decode_request, decoder
 from tests.scenes.live import EventLog, answer, request
 from tests.scenes.provider import CALLING
+from tests.scenes.rows import each_row
 
 KEY = "sk-test-0123456789abcdef"
 LONG = ToolCall("c1", "note", '{"text": "' + "many words " * (DECODE_SIZE // 4) + '"}', True)
 SAYS_SO = "the last line is data: [DONE] and not message_stop"
 
 
-def hearing(api: str, told: EventLog | None = None) -> ResponseReader:
+def hearing(api: str, told: Observer | None = None) -> ResponseReader:
     server = Server(api, "http://127.0.0.1:9", key=KEY)
     asked = request(api)
     _, (send,) = begin("t", asked)
@@ -118,3 +121,20 @@ def test_a_body_of_no_known_kind_is_told_at_the_end_however_short_it_is() -> Non
 def test_a_stream_is_asked_for_in_the_framing_of_its_format(api: str, kind: str) -> None:
     assert ("accept", kind) in headers_of(Server(api), True)
     assert ("accept", "application/json") in headers_of(Server(api), False)
+
+
+@each_row("opening", [b'data: {"choices": [{"delta": {"content": "', b'{"choices": [{"message": {"content": "'])
+def test_an_answer_without_an_end_takes_a_few_times_the_memory_of_its_bytes(
+    opening: bytes, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line that never ended took 1.3 GB before the answer was given up."""
+    monkeypatch.setattr("loop_core.client.exchange.MOST_BYTES", most := 1 << 20)
+    heard = hearing("openai_chat", Observer())
+    heard.feed(opening, 1)
+    tracemalloc.start()
+    while heard.feed(bytes(bytearray(b"x" * 65_536)), 2):
+        pass
+    heard.close(TransportEnd.EOF, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4.4 * most

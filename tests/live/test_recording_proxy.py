@@ -11,14 +11,17 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import brotli
 import httpx
 import pytest
+import zstandard
 
 from inspector.live import proxy
 from inspector.live.proxy import HANDLING, Proxy, Traffic
@@ -146,7 +149,7 @@ async def test_an_answer_that_is_reset_is_cut_for_the_client_too(tmp_path: Path)
 
     async with loopback() as server, proxied(server.url, file := tmp_path / "a.jsonl") as url, client() as http:
         server.chunked, server.plays = True, [reset]
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx.ReadError):  # RemoteProtocolError: a connection that was closed
             await http.post(f"{url}/v1/chat/completions", json=ASKED)
     (exchange,) = recorded(file)
     assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.RESET)
@@ -185,6 +188,10 @@ def say_no_http(peer: Peer) -> None:
     peer.send(b"SSH-2.0-x\r\n\r\n")
 
 
+def say_status_99(peer: Peer) -> None:
+    peer.send(b"HTTP/1.1 099 X\r\ncontent-length: 2\r\n\r\n{}")
+
+
 CLOSED = "http://127.0.0.1:9"
 
 
@@ -197,6 +204,7 @@ CLOSED = "http://127.0.0.1:9"
      "the proxy that the environment names does not lead to a.invalid"),
     ("{fake}", {}, say_nothing, "{host} closed the connection without an answer"),
     ("{fake}", {}, say_no_http, "{host} sent what cannot be read as HTTP/1.1"),
+    ("{fake}", {}, say_status_99, "{host} sent what cannot be read as HTTP/1.1"),
 ])
 async def test_a_server_that_does_not_answer_is_an_error_for_the_client_and_a_failed_request(
     to: str, environment: dict[str, str], answer: Any, problem: str, fake: Fake, tmp_path: Path,
@@ -265,24 +273,57 @@ async def test_a_large_request_body_that_is_no_text_is_passed_on_and_not_recorde
     assert ('"base64"' in file.read_text()) is held
 
 
-@pytest.mark.parametrize(("coding", "kept"), [("gzip", None), ("gzip, gzip", "gzip, gzip")])
-async def test_a_coding_that_nobody_wanted_is_undone_or_stays_named(
-    coding: str, kept: str | None, fake: Fake, tmp_path: Path,
+def coded(body: bytes, coding: str, announced: int | None = None) -> Callable[[Peer], None]:
+    def answer(peer: Peer) -> None:
+        peer.head(200, "application/json", content_encoding=coding, content_length=str(announced or len(body)))
+        peer.send(body)
+
+    return answer
+
+
+SHORT_ANSWER = json.dumps(ANSWER).encode()
+ZSTD = zstandard.compress(SHORT_ANSWER)
+
+
+@pytest.mark.parametrize(("coding", "body", "held", "end"), [
+    ("gzip", gzip.compress(SHORT_ANSWER, mtime=0), SHORT_ANSWER, TransportEnd.EOF),
+    ("deflate", zlib.compress(SHORT_ANSWER), SHORT_ANSWER, TransportEnd.EOF),
+    ("gzip, gzip", gzip.compress(gzip.compress(SHORT_ANSWER, mtime=0), mtime=0), SHORT_ANSWER, TransportEnd.EOF),
+    ("br", brotli.compress(SHORT_ANSWER), SHORT_ANSWER, TransportEnd.EOF),
+    ("zstd", ZSTD, SHORT_ANSWER, TransportEnd.EOF),
+    ("utf-8", SHORT_ANSWER, SHORT_ANSWER, TransportEnd.EOF),
+    ("compress", b"\x1f\x9d\x90", b"", TransportEnd.CUT),
+    ("gzip", b"\x1f\x9d\x90", b"", TransportEnd.CUT),
+    ("gzip", gzip.compress(bytes(3000), mtime=0), bytes(1000), TransportEnd.CUT),
+    ("zstd", zstandard.compress(bytes(3000)), bytes(1000), TransportEnd.CUT),
+    ("", bytes(3000), bytes(3000), TransportEnd.EOF),
+])
+async def test_a_coding_that_nobody_wanted_is_passed_on_and_undone_for_the_recording_up_to_a_bound(
+    coding: str, body: bytes, held: bytes, end: TransportEnd, fake: Fake, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer = json.dumps(ANSWER).encode()
-    for _ in coding.split(","):
-        answer = gzip.compress(answer)
+    """An answer of 2 MB became a recording of 1.4 GB, and one in zstd an error."""
+    monkeypatch.setattr("inspector.live.proxy.MOST_RECORDED", 1000)
+    fake.answers = [coded(body, coding)]
+    async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http, http.stream(
+            "POST", f"{url}/v1/chat/completions", json=ASKED) as got:
+        assert b"".join([piece async for piece in got.aiter_raw()]) == body
+        assert (got.headers["content-encoding"], got.headers["content-length"]) == (coding, str(len(body)))
+    (exchange,) = recorded(file)
+    assert exchange.response.transport_end is end
+    assert exchange.body == (held if end is TransportEnd.EOF else held[: len(exchange.body)])
 
-    def coded(peer: Peer) -> None:
-        peer.head(200, "application/json", content_encoding=coding, content_length=str(len(answer)))
-        peer.send(answer)
 
-    fake.answers = [coded]
+async def test_a_coded_answer_that_breaks_off_is_recorded_as_far_as_it_came(fake: Fake, tmp_path: Path) -> None:
+    body = brotli.compress(CHUNK * 900, quality=0)
+    fake.answers = [coded(body[:-5], "br", len(body))]
     async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
-        got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
-    assert (got.json(), got.headers.get("content-encoding")) == (ANSWER, kept)
-    if kept is None:
-        assert json.loads(recorded(file)[0].body) == ANSWER
+        with pytest.raises(httpx.RemoteProtocolError):
+            await http.post(f"{url}/v1/chat/completions", json=ASKED)
+    (exchange,) = recorded(file)
+    assert exchange.response.transport_end is TransportEnd.RESET
+    assert exchange.body
+    assert (CHUNK * 900).startswith(exchange.body)
 
 
 async def test_header_values_in_utf_8_and_long_ones_are_passed_on(fake: Fake, tmp_path: Path) -> None:
@@ -318,8 +359,9 @@ async def test_a_full_disk_ends_the_recording_and_not_the_agent(
         for _ in range(2):
             got = await http.post(f"{url}/v1/chat/completions", json=ASKED)
             assert got.json() == ANSWER
-    (exchange,) = recorded(file)
+        (exchange,) = recorded(file)
     assert exchange.response.transport_end is TransportEnd.CUT
+    assert exchange.response.stop_reason.detail == "recording_cut"  # and not under way, though the recorder still runs
 
 
 # -- what is not passed on -------------------------------------------------------------------------------------------

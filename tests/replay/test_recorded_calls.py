@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import loop_core
-from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, quotes_parser
+from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE
 from inspector.report.lines.calls import call as lines_of_call
 from inspector.report.lines.spans import text_of
+from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.redact import masked_places
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.values import ToolCall

@@ -9,8 +9,8 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay import replay
+from inspector.replay.adjustments import raised_limits, with_recorded_rounds
 from inspector.replay.case import open_case
-from inspector.replay.recorded_rounds import raised_limits, with_recorded_rounds
 from inspector.report.lines.spans import plain
 from inspector.sessions import open_paths
 from inspector.whatif.grid import GridRequest, parse_axes
@@ -91,7 +91,7 @@ def test_a_replay_comes_to_the_recorded_end_unless_a_limit_was_chosen(settings, 
 
 
 def test_a_turn_of_very_many_rounds_is_replayed_in_several_runs(monkeypatch):
-    monkeypatch.setattr("inspector.replay.recorded_rounds._MOST_ROUNDS", 12)
+    monkeypatch.setattr("inspector.replay.adjustments._MOST_ROUNDS", 12)
     turn = replay(case_of(*tool_rounds(13))).turns[0]
     assert (turn.runs, turn.final_turn.terminal, turn.final_turn.spend.tool_steps) == (2, "step_limit", 12)
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from inspector.replay import Settings, replay
+from inspector.replay.adjustments import limits_for
 from inspector.replay.case import open_case, recorded_method, results_in
-from inspector.replay.recorded_rounds import limits_for
 from inspector.report.facts import view
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths, without_collector
@@ -177,10 +177,9 @@ def method_of(*exchanges):
     return recorded_method(case, turn.links[1])
 
 
-def prefill_turn(sent):
-    text = "The first part is about water, "
+def prefill_turn(sent, text="The first part is about water, ", more="and fire."):
     cut = message([{"type": "text", "text": text}], "max_tokens")
-    rest = message([{"type": "text", "text": "and fire."}], "end_turn")
+    rest = message([{"type": "text", "text": more}], "end_turn")
     return [
         pair_of(ASKS, cut, url=MESSAGES, max_tokens=9),
         pair_of([*ASKS, assistant(sent)], rest, url=MESSAGES, max_tokens=99),
@@ -191,6 +190,20 @@ def test_a_prefill_and_the_white_space_that_it_lost():
     stripped = prefill_turn("The first part is about water,")
     assert method_of(*stripped) == (Method.PREFILL, " ")
     assert last_turn(replay(case_of(*stripped))).joined_answer().text == "The first part is about water, and fire."
+
+
+def test_a_prefill_without_the_word_that_was_cut():
+    """`experimental_continueSteps` of Vercel's AI SDK 4 sends the text up to its last white space, and joins so."""
+    shortened = prefill_turn("The first part is about ", "The first part is about wat", "water, and fire.")
+    assert method_of(*shortened) == (Method.PREFILL, "wat")
+    answer = last_turn(replay(case_of(*shortened))).joined_answer()
+    assert answer.text == "The first part is about water, and fire."
+    assert [seam.sure for seam in answer.seams] == [True]
+
+
+def test_a_prefill_without_more_than_the_word_that_was_cut_follows_no_answer():
+    case = case_of(*prefill_turn("The first part is ", "The first part is about wat", "water, and fire."))
+    assert [len(turn.links) for turn in case.recording.turns] == [1, 1]
 
 
 def test_a_prefill_that_lost_nothing():

@@ -113,6 +113,17 @@ def test_a_held_call_of_a_paused_answer_ran_also_after_the_resumption(later, ran
     assert [response for rule, response, _ in agent(found) if rule == "ran_unsure_call"] == [0] * ran
 
 
+def test_a_whole_call_beside_a_cut_one_of_a_filtered_answer_was_not_cut_itself():
+    """The filter came in the middle of the second call; the agent ran the first one and dropped the second."""
+    whole, cut = call(WHOLE), call(CUT, "call_f6g7h8i9j0")
+    found = show(pair_of(ASKS, chat(None, "content_filter", whole, cut), tools=TOOLS),
+                 pair_of([*ASKS, assistant(None, whole), result()], chat("Done."), tools=TOOLS))
+    assert [(rule, severity) for rule, response, severity in agent(found) if response == 0][:1] == [
+        ("ran_unsure_call", Severity.WARNING)]
+    (message_,) = messages_of(found, "agent.ran_unsure_call")
+    assert message_.endswith("the response was filtered or declined; nothing shows that it was cut")
+
+
 def test_a_long_result_is_quoted_in_part():
     first, second = cut_call_ran()
     second["request"]["body"]["messages"][-1]["content"] = "w" * 500

@@ -137,6 +137,23 @@ def test_how_a_call_was_cut_is_said(arguments, said):
     assert sentence == f'openai_chat {said} ("length", 40 of 40 tokens)'
 
 
+@each_row(("end", "word", "said"), [
+    ([{"type": "content_block_stop", "index": 0}], "INTERRUPTED", "; its call write_file is held: "),
+    ([], "CALL HELD", "never closed write_file, whose arguments parse as they stand"),
+])
+def test_a_stream_that_broke_off_after_a_whole_call_was_interrupted(end, word, said):
+    """Only the end of its block says that the arguments are all that was to come."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": WHOLE}
+    events = [{"type": "message_start", "message": message([], None)},
+              {"type": "content_block_start", "index": 0, "content_block": block},
+              {"type": "content_block_delta", "index": 0, "delta": piece}, *end]
+    body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+    found, severity, sentence, _ = alone(body, url=MESSAGES, max_tokens=40, tools=MESSAGE_TOOLS)
+    assert (found, severity) == (word, Severity.ERROR)
+    assert said in sentence
+
+
 @each_row(("word", "cut", "said"), [
     ("length", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),
     ("tool_calls", CUT, f"cut write_file (call 1 of 2) at character {len(CUT)} of its arguments"),

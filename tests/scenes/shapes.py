@@ -956,6 +956,24 @@ SHAPES: tuple[Shape, ...] = (
              {"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "t", "name": "w", "input": {"a": 1}},
              {"type": "tool_result", "tool_use_id": "t", "name": "w", "content": "x", "is_error": True},
              {"type": "text", "text": "Look."}]}]}]),
+    Shape("librechat", "chat.json", {"conversationId": "c", "title": "A", "messages": [
+        {"messageId": "1", "parentMessageId": "0", "isCreatedByUser": True, "text": "go", "children": [
+            {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "", "model": "m",
+             "createdAt": "2026-01-01T00:00:00Z", "finish_reason": "length", "unfinished": False, "error": False,
+             "content": [
+                 {"type": "think", "think": "hm"}, {"type": "agent_update", "agent_update": {"index": 0}},
+                 {"type": "tool_call", "tool_call": {"id": "t", "name": "w", "args": "{}", "output": "x"}},
+                 {"type": "text", "text": {"value": "Look."}}, {"type": "error", "error": "no"}]}]}]}),
+    Shape("trae", "trajectory.json", {"task": "go", "provider": "anthropic", "model": "m", "max_steps": 5,
+        "llm_interactions": [
+            {"timestamp": "2026-01-01T00:00:00", "provider": "anthropic", "model": "m",
+             "input_messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "go"}],
+             "response": {"content": "hi", "model": "m", "finish_reason": "tool_use", "usage": {
+                 "input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 1, "reasoning_tokens": 0},
+                 "tool_calls": [{"call_id": "c", "name": "bash", "arguments": {"command": "ls"}, "id": None}]}}],
+        "agent_steps": [{"step_number": 1, "state": "completed", "tool_results": [
+            {"call_id": "c", "success": False, "result": None, "error": "no", "id": None}], "error": None}],
+        "success": False, "final_result": None}),
     Shape("ai-studio", "prompt.json", {"runSettings": {"model": "models/m", "maxOutputTokens": 7}, "chunkedPrompt": {
         "chunks": [
             {"role": "user", "text": "go", "driveImage": {"id": "i"}},

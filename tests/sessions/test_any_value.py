@@ -16,7 +16,7 @@ from inspector.sessions.importers.recognition import choose
 from tests import fuzz
 from tests.scenes.shapes import EVERY, GONE, PI, SHAPES, Shape, places, put
 
-DATABASES = {"ag2", "agno", "crewai", "crush", "llm", "openai-agents", "voltagent"}
+DATABASES = {"ag2", "agno", "crewai", "crush", "llm", "openai-agents", "voltagent", "zed"}
 """Formats that are databases alone: their rows are made odd in their own tests."""
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""

@@ -121,6 +121,16 @@ def test_a_call_that_codex_did_not_run(tmp_path, text, why):
     assert facts.exchange.refusals == {"call_1": why}
 
 
+@each_row("mask", ["[REDACTED_ARGUMENTS len=46 sha=4cb9a2fc]", "<redacted>", " **Removed**"])
+def test_arguments_that_were_replaced_before_the_file_was_shared_are_not_called_malformed(tmp_path, mask):
+    seen = show(rollout(user("list"), call(mask), count(12), result(), reply("One file."), count(5, 111)), tmp_path)
+    (verdict,) = seen.responses[0].verdicts
+    assert (stops(seen)[0], verdict.call.arguments, verdict.admission.value) == ("unknown", None, "held")
+    assert "only parts of the arguments are in the file" in seen.responses[0].exchange.response.findings[0].message
+    other = show(rollout(user("list"), call("redactedly"), count(12), result()), tmp_path)
+    assert stops(other) == ["malformed_tool_call"]
+
+
 @each_row("place", ["error", "stream_error", "task_complete"])
 @each_row(("text", "info", "stop"), [
     ("Incomplete response returned, reason: max_output_tokens", "other", Stop.MAX_TOKENS),

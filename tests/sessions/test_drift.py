@@ -44,7 +44,7 @@ UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "ag2", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
     "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands", "mastra", "crewai", "voltagent",
-    "claude-ai", "ai-studio",
+    "claude-ai", "ai-studio", "librechat", "zed", "trae",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 
@@ -98,8 +98,9 @@ def test_rows_that_a_formatter_wrote_in_several_lines_are_read(shape: Shape, tmp
     as_written = answers(path)
     spread = b"\n".join(json.dumps(row, indent=2).encode() for row in shape.value)
     assert as_written
-    # a list, as `jq -s` makes it; bare messages in one may be anything, and Claude Code has its stream in one too
-    joined = [] if shape.format in {"chat-lines", "cursor"} else [json.dumps(shape.value, indent=1).encode()]
+    # a list, as `jq -s` makes it; bare messages in one may be anything
+    bare = shape.format == "chat-lines" or shape.name == "cursor.jsonl"
+    joined = [] if bare else [json.dumps(shape.value, indent=1).encode()]
     for data in (spread, spread.replace(b"\n", b"\r\n"), *joined):
         path.write_bytes(data)
         assert answers(path) == as_written

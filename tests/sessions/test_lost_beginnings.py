@@ -43,7 +43,11 @@ def from_within_its_header(rows: list[Row]) -> bytes:
     return lines(*rows)[len(lines(rows[0])) // 2 :]
 
 
-@each_row("cut", [without_its_header, from_within_its_header])
+def behind_two_cut_rows(rows: list[Row]) -> bytes:
+    return (lines(rows[0])[:12] + b"\n") * 2 + lines(*rows[1:])
+
+
+@each_row("cut", [without_its_header, from_within_its_header, behind_two_cut_rows])
 @each_row("name", ROWS)
 def test_rows_without_their_beginning_are_read(name: str, cut: Callable[[list[Row]], bytes], tmp_path):
     path = tmp_path / "rows.jsonl"

@@ -299,6 +299,13 @@ def test_a_file_that_only_quotes_the_name_of_the_header_is_of_its_own_format(tmp
     assert open_paths([str(path)]).inputs[0].format == "session"
 
 
+def test_the_lines_of_a_session_in_an_indented_list_are_read(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([HEADER, *exchange()], indent=2))
+    (given,) = open_paths([str(path)]).inputs
+    assert (given.format, given.error, given.responses, given.notices) == ("session", None, 1, ())
+
+
 def test_a_newer_version_is_refused_clearly(load):
     (given,) = load(lines({MARK: 2}, *exchange())).inputs
     assert "session format 2, of a newer program: expected 1 at most" in given.error

@@ -182,6 +182,8 @@ def test_a_given_api_that_knows_nothing_of_the_body_is_one_clear_line(load):
         ('{"model": "m", "messages": [{"role": "assistant", "content": "x"}]}', "a request without its response"),
         ('{"id": "thread-1", "messages": [7, {"role": "assistant", "text": "x"}]}',
          "JSON of no API and no session format that is known (an object with id, messages): "),
+        ('{"model": {}, "messages": [{"User": {"content": []}}]}',
+         "JSON of no API and no session format that is known (an object with model, messages): "),
         ('[{"role": "user", "content": "x"}]', "a list of messages"),
         ('{"name": "package", "version": "1.0"}', "JSON of no API and no session format that is known"),
         ('data: {"hello": 1}\n\n', "server-sent events of no API that is known"),

@@ -335,6 +335,7 @@ def test_variables_that_hold_no_credential_stay(name):
     ("| API_KEY | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
     ("| **`API_KEY`** | `q1w2e3r4t5y6u7i8` |", "q1w2e3r4t5y6u7i8"),
     ("| API key | q1w2e3r4t5y6u7i8 |", "q1w2e3r4t5y6u7i8"),
+    ("- **API key:** `q1w2e3r4t5y6u7i8`", "q1w2e3r4t5y6u7i8"),
     ("ENV API_KEY q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),
     ('setx SLACK_TOKEN "q1w2e3r4t5y6u7i8"', "q1w2e3r4t5y6u7i8"),
     ("ENV BUILDKITE_PAT q1w2e3r4t5y6u7i8", "q1w2e3r4t5y6u7i8"),

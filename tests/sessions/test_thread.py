@@ -521,6 +521,11 @@ CUT_CALL = call("write_file", '{"path": "a.txt", "content": "hel', "call_0a1b2c3
         ),
         ([assistant(None, CUT_CALL), result("InputValidationError: content is missing", "call_0a1b2c3d4e")], "repair"),
         ([assistant(None, CUT_CALL), result("ok, 3 bytes written", "call_0a1b2c3d4e")], "tool_result"),
+        # Python's words for these arguments, whose last string begins at character 29; then those for another text.
+        ([assistant(None, CUT_CALL),
+          result("Unterminated string starting at: line 1 column 30 (char 29)", "call_0a1b2c3d4e")], "repair"),
+        ([assistant(None, CUT_CALL),
+          result("Unterminated string starting at: line 1 column 31 (char 30)", "call_0a1b2c3d4e")], "tool_result"),
         ([user("Your tool call was truncated. Send it again in full.")], "repair"),
         (
             [
@@ -1051,6 +1056,29 @@ def test_a_continuation_token_is_a_resume(load):
         entry(None, answer("b", "STOP"), **asks(GEMINI, **asked, continuationToken="dG9rZW4=")),
     )
     assert loaded == [[("go", [(0, "request", 1), (1, "resume", 1)])]]
+
+
+@pytest.mark.parametrize("halves", [2, 3])
+def test_calls_of_both_halves_of_a_resumed_answer_are_one_message_of_the_next_request(load, halves):
+    """Google's client joins the parts of all halves, and sends one result for each call."""
+    def part(number):
+        return {"functionCall": {"name": "look", "args": {"path": f"{number}"}}}
+
+    def half(number, **more):
+        end = "STOP" if number == halves - 1 else "CONTINUATION"
+        token = {} if end == "STOP" else {"continuationToken": f"t{number}"}
+        candidate = {"content": {"role": "model", "parts": [part(number)]}, "finishReason": end, "index": 0, **token}
+        return entry(None, json.dumps({"candidates": [candidate]}), **asks(GEMINI, contents=go, **more))
+
+    go = [{"role": "user", "parts": [{"text": "go"}]}]
+    resumed = [half(number, continuationToken=f"t{number - 1}") for number in range(1, halves)]
+    results = [{"functionResponse": {"name": "look", "response": {"result": "ok"}}}] * halves
+    done = {"content": {"parts": [{"text": "Done."}]}, "finishReason": "STOP"}
+    last = entry(None, json.dumps({"candidates": [done]}), **asks(GEMINI, contents=[
+        *go, {"role": "model", "parts": [part(each) for each in range(halves)]}, {"role": "user", "parts": results}]))
+    middle = [(each, "resume", each) for each in range(1, halves)]
+    assert thread_of(load, half(0), *resumed, last) == [
+        [("go", [(0, "request", 1), *middle, (halves, "tool_result", 1)])]]
 
 
 # -- many -------------------------------------------------------------------------------------------------------------

@@ -158,6 +158,16 @@ def test_an_edited_answer_is_reported(tmp_path):
     assert any("unknown type were skipped: robot (1)" in each for each in seen.inputs[0].notices)
 
 
+@each_row(("file", "member", "odd", "wanted"), [
+    (prompt(GO, chunk("model", "It", finishReason="STOP")), "finishReason", [], "chunk 2: finishReason is a list"),
+    (conversation(ASK, ANSWER), "content", {}, "message 2: content is an object"),
+])
+def test_a_member_of_an_odd_type_is_reported(file, member, odd, wanted, tmp_path):
+    rows = file.get("chat_messages") or file["chunkedPrompt"]["chunks"]
+    rows[1] = {**rows[1], member: odd}
+    assert any(f"{wanted}, but " in notice for notice in read(tmp_path, file).inputs[0].notices)
+
+
 @pytest.mark.parametrize("sniff", [ai_studio.sniff, claude_ai.sniff])
 def test_other_json_is_neither(sniff):
     others = (b"[1]", b'{"chunkedPrompt": 1}', b'{"chat_messages": [1]}', b"")

@@ -350,6 +350,8 @@ def test_presets_are_found_by_name() -> None:
     assert preset("zoo-after") is ZOO_AFTER
     with pytest.raises(CallerError, match=r"strict, zeroclaw-rfi, .*, botnexus"):
         preset("lax")
+    with pytest.raises(CallerError, match="unknown policy"):
+        preset(["strict"])  # type: ignore[arg-type]
     assert set(LEADS) | {"strict"} == set(POLICIES)
     assert all(policy.cites and policy.title for policy in POLICIES.values())
 

@@ -620,3 +620,13 @@ def test_an_overlap_with_the_middle_of_a_text_is_cut_all_the_same() -> None:
     text = "The first chapter begins at the harbour, and the second one in the mountains. "
     (seam,) = join([Segment(f"{LIST}{text}"), Segment(f"{text}{LIST}", Method.HINT)]).seams
     assert (seam.decision, seam.cut) == (SeamDecision.OVERLAP, text)
+
+
+@each_row(("text", "place"), [
+    ("[x] " * 40, 38),  # no whole number of parts
+    ("{}, " * 60, 39), ("\t\t}\n\t}\n}\n" * 15, 28), ("-> " * 70, 29),
+    ("    for i in range(10):\n        print(i)\n" * 3, 110),  # the last line is also the beginning of the words
+])
+def test_a_continuation_that_quotes_nothing_and_loses_text_leaves_a_doubt(text: str, place: int) -> None:
+    made = join([Segment(text[:place]), Segment(text[place:], Method.ANCHOR, text[:place][-ANCHOR_CHARS:])])
+    assert made.text == text or not made.seams[0].sure

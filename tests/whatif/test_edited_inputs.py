@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from inspector.config.settings import Settings, TurnEdit, assignments, from_record, name_of, record_of, settings_of
+from inspector.replay.adjustments import turn_inputs
 from inspector.replay.case import EDITED_INPUT
-from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.lines.spans import text_of
 from inspector.whatif.branch_lines import branch_sheet, edit_of, edit_stretches

@@ -6,8 +6,8 @@ import pytest
 
 from inspector.config.settings import TurnEdit, settings_of
 from inspector.replay import replay
+from inspector.replay.adjustments import turn_inputs
 from inspector.replay.case import links_of_loop, open_case, stops_at_edit
-from inspector.replay.edits import turn_inputs
 from inspector.replay.rerun import edit_step
 from inspector.report.facts import view
 from inspector.sessions import open_paths

@@ -490,6 +490,14 @@ def test_the_sdk_reads_every_event_that_was_written(sdk: Any) -> None:
     assert "".join(delta.arguments for delta in deltas if delta.type == "arguments_delta") == '{"n":1}'
 
 
+def test_a_step_that_was_sent_over_several_lines_is_read_from_a_written_stream() -> None:
+    step = OpaquePart("google_search_call", '{\n  "type": "google_search_call"\n}')
+    sent = ChatResponse(API, (step,), StopReason(Stop.END_TURN, "completed"))
+    got = decode(API, FORMAT.encode(sent, stream=True))
+    assert [(type(part), json.loads(part.json)) for part in got.parts] == [(OpaquePart, {"type": "google_search_call"})]
+    assert got.findings == ()
+
+
 def test_the_sdk_takes_the_request(sdk: Any) -> None:
     request = Request(
         API,

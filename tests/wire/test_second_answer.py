@@ -65,6 +65,32 @@ def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> No
     assert begun, "the first call had begun, and holds the second"
 
 
+@each_row(("again", "more", "found"), [
+    ({"role": "assistant", "content": ""}, "call", []),
+    ({"role": "assistant", "content": None}, "call", []),
+    ({"role": "assistant", "content": ""}, "text", []),  # `stop` is no word about the call of the first answer
+    ({"role": "assistant", "content": ""}, "nothing", ["first"]),  # an opening delta as a sign of life
+    ({"content": ""}, "call", ["first", "second"]),  # one answer with two calls of one index
+])
+def test_chat_answers_under_one_constant_id_are_told_apart_by_their_opening_delta(again, more, found) -> None:
+    def event(delta: dict[str, Any], reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return f"data: {json.dumps({'id': 'chatcmpl-0', 'model': 'm', 'choices': [choice]})}\n\n".encode()
+
+    def called(name: str) -> list[bytes]:
+        function = {"name": "look", "arguments": json.dumps({"at": name})}
+        return [event({"tool_calls": [{"index": 0, "id": f"call_{name}", "type": "function", "function": function}]})]
+
+    rest = {"call": called("second"), "text": [event({"content": "Sorry, I cannot."})], "nothing": []}[more]
+    end = event({}, "stop" if more == "text" else "tool_calls")
+    opening = event({"role": "assistant", "content": ""})
+    both = [opening, *called("first"), event(again), *rest, end, b"data: [DONE]\n\n"]
+    assert releases("openai_chat", both) == found
+    # Where every delta has the role, it opens nothing.
+    everywhere = [each.replace(b'"tool_calls": [', b'"role": "assistant", "tool_calls": [') for each in both]
+    assert releases("openai_chat", everywhere) == (["first", "second"] if more == "call" else ["first"])
+
+
 @pytest.mark.parametrize("api", ["anthropic_messages", "gemini_interactions"])
 def test_answers_without_ids_are_told_apart_by_the_event_that_begins_them(api: str) -> None:
     def bare(name: str) -> list[bytes]:

@@ -15,10 +15,9 @@ SQLITE = b"SQLite format 3\0"
 """The first bytes of an SQLite file, which importers read by its path (`database.snapshot`)."""
 # If two formats have the same score, the first counts; `known`, `pairs` and `body` accept any remaining file.
 IMPORTERS: Mapping[str, FileFormat] = {
-    "session": FileFormat(
-        "inspector.sessions.native", "session file of Loop Inspector", 'a line with "loop_inspector_session"',
-        _ANY_BYTES, (b"loop_inspector_session",), begins=True,
-    ),
+    "session": FileFormat("inspector.sessions.native", "session file of Loop Inspector",
+                          'a line with "loop_inspector_session"', _ANY_BYTES, (b"loop_inspector_session",),
+                          begins=True),
     "har": FileFormat(f"{_HERE}.har", "HAR file", 'an object with "log"', _ANY_BYTES, (b'"log"', b".har"), begins=True),
     "claude-code": FileFormat(
         f"{_HERE}.claude_code", "Claude Code transcript",
@@ -75,27 +74,25 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Gemini CLI", "GEMINI_CLI_HOME", "", (".gemini", "tmp", "*", "chats", "*")),
         ),
     ),
-    "gemini-stream": FileFormat(
-        f"{_HERE}.gemini_stream", "stream of gemini --output-format stream-json",
-        'lines with "type": "tool_use" and "tool_id", or "init" with "model"', Keeps(Words.HINT, usage=True),
-        (b'"tool_id"', b'"init"', b'"stats"'), grows=True,
-    ),
+    "gemini-stream": FileFormat(f"{_HERE}.gemini_stream", "stream of gemini --output-format stream-json",
+                                'lines with "type": "tool_use" and "tool_id", or "init" with "model"',
+                                Keeps(Words.HINT, usage=True), (b'"tool_id"', b'"init"', b'"stats"'), grows=True),
     "antigravity": FileFormat(
         f"{_HERE}.antigravity", "Antigravity transcript", 'lines with "step_index", "source" and "type"',
         Keeps(Words.HINT), (b'"step_index"',), tuple(
             AgentFolder("Antigravity", "", ".gemini", (home, "brain", "*", ".system_generated", "logs"),
                         ("transcript_full.jsonl",)) for home in ("antigravity", "antigravity-cli")), grows=True,
     ),
-    "swe-agent": FileFormat(
-        f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
-        Keeps(Words.HINT), (b'"trajectory"', b'"history"', b'"attempts"', b".traj"),
-    ),
+    "swe-agent": FileFormat(f"{_HERE}.swe_agent", "SWE-agent trajectory", 'an object with "trajectory" or "history"',
+                            Keeps(Words.HINT), (b'"trajectory"', b'"history"', b'"attempts"', b".traj")),
     "mini-swe-agent": FileFormat(
         f"{_HERE}.mini_swe_agent", "mini-swe-agent trajectory", 'an object with "trajectory_format" or "mini_version"',
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"mini-swe-agent", b"mini_version", b"exit_status", b"model_stats", b".traj.json", b"mswea", b"_FINAL_OUTPUT"),
         (AgentFolder("mini-swe-agent", "MSWEA_GLOBAL_CONFIG_DIR", ".config/mini-swe-agent", (), ("*.traj.json",)),),
     ),
+    "trae": FileFormat(f"{_HERE}.trae", "trajectory of Trae Agent", 'an object with "llm_interactions" and "max_steps"',
+                       Keeps(Words.PROVIDER, usage=True), (b'"llm_interactions"',)),
     "opencode": FileFormat(
         f"{_HERE}.opencode", "opencode or Kilo CLI session",
         'a database with the tables "session", "message" and "part", or JSON with "sessionID" or "messageID"',
@@ -120,10 +117,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
                           ("rollout-*.jsonl", "rollout-*.jsonl.zst", "rollout-*.json"))
               for name in ("sessions", "archived_sessions")), grows=True,
     ),
-    "codex-exec": FileFormat(
-        f"{_HERE}.codex_exec", "stream of codex exec --json", 'lines with "type": "thread.started", "item.completed"',
-        Keeps(Words.HINT, usage=True), (b"thread.started", b'"item.', b'"turn.'), grows=True,
-    ),
+    "codex-exec": FileFormat(f"{_HERE}.codex_exec", "stream of codex exec --json",
+                             'lines with "type": "thread.started", "item.completed"', Keeps(Words.HINT, usage=True),
+                             (b"thread.started", b'"item.', b'"turn.'), grows=True),
     "kimi": FileFormat(
         f"{_HERE}.kimi", "Kimi Code or Kimi CLI session", 'a first line with "type": "metadata" and "protocol_version"',
         Keeps(Words.PROVIDER, cap=True, usage=True),
@@ -163,10 +159,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
         ),
     ),
-    "openai-agents": FileFormat(
-        f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
-        'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT), (SQLITE,),
-    ),
+    "openai-agents": FileFormat(f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
+                                'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT),
+                                (SQLITE,)),
     "langgraph": FileFormat(
         f"{_HERE}.langgraph", "messages of LangChain, or checkpoints of LangGraph",
         'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',
@@ -181,18 +176,23 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "agno": FileFormat(f"{_HERE}.agno", "runs of Agno",
                        'a database with the columns "session_type" and "agent_data" in one table',
                        Keeps(Words.HINT, cap=True, usage=True), (SQLITE,)),
-    "amp": FileFormat(
-        f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
-        Keeps(Words.RECORDER, usage=True), (b'"T-',),
-        (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),),
+    "amp": FileFormat(f"{_HERE}.amp", "Amp thread", 'an object with "messages" and an "id" that begins with "T-"',
+                      Keeps(Words.RECORDER, usage=True), (b'"T-',),
+                      (AgentFolder("Amp", "XDG_DATA_HOME", ".local/share", ("amp", "threads"), ("T-*.json",)),)),
+    "chatgpt": FileFormat(f"{_HERE}.chatgpt", "data export of ChatGPT or DeepSeek (conversations.json)",
+                          'conversations with "mapping", whose nodes have "message" and "parent"',
+                          Keeps(Words.RECORDER), (b'"mapping"',)),
+    "claude-ai": FileFormat(f"{_HERE}.claude_ai", "data export of Claude (conversations.json)",
+                            'conversations with "chat_messages", which have a "sender"', Keeps(Words.PROVIDER),
+                            (b'"chat_messages"',)),
+    "librechat": FileFormat(
+        f"{_HERE}.librechat", "conversation of LibreChat", 'messages with "messageId" and "isCreatedByUser"',
+        Keeps(Words.RECORDER), (b'"isCreatedByUser"',),
     ),
-    "chatgpt": FileFormat(
-        f"{_HERE}.chatgpt", "data export of ChatGPT or DeepSeek (conversations.json)",
-        'conversations with "mapping", whose nodes have "message" and "parent"', Keeps(Words.RECORDER), (b'"mapping"',),
-    ),
-    "claude-ai": FileFormat(
-        f"{_HERE}.claude_ai", "data export of Claude (conversations.json)",
-        'conversations with "chat_messages", which have a "sender"', Keeps(Words.PROVIDER), (b'"chat_messages"',),
+    "zed": FileFormat(
+        f"{_HERE}.zed", "threads of Zed's agent", 'a database whose table "threads" has "data_type"', Keeps(Words.NONE),
+        (SQLITE,), (AgentFolder("Zed", "XDG_DATA_HOME", ".local/share", ("zed", "threads"), ("threads.db",)),
+                    AgentFolder("Zed", "", "Library/Application Support/Zed", ("threads",), ("threads.db",))),
     ),
     "ai-studio": FileFormat(f"{_HERE}.ai_studio", "prompt of Google AI Studio", 'an object with "chunkedPrompt"',
                             Keeps(Words.PROVIDER, cap=True), (b'"chunkedPrompt"',)),
@@ -202,10 +202,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
               for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
     ),
-    "qwen-stream": FileFormat(
-        f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json", 'a first row with "qwen_code_version"',
-        Keeps(Words.HINT, usage=True), (b'"qwen_code_version"',), grows=True,
-    ),
+    "qwen-stream": FileFormat(f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json",
+                              'a first row with "qwen_code_version"', Keeps(Words.HINT, usage=True),
+                              (b'"qwen_code_version"',), grows=True),
     "copilot": FileFormat(
         f"{_HERE}.copilot", "Copilot CLI session",
         'lines with "type", "data" and "parentId", or an object with "sessionId" and "chatMessages"',
@@ -231,10 +230,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "httprr": FileFormat(f"{_HERE}.httprr", "httprr trace of Go", 'a line "httprr trace v1"', _ANY_BYTES,
                          (b"httprr trace", b".httprr")),
-    "ai-devtools": FileFormat(
-        f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
-        'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES, (b'"runs"',),
-    ),
+    "ai-devtools": FileFormat(f"{_HERE}.ai_devtools", "DevTools of Vercel's AI SDK (.devtools/generations.json)",
+                              'an object with "runs" and "steps", which have "run_id" and "step_number"', _ANY_BYTES,
+                              (b'"runs"',)),
     "mastra": FileFormat(
         f"{_HERE}.mastra", "sessions of Mastra",
         'a database with the table "mastra_ai_spans" or "mastra_messages", or an object with "spans" or "messages"',
@@ -243,19 +241,17 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "voltagent": FileFormat(f"{_HERE}.voltagent", "conversations of VoltAgent",
                             'a database whose table "…_messages" has "format_version" and "parts"',
                             Keeps(Words.NONE, usage=True), (SQLITE,)),
-    "pydantic-ai": FileFormat(
-        f"{_HERE}.pydantic_ai", "history of Pydantic AI", 'a list of messages, whose "parts" have a "part_kind"',
-        Keeps(Words.PROVIDER, usage=True), (b'"part_kind"',),
-    ),
+    "pydantic-ai": FileFormat(f"{_HERE}.pydantic_ai", "history of Pydantic AI",
+                              'a list of messages, whose "parts" have a "part_kind"', Keeps(Words.PROVIDER, usage=True),
+                              (b'"part_kind"',)),
     "promptfoo": FileFormat(
         f"{_HERE}.promptfoo", "results of promptfoo",
         'an object with "evalId", results with "promptIdx", or a database with the table "eval_results"',
         Keeps(Words.RECORDER, cap=True, usage=True), (SQLITE, b'"evalId"', b'"promptIdx"'),
     ),
-    "smolagents": FileFormat(
-        f"{_HERE}.smolagents", "memory of smolagents", 'a list of steps, the first with "task" and "task_images"',
-        Keeps(Words.PROVIDER, usage=True), (b'"task_images"', b'"action_output"'),
-    ),
+    "smolagents": FileFormat(f"{_HERE}.smolagents", "memory of smolagents",
+                             'a list of steps, the first with "task" and "task_images"',
+                             Keeps(Words.PROVIDER, usage=True), (b'"task_images"', b'"action_output"')),
     "llama-index": FileFormat(
         f"{_HERE}.llama_index", "messages of LlamaIndex (chat store, memory, context)",
         'an object with "store", messages with "additional_kwargs" and "blocks", or a table with "key" and "status"',
@@ -271,33 +267,29 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'an object with "service_session_id" and "state", or lines of the "type" "message" with "contents"',
         Keeps(Words.NONE), (b'"service_session_id"', b'"contents"'),
     ),
-    "strands": FileFormat(
-        f"{_HERE}.strands", "session of Strands Agents", 'an object with "agent_id" and "conversation_manager_state"',
-        Keeps(Words.HINT, usage=True), (b'"conversation_manager_state"', b'"redact_message"'),
-        (AgentFolder("Strands", "", ".strands/sessions", ("*", "agents", "*"), ("agent.json",)),),
-    ),
+    "strands": FileFormat(f"{_HERE}.strands", "session of Strands Agents",
+                          'an object with "agent_id" and "conversation_manager_state"', Keeps(Words.HINT, usage=True),
+                          (b'"conversation_manager_state"', b'"redact_message"'),
+                          (AgentFolder("Strands", "", ".strands/sessions", ("*", "agents", "*"), ("agent.json",)),)),
     "adk": FileFormat(
         f"{_HERE}.adk", "session of Google ADK",
         'a database whose table "events" has "invocation_id", an object with "appName" and "events", or those events',
         Keeps(Words.PROVIDER, usage=True), (SQLITE, b'"invocationId"', b'"invocation_id"'),
     ),
-    "ai-sdk-result": FileFormat(
-        f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK", 'an object with "steps", which have "finishReason"',
-        Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',),
-    ),
-    "ai-sdk-messages": FileFormat(
-        f"{_HERE}.ai_sdk_messages", "messages of Vercel's AI SDK (UIMessage)",
-        'a list of messages with "id", "role" and "parts", which have a "type"', Keeps(Words.HINT), (b'"parts"',),
-    ),
+    "ai-sdk-result": FileFormat(f"{_HERE}.ai_sdk_result", "result of Vercel's AI SDK",
+                                'an object with "steps", which have "finishReason"',
+                                Keeps(Words.RECORDER, cap=True, usage=True), (b'"finishReason"',)),
+    "ai-sdk-messages": FileFormat(f"{_HERE}.ai_sdk_messages", "messages of Vercel's AI SDK (UIMessage)",
+                                  'a list of messages with "id", "role" and "parts", which have a "type"',
+                                  Keeps(Words.HINT), (b'"parts"',)),
     "ai-sdk-stream": FileFormat(
         f"{_HERE}.ai_sdk_stream", "stream of Vercel's AI SDK to the browser",
         'events such as "start-step" and "text-delta", or lines such as 0:"text"', Keeps(Words.RECORDER, usage=True),
         (b'-step"', b'-delta"', b'"tool-input-', b'"errorText"', b'"finishReason"', b'0:"', b'f:{'),
     ),
-    "http-text": FileFormat(
-        f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
-        "a status line such as HTTP/1.1 200 OK, a request, or lines of curl -v", _ANY_BYTES, (b"HTTP/", b"curl: ("),
-    ),
+    "http-text": FileFormat(f"{_HERE}.http_text", "HTTP messages as text (curl -i, curl -v, HTTPie)",
+                            "a status line such as HTTP/1.1 200 OK, a request, or lines of curl -v", _ANY_BYTES,
+                            (b"HTTP/", b"curl: (")),
     "curl-trace": FileFormat(f"{_HERE}.curl_trace", "trace of curl (--trace, --trace-ascii)",
                              "lines such as => Send header, 208 bytes", _ANY_BYTES, (b"=> Send ",)),
     "langfuse": FileFormat(
@@ -313,10 +305,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json", b'"agent"'),
         EDITOR_TASKS,
     ),
-    "inspect": FileFormat(
-        f"{_HERE}.inspect_ai", "Inspect log", 'a ZIP archive with "_journal/", or an object with "eval" and "status"',
-        Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"'),
-    ),
+    "inspect": FileFormat(f"{_HERE}.inspect_ai", "Inspect log",
+                          'a ZIP archive with "_journal/", or an object with "eval" and "status"',
+                          Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"')),
     "claude-tap": FileFormat(
         f"{_HERE}.claude_tap", "claude-tap recording",
         'a database whose table "records" has "payload_json", or records with "request_id", "turn" and "duration_ms"',
@@ -365,29 +356,25 @@ IMPORTERS: Mapping[str, FileFormat] = {
             for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")
         ),
     ),
-    "litellm": FileFormat(
-        f"{_HERE}.litellm", "LiteLLM log", 'an object with "call_type", and "model_parameters" or "spend"',
-        Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',),
-    ),
+    "litellm": FileFormat(f"{_HERE}.litellm", "LiteLLM log",
+                          'an object with "call_type", and "model_parameters" or "spend"',
+                          Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',)),
     "continue": FileFormat(
         f"{_HERE}.continue_dev", "Continue session", 'an object with "history", a list of items with "message"',
         Keeps(Words.NONE, cap=True, usage=True), (b'"history"',),
         (AgentFolder("Continue", "CONTINUE_GLOBAL_DIR", ".continue", ("sessions",), ("*-*.json",)),),
     ),
-    "vscode-chat": FileFormat(
-        f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
-        Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), EDITOR_CHATS,
-    ),
+    "vscode-chat": FileFormat(f"{_HERE}.vscode_chat", "VS Code chat",
+                              'an object with "requests", or lines with "kind", "k" and "v"',
+                              Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), EDITOR_CHATS),
     "chat-history": FileFormat(
         f"{_HERE}.chat_history", "messages of Haystack, or chat history of Semantic Kernel",
         'a list of messages with "meta" and "name", or "messages" with "content_type" and "items"',
         Keeps(Words.RECORDER, usage=True), (b'"meta"', b'"content_type"'),
     ),
     "known": FileFormat(f"{_HERE}.known_formats", "formats that are known and not read", "", Keeps(Words.NONE)),
-    "pairs": FileFormat(
-        f"{_HERE}.pairs", "requests and responses in JSON", 'objects with "request" and "response", or of nock',
-        _ANY_BYTES, begins=True,
-    ),
+    "pairs": FileFormat(f"{_HERE}.pairs", "requests and responses in JSON",
+                        'objects with "request" and "response", or of nock', _ANY_BYTES, begins=True),
     "body": FileFormat(
         f"{_HERE}.body", "response body", "a response of an API that is read, or its event stream",
         Keeps(Words.PROVIDER, usage=True, wire=True), begins=True,

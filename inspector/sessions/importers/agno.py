@@ -31,8 +31,6 @@ from loop_core.values import StopReason, ToolCall
 
 FIELDS: Fields = {"": {"session": (str,), "message": (dict,), "status": (str,)},
                   "message": {"role": (str,), "tool_calls": (list,), "provider_data": (dict,), "metrics": (dict,)}}
-SESSIONS = frozenset({"session_id", "session_type", "agent_data"})
-"""Columns of the table of sessions. The program that uses Agno chooses the names of tables."""
 COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -42,11 +40,12 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 def _rows(path: str) -> Iterator[bytes]:
-    """The messages and the end of each run; sessions come first, because their agents have the caps."""
+    """The messages and the end of each run; sessions come first, because their agents have the caps. The program that
+    uses Agno chooses the names of tables."""
     caps, tables = dict[Any, int | None](), schema(path)
     with snapshot(path) as database:
         for name in sorted(tables, key=lambda name: "run_data" in tables[name]):
-            if tables[name] >= SESSIONS or "run_data" in tables[name]:
+            if not tables[name].isdisjoint({"session_type", "run_data"}):
                 quoted = name.replace('"', '""')
                 for row in database.execute(f'SELECT * FROM "{quoted}" ORDER BY rowid'):  # noqa: S608
                     yield from _records(dict(row), caps)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.adk import GEMINI
 from inspector.sessions.importers.records import first_look, list_pieces, whole_object
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
@@ -19,7 +18,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import cap_of, known_text, moment_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from loop_core.values import At, OpaquePart
-from loop_core.wire import wire
+from loop_core.wire.gemini_generate.table import API, STOP_REASONS
 
 FIELDS: Fields = {"": {
     "role": (str,), "text": (str,), "parts": (list,), "finishReason": (str,), "errorMessage": (str,)}}
@@ -47,7 +46,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 
 class _Prompt(ChatReader):
-    name, agent, fields, own_api = "ai-studio", "AI Studio", FIELDS, GEMINI
+    name, agent, fields, own_api = "ai-studio", "AI Studio", FIELDS, API
     unit, row_word = "chunk", ("a chunk", "chunks")
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -86,6 +85,6 @@ class _Prompt(ChatReader):
         if value.get("isEdited") is True:
             self.remarks["were edited, so their text may not be the model's"] += 1
         if word is not None:
-            take_api_word(answer, word, pointer_at(at, "finishReason"), wire(GEMINI).stop_reasons)
+            take_api_word(answer, word, pointer_at(at, "finishReason"), STOP_REASONS)
         elif error is not None:
             answer.fail(error, pointer_at(at, "errorMessage"))

@@ -217,10 +217,12 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether an object has messages, including answers, and no model, so that it is no request."""
+    """Whether an object is no request, by its messages: they have no roles, or there are answers among them and no
+    model beside them."""
     messages = value.get("messages")
-    return isinstance(messages, list) and "model" not in value and any(
-        isinstance(message, dict) and message.get("role") == "assistant" for message in messages)
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages] if isinstance(
+        messages, list) else []
+    return bool(roles) and (("assistant" in roles and "model" not in value) or not any(roles))
 
 
 def _answers(value: dict[str, Any]) -> bool:

@@ -67,6 +67,8 @@ def sniff(head: bytes, path: str) -> int:
         if _is_row(value):
             qwen = "parts" in object_of(value.get("message")) or not value.keys().isdisjoint(QWEN)
             return 0 if qwen else 100  # Qwen Code's rows look the same
+    if any("apiKeySource" in row and "tools" not in row for row in rows):
+        return 0  # Cursor's stream
     if any(map(_is_message, rows)):
         return 80
     return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0

@@ -49,15 +49,19 @@ class FileHead(NamedTuple):
 
 @lru_cache(maxsize=4)
 def first_look(head: bytes) -> FileHead:
-    """Parses the beginning of a file; if it begins within a row, from the next row on."""
+    """Parses the beginning of a file; if it begins with damaged rows, from the first whole one on."""
     # Windows PowerShell writes UTF-8 with a byte order mark.
     text = (head[3:] if head.startswith(b"\xef\xbb\xbf") else head).lstrip()
     parsed_head = _look(text)
     if parsed_head.first is None or (not parsed_head.lines and text.startswith(b"{")):
-        _, _, rest = text.partition(b"\n")
-        # A followed file, or one whose first part was removed, may begin within a row.
-        if rest.startswith(b'{"') and complete(rest.partition(b"\n")[0]):
-            return _look(rest)
+        rest = text
+        for _ in range(_LINES):
+            # A followed file, or one whose first part was removed, may begin within a row.
+            _, _, rest = rest.partition(b"\n")
+            if not rest.startswith(b'{"'):
+                break
+            if complete(rest.partition(b"\n")[0]):
+                return _look(rest)
     return parsed_head
 
 

@@ -24,6 +24,7 @@ from inspector.sessions.reasons import (
     missing_call_reason,
     provider_reason,
     reason_finding,
+    shortened_call_reason,
     unrecorded_reason,
 )
 from inspector.sessions.recording import Exchange, Input
@@ -47,6 +48,8 @@ RESUMED = re.compile(
 """Matches the beginning of the message of Claude Code, Cline or nanobot to a model whose answer was cut at the cap."""
 
 
+MASKED = re.compile(r"[\[<(*\s]*(?:redacted|masked|removed)(?![a-z])", re.IGNORECASE)
+"""Matches the beginning of a text that was written over the arguments of a call."""
 OUTPUT_COUNTS = (("message", "usage", "output_tokens"), ("event", "usage", "output_tokens"))
 """The paths of the output tokens of an answer of Claude Code: in its rows, and in the last event of its stream."""
 
@@ -209,11 +212,18 @@ def provider_stop(answer: TranscriptAnswer, caps: Caps, words: Mapping[str, Stop
 
 
 def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
-    """The stop reason of an answer; not recorded if a word for calls is followed by a result but the file has no call:
-    the model sent one, and its row was lost."""
+    """The stop reason of an answer; not recorded if a word for calls is followed by a result but the file has no call
+    (the model sent one, and its row was lost), or if the arguments of a call were replaced before the file was shared.
+    Such arguments are taken away."""
     stop = answer.stop
     asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
-    return missing_call_reason(stop) if asks and stop and any(row.results for row in answer.after) else stop
+    if asks and stop and any(row.results for row in answer.after):
+        return missing_call_reason(stop)
+    masked = [call for call in answer.calls if call.arguments is not None and MASKED.match(call.arguments)]
+    if masked:
+        answer.parts = [part._replace(arguments=None, closed=False) if part in masked else part
+                        for part in answer.parts]
+    return shortened_call_reason(stop) if masked and stop and stop.normalized in FINISHED else stop
 
 
 def wordless_notice(answers: Sequence[TranscriptAnswer], agent: str) -> list[Notice]:

@@ -7,7 +7,6 @@ that the format cannot carry raises `EncodeError`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,14 +15,12 @@ from loop_core.errors import EncodeError
 from loop_core.values import ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.anthropic_messages import table
 from loop_core.wire.anthropic_messages.decode import Decoder
-from loop_core.wire.anthropic_messages.fallback import handovers
 from loop_core.wire.anthropic_messages.request import ASKING_LOSES, CALL_TYPES, encode_request, read_request
 from loop_core.wire.anthropic_messages.table import API
-from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, sse_event, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home, Prefill
-
-_NEWLINE = re.compile(r"\r\n|\n|\r")
+from loop_core.wire.response_calls import completes
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -46,7 +43,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         return iter([to_bytes(dump(_error(response)))])
     blocks = _blocks(response.parts)
     if stream:
-        return iter([_event(event) for event in _events(response, blocks, max(1, chunk))])
+        return iter([sse_event(event, event["type"]) for event in _events(response, blocks, max(1, chunk))])
     return iter([to_bytes(dump(_whole(response, blocks)))])
 
 
@@ -85,7 +82,7 @@ def _type(part: ResponsePart) -> str:
 
 def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if block.type == "tool_use"]
-    complete = table.completes(response.stop_reason)
+    complete = completes(response.stop_reason)
     for block in blocks:
         part = block.part
         if isinstance(part, ToolCall):
@@ -222,11 +219,6 @@ def _error(response: ChatResponse) -> dict[str, Any]:
     return body
 
 
-def _event(event: dict[str, Any]) -> bytes:
-    lines = _NEWLINE.split(dump(event))  # verbatim JSON may have been indented
-    return to_bytes(f"event: {event['type']}\n" + "".join(f"data: {line}\n" for line in lines) + "\n")
-
-
 FORMAT = Format(
     decoder=Decoder,
     paths=table.PATHS,
@@ -248,6 +240,6 @@ FORMAT = Format(
     # A signature of Claude holds on each of its hosts (Claude docs, Extended thinking).
     signed_alike=frozenset({"bedrock_converse", "bedrock_invoke"}),
     cached_apart=True,  # input_tokens leaves out what the cache held (API docs, prompt caching)
-    handovers=handovers,
+    handovers=table.handovers,
     container=("container.id", "container"),  # Anthropic API reference, Messages: container
 )

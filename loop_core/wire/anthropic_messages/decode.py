@@ -2,7 +2,7 @@
 
 This module handles the order of events (`message_start`, blocks, `message_delta`, `message_stop`) and the running
 totals of usage; `table` reads the blocks. It does not decide whether a call may run: a closed block stays closed under
-any reason. `fallback` handles the blocks between the outputs of two models.
+any reason.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from loop_core.values import (
 )
 from loop_core.wire import base
 from loop_core.wire.anthropic_messages import table
-from loop_core.wire.anthropic_messages.fallback import BLOCK, answer_parts, iterations_differ, remarks
-from loop_core.wire.anthropic_messages.table import API, MessageBlock
+from loop_core.wire.anthropic_messages.table import API, BLOCK, MessageBlock, answer_parts, iterations_differ, remarks
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.response_calls import open_places
+from loop_core.wire.response_calls import completes, open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PROSE = frozenset({"text", "thinking"})
@@ -174,7 +173,7 @@ class Decoder(base.Decoder):
 
     def _read_content(self, content: list[Any]) -> None:
         text = self.text()
-        complete = table.completes(self.map_word(self.raw, None))
+        complete = completes(self.map_word(self.raw, None))
         calls = [i for i, block in enumerate(content) if isinstance(block, dict) and block.get("type") == "tool_use"]
         for i, block in enumerate(content):
             if not isinstance(block, dict):
@@ -220,7 +219,7 @@ class Decoder(base.Decoder):
             # Anthropic sends a call made by code (programmatic tool calling) whole, in message_start, followed by the
             # end.
             self.end_with(*self._early)
-            if table.completes(self.map_word(*self._early)):  # a cut may have cut the last block
+            if completes(self.map_word(*self._early)):  # a cut may have cut the last block
                 for block in self._open.values():
                     block.close(self._early[1].end or self.frame[2])
 

@@ -4,13 +4,14 @@ carried, and how its JSON is recognised.
 Events are read in `decode`. Sources: the anthropic SDK 2.12.0 (types/stop_reason.py, types/content_block.py and their
 beta twins), the API documentation, and the rows of the project's stop-reason facts that name this API.
 
-The later sections convert between the other fields about the end of a message and flat words, and read content blocks.
+The later sections convert between the other fields about the end of a message and flat words, and read content blocks
+and fallback blocks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from loop_core.values import (
@@ -21,12 +22,11 @@ from loop_core.values import (
     ReasoningPart,
     ResponsePart,
     Stop,
-    StopReason,
     TextPart,
     ToolCall,
 )
 from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, SERVER_FIELDS, usual_losses
-from loop_core.wire.body import compact, conflicting_arguments, string
+from loop_core.wire.body import compact, conflicting_arguments, integer, list_of, mapping_of, read_object, string, word
 from loop_core.wire.failures import StopRow
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import FactRow
@@ -81,9 +81,7 @@ STORED_FIELDS: Mapping[str, frozenset[str]] = {
     "text": frozenset({"type", "text"}),
     "thinking": frozenset({"type", "thinking", "signature"}),
     "redacted_thinking": frozenset({"type", "data"}),
-    "tool_use": frozenset({"type", "id", "name", "input"}),
-    "server_tool_use": frozenset({"type", "id", "name", "input"}),
-    "mcp_tool_use": frozenset({"type", "id", "name", "input"}),
+    **dict.fromkeys(("tool_use", "server_tool_use", "mcp_tool_use"), frozenset({"type", "id", "name", "input"})),
 }
 """Block type -> the fields that its part stores. Other fields (citations, server_name, caller) go into an opaque part
 after it."""
@@ -97,12 +95,6 @@ _MESSAGE_EVENTS = frozenset({
     "message_stop",
 })
 """Without `ping`, which gateways send in a stream of any format."""
-
-
-def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason. There a cut tool_use is a parsed object
-    (cynative PR#283 citing the documentation), so only the reason shows the cut; a stop sequence may cut a call too."""
-    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
 def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
@@ -143,11 +135,11 @@ def unflatten(native: Mapping[str, str], name: str) -> str | None:
     if name in native:
         return compact(native[name])
     members: dict[str, str] = {}
-    for word in native:
-        if word.startswith(name + "."):
-            key = word[len(name) + 1 :].split(".")[0]
+    for leaf in native:
+        if leaf.startswith(name + "."):
+            key = leaf[len(name) + 1 :].split(".")[0]
             path = f"{name}.{key}"
-            members[key] = native[word] if word == path and path in _JSON else unflatten(native, path) or "null"
+            members[key] = native[leaf] if leaf == path and path in _JSON else unflatten(native, path) or "null"
     return "{" + ",".join(f"{compact(key)}:{text}" for key, text in members.items()) + "}" if members else None
 
 
@@ -176,11 +168,10 @@ _DELTA: tuple[tuple[str, str], ...] = (
     ("reasoning", "/thinking"),
     ("call.arguments", "/partial_json"),
 )
-_HOLDERS: tuple[str, ...] = ("", "/message")
-"""The JSON pointers of a message: the whole body, or the member of `message_start`."""
+_HOLDERS = ("", "/message")  # of a message: the whole body, or the member of `message_start`
 
 STREAM_READS = tuple(FactRow(fact, f"/delta{place}", _INDEX) for fact, place in _DELTA)
-READS: tuple[FactRow, ...] = (
+READS = (
     FactRow("error", "/error"),
     FactRow("refusal", "/delta/stop_details/explanation"),
     *(FactRow(fact, holder + place) for holder in _HOLDERS for fact, place in _MESSAGE),
@@ -305,11 +296,104 @@ def _call(
 
 def _fields(type_: str, fields: Mapping[str, Any]) -> list[ResponsePart]:
     stored_names = STORED_FIELDS[type_]
-    if fields.keys() <= stored_names and type_ != "mcp_tool_use":
-        return []  # the usual case
     rest = {name: value for name, value in fields.items() if name not in stored_names and value not in (None, [], {})}
     if rest.get("caller") == {"type": "direct"}:  # the API's default
         del rest["caller"]
     if not rest and type_ != "mcp_tool_use":
         return []
     return [OpaquePart(type_ + FIELDS, compact(rest, sort=True))]
+
+
+# -- Fallback blocks, with which a model hands over to another one inside an answer; they stay verbatim --------------
+
+BLOCK = "fallback"
+ITERATION = "fallback_message"
+"""The type of an entry of `usage.iterations` for the work of a fallback model (anthropic 2.12.0)."""
+
+
+def iterations_differ(iterations: Any) -> bool:
+    """Whether usage per iteration differs from the total usage."""
+    return isinstance(iterations, list) and (len(iterations) > 1 or bool(_fallback_models(iterations)))
+
+
+def declined_calls(parts: Sequence[ResponsePart]) -> list[ToolCall]:
+    """The calls of models that handed over to a fallback model. They must not be answered, so they are not calls of the
+    response."""
+    last = max((i for i, part in enumerate(parts) if _is_seam(part)), default=0)
+    return [part for part in parts[:last] if type(part) is ToolCall and part.kind is CallKind.FUNCTION]
+
+
+def answer_parts(parts: Sequence[ResponsePart]) -> list[ResponsePart]:
+    """The parts without declined calls and without the fields that belong to them."""
+    gone = {id(call) for call in declined_calls(parts)}
+    answer: list[ResponsePart] = []
+    for before, part in zip((None, *parts), parts, strict=False):
+        extends = type(part) is OpaquePart and part.type.endswith(FIELDS) and id(before) in gone
+        if id(part) not in gone and not extends:
+            answer.append(part)
+    return answer
+
+
+def remarks(
+    parts: Sequence[ResponsePart], iterations: Any, places: Sequence[At], end: At
+) -> Iterator[tuple[str, str, At]]:
+    """The findings that say which model wrote which part, one for each handover at its block; `end` is the place for an
+    answer without blocks."""
+    seams = [i for i, part in enumerate(parts) if _is_seam(part)]
+    for number, (at, place) in enumerate(zip(seams, places, strict=False)):
+        block = _value(parts[at])
+        before, after = _model(block, "from"), _model(block, "to")
+        begin = seams[number - 1] + 1 if number else 0
+        characters = sum(len(part.text) for part in parts[begin:at] if type(part) is TextPart)
+        whose = f"{characters:,} characters before this seam are its, what follows is by {after}"
+        spent = _describe_iterations(iterations) if number == len(seams) - 1 else ""
+        yield BLOCK, f"{before} gave way to {after}{_trigger(block)}: {whose}{spent}", place
+    if not seams:
+        for model in _fallback_models(iterations)[-1:]:
+            yield BLOCK, f"the answer is by the fallback model {model}{_describe_iterations(iterations)}", end
+    for call in declined_calls(parts):
+        yield "fallback_call", f"the call {call.name} is of a model that gave way, and is left out", call.at or end
+
+
+def handovers(parts: Sequence[ResponsePart]) -> list[tuple[int, str]]:
+    """The handovers inside one answer: the index of the character at which another model continues, and a text that
+    names both models."""
+    found: list[tuple[int, str]] = []
+    position = 0
+    for part in parts:
+        if type(part) is TextPart:
+            position += len(part.text)
+        elif _is_seam(part):
+            block = _value(part)
+            found.append((position, f"{_model(block, 'from')} gave way to {_model(block, 'to')}{_trigger(block)}"))
+    return found
+
+
+def _is_seam(part: ResponsePart) -> bool:
+    return type(part) is OpaquePart and part.type == BLOCK
+
+
+def _value(part: ResponsePart) -> Mapping[str, Any]:
+    return mapping_of(read_object(part.json) if type(part) is OpaquePart else None)
+
+
+def _model(block: Mapping[str, Any], side: str) -> str:
+    return word(mapping_of(block.get(side)).get("model")) or "a model without a name"
+
+
+def _trigger(block: Mapping[str, Any]) -> str:
+    trigger = mapping_of(block.get("trigger"))
+    named = ", ".join(filter(None, (word(trigger.get("type")), word(trigger.get("category")))))
+    return f" ({named})" if named else ""
+
+
+def _fallback_models(iterations: Any) -> list[str]:
+    """The names of the fallback models that made an answer, from the usage per iteration."""
+    usages = [mapping_of(each) for each in list_of(iterations)]
+    return [str(usage.get("model")) for usage in usages if usage.get("type") == ITERATION]
+
+
+def _describe_iterations(iterations: Any) -> str:
+    counts = [integer(mapping_of(each).get("output_tokens")) for each in list_of(iterations)]
+    sums = " + ".join(f"{count:,}" for count in counts if count is not None)
+    return f"; output tokens by iteration: {sums}" if sums else ""

@@ -15,12 +15,13 @@ from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.bedrock_converse import table
 from loop_core.wire.bedrock_converse.decode import Decoder
-from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request
+from loop_core.wire.bedrock_converse.request import ASKING_LOSES, encode_request, path, read_request, write_block
 from loop_core.wire.bedrock_converse.table import API
 from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes, total_of
 from loop_core.wire.eventstream import CONTENT_TYPE, event_frame, exception_frame
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
+from loop_core.wire.response_calls import completes
 
 Event = tuple[str, dict[str, Any]]
 """One frame: its `:event-type` and its JSON value."""
@@ -77,7 +78,7 @@ def _blocks(parts: tuple[ResponsePart, ...]) -> list[_Block]:
 
 def _whole(response: ChatResponse, blocks: list[_Block]) -> dict[str, Any]:
     calls = [block for block in blocks if isinstance(block.part, ToolCall)]
-    complete, raw = table.completes(response.stop_reason), response.stop_reason.raw
+    complete, raw = completes(response.stop_reason), response.stop_reason.raw
     for block in calls:
         says = raw is not None and (complete or block is not calls[-1])
         if isinstance(block.part, ToolCall) and block.part.closed is not says:
@@ -91,14 +92,10 @@ def _whole_block(block: _Block) -> Any:
     part = block.part
     if isinstance(part, OpaquePart):
         return RawJSON(part.json)
-    if isinstance(part, TextPart):
-        if block.citations:
-            return {"citationsContent": {"content": [{"text": part.text}], "citations": block.citations}}
-        return {"text": part.text}
-    if isinstance(part, ReasoningPart):
-        if part.data is not None:
-            return {"reasoningContent": {"redactedContent": part.data}}
-        return {"reasoningContent": {"reasoningText": {"text": part.text, **non_null(signature=part.signature)}}}
+    if isinstance(part, TextPart) and block.citations:
+        return {"citationsContent": {"content": [{"text": part.text}], "citations": block.citations}}
+    if not isinstance(part, ToolCall):
+        return write_block(part)
     arguments = object_text(part, API)
     return {"toolUse": {**_use(part), **non_null(input=None if arguments is None else RawJSON(arguments))}}
 

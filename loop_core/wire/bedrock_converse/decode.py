@@ -26,12 +26,12 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire import base
-from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, completes, unwrap
+from loop_core.wire.bedrock_converse.table import API, EVENTS, FIELDS, SERVER_TOOL, STOP_REASONS, unwrap
 from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.response_calls import StreamedPart, open_places
+from loop_core.wire.response_calls import StreamedPart, completes, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
 # A block, whole or grown from deltas, becomes parts or stays verbatim. It is a union with one member (`text`,

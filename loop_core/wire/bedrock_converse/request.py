@@ -162,7 +162,7 @@ def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     for part in parts:
         if type(part) is not OpaquePart:
-            blocks.append(_block(part))
+            blocks.append(write_block(part))
             continue
         value = opaque(part, API)
         fields = part.type.endswith(FIELDS)
@@ -175,7 +175,8 @@ def _blocks(parts: Iterable[MessagePart]) -> list[dict[str, Any]]:
     return blocks
 
 
-def _block(part: MessagePart) -> dict[str, Any]:
+def write_block(part: MessagePart) -> dict[str, Any]:
+    """The content block of a part that is not opaque."""
     if type(part) is TextPart:
         return {"text": part.text}
     if type(part) is ReasoningPart:

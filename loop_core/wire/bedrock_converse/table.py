@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from loop_core.values import Stop, StopReason
+from loop_core.values import Stop
 from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, SERVER_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
 from loop_core.wire.reads import FactRow
@@ -58,13 +58,6 @@ FIELDS = ".fields"
 
 SERVER_TOOL = "server_tool_use"
 """The value of `toolUse.type` in a call that the provider runs (botocore 1.44.5 ToolUseType)."""
-
-
-def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason: a cut call arrives there as an object too.
-    """
-    # a stop sequence may occur inside a call
-    return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 
 def unwrap(event: Mapping[str, Any]) -> tuple[str | None, Any]:

@@ -197,10 +197,12 @@ class Decoder(ConverseDecoder):
             self._others.add(index)  # another answer of Command (num_generations)
         elif shape is not None:
             self._text(shape, inner, self.at(), text)
-        elif self._maker is not None and self._maker.saw_done:
+        elif self._maker is not None and self._maker.saw_done and not (self._maker.reads_on and "type" in inner):
             self.after_end()
         elif "type" in inner:  # Claude
-            self._maker_decoder(MessagesDecoder, text).on_event(inner, None)
+            maker = self._maker_decoder(MessagesDecoder, text)
+            maker.on_event(inner, None)
+            self._late = self.frame if maker._late is maker.frame else self._late
         elif "choices" in inner:  # Mistral's chat; all others are Nova's
             self._maker_decoder(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:

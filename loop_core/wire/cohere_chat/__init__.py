@@ -36,6 +36,7 @@ from loop_core.wire.body import (
     opaque_object,
     pieces,
     rest,
+    sse_event,
     string,
     token_count,
     value_at,
@@ -55,7 +56,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
         yield dump(non_null(id=response.id, message=error.message)).encode()
     elif stream:
         for event in _events(response, max(1, chunk)):
-            yield f"event: {event['type']}\ndata: {dump(event)}\n\n".encode()
+            yield sse_event(event, event["type"])
         if response.stop_reason.raw is not None:  # a stream that was cut has no end mark
             yield b"data: [DONE]\n\n"
     else:

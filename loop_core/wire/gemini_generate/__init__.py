@@ -8,6 +8,7 @@ is written unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from loop_core.errors import EncodeError
@@ -23,7 +24,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
-from loop_core.wire.body import RawJSON, dump, non_null, pieces, read_object
+from loop_core.wire.body import RawJSON, dump, non_null, pieces, read_object, sse_event
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_generate import table
 from loop_core.wire.gemini_generate.decode import Decoder
@@ -116,9 +117,7 @@ def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
         yield _event(_error(response.error))
 
 
-def _event(value: dict[str, Any]) -> bytes:
-    # Verbatim JSON may hold line breaks, which are restored because they join the lines of one event.
-    return "".join(f"data: {line}\r\n" for line in dump(value).split("\n")).encode() + b"\r\n"
+_event = partial(sse_event, end="\r\n")
 
 
 def _candidate(parts: list[dict[str, Any] | RawJSON], end: dict[str, Any] | None = None) -> dict[str, Any]:

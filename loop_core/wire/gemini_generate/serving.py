@@ -10,6 +10,7 @@ from typing import Any
 
 from loop_core.wire import serving
 from loop_core.wire.demands import Body, Condition, Demands, JSONShape, Member, PathStyle, RequestError, inside, items
+from loop_core.wire.gemini_generate.table import snake
 from loop_core.wire.serving import CallFraming, CutCallForm, Event, Moment, PeerWords, Spelling
 
 SAYS: Mapping[Moment, Spelling] = {
@@ -47,11 +48,6 @@ def _count(count: int) -> Event:
 # -- What it demands: it finds a field for every name, or refuses it -------------------------------------------------
 # Members and values: google-genai 3.4.0 models.py (what it sends) and types.py, and the API reference. Names are read
 # in both spellings, as the server does.
-
-def snake(name: str) -> str:
-    """`functionCall` -> `function_call`."""
-    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
-
 
 def spellings(name: str) -> Sequence[str]:
     """A name in camel case and in snake case."""

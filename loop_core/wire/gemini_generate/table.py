@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from loop_core.values import Stop, Tool
 from loop_core.wire.asking import ITEM_FIELDS, usual_losses
 from loop_core.wire.failures import StopRow
+from loop_core.wire.json_values import pointer
 from loop_core.wire.reads import FactRow
 
 API = "gemini_generate"
@@ -95,9 +96,13 @@ NATIVE: Mapping[str, str] = {
 }
 """Field with a word about the end -> the object that holds it."""
 
+def snake(name: str) -> str:
+    """`functionCall` -> `function_call`."""
+    return re.sub(r"[A-Z]", lambda capital: "_" + capital.group().lower(), name)
+
+
 SNAKE: Mapping[str, str] = {
-    name: re.sub(r"[A-Z]", lambda capital: "_" + capital.group().lower(), name)
-    for name in (
+    name: snake(name) for name in (
         "allowedFunctionNames", "blockReason", "blockReasonMessage", "boolValue", "cachedContentTokenCount",
         "candidateCount", "candidatesTokenCount", "continuationToken", "finishMessage", "finishReason", "functionCall",
         "functionCallingConfig", "functionResponse", "generationConfig", "jsonPath", "maxOutputTokens", "modelVersion",
@@ -248,7 +253,7 @@ def problems(tool: Tool) -> tuple[RefusedKeyword, ...]:
     """The keywords of this tool's schema that Gemini refuses, in order."""
     if tool.schema is None:
         return ()
-    return tuple(RefusedKeyword(tool.name, pointer, word) for pointer, word in _flaws(tool.schema, tool.dialect, ""))
+    return tuple(RefusedKeyword(tool.name, at, word) for at, word in _flaws(tool.schema, tool.dialect, ""))
 
 
 def reduce_schema(tool: Tool) -> Tool:
@@ -261,27 +266,23 @@ def reduce_schema(tool: Tool) -> Tool:
     return tool._replace(schema=schema, declaration=None)
 
 
-def _flaws(schema: Any, dialect: str, pointer: str) -> Iterator[tuple[str, str]]:
+def _flaws(schema: Any, dialect: str, place: str) -> Iterator[tuple[str, str]]:
     if not isinstance(schema, Mapping):
         return
     for key, value in schema.items():
-        word, at = _SNAKE.get(key, key), f"{pointer}/{_escape_pointer(key)}"
+        word, at = _SNAKE.get(key, key), f"{place}{pointer(key)}"
         if word not in TAKES[dialect]:
             yield at, key
         elif word == "type" and isinstance(value, list) and dialect == "openapi":
             yield at, "a list of types"
         elif word in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
             for name, inner in value.items():
-                yield from _flaws(inner, dialect, f"{at}/{_escape_pointer(name)}")
+                yield from _flaws(inner, dialect, f"{at}{pointer(name)}")
         elif word in _SCHEMA_LISTS and isinstance(value, list):
             for number, inner in enumerate(value):
                 yield from _flaws(inner, dialect, f"{at}/{number}")
         elif word in ("items", "additionalProperties"):
             yield from _flaws(value, dialect, at)
-
-
-def _escape_pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")  # RFC 6901 section 3
 
 
 def _reduce(schema: Any, dialect: str, root: Mapping[str, Any], refs: tuple[str, ...]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from loop_core.errors import EncodeError
 from loop_core.values import CallKind, ChatResponse, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall, Usage
-from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, to_bytes
+from loop_core.wire.body import RawJSON, dump, non_null, object_text, opaque_object, pieces, sse_event, to_bytes
 from loop_core.wire.failures import read_error
 from loop_core.wire.format import VERSION, Format, Home
 from loop_core.wire.gemini_interactions import table
@@ -35,8 +35,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
             raise EncodeError("an error body holds no content", api=API, what="error beside content")
         return iter([to_bytes(dump({"error": _error(response)}))])
     if stream:
-        return iter([to_bytes(f"event: {name}\ndata: {dump(value)}\n\n")
-                     for name, value in _events(response, max(1, chunk))])
+        return iter([sse_event(value, name) for name, value in _events(response, max(1, chunk))])
     return iter([to_bytes(dump(_whole(response)))])
 
 

@@ -64,24 +64,27 @@ def recognises(value: Mapping[str, Any], event: str | None = None) -> bool:
     return not event and isinstance(value.get("message"), dict) and isinstance(value.get("done"), bool)
 
 
-# -- Which values of a line of an Ollama chat become which facts -----------------------------------------------------
+# -- Which values of a line become which facts -----------------------------------------------------------------------
 
-_CALL = "/message/tool_calls/*"
 
-STREAM_READS: tuple[FactRow, ...] = (
-    FactRow("text", "/message/content"),
-    FactRow("reasoning", "/message/thinking"),
-)
+def rows(holder: str, text: str) -> tuple[FactRow, ...]:
+    """The rows of a line whose output is in the object `holder`, its text in the member `text`."""
+    call = f"{holder}/tool_calls/*"
+    return (
+        FactRow("model", "/model"),
+        FactRow("usage.input_tokens", "/prompt_eval_count"),
+        FactRow("usage.output_tokens", "/eval_count"),
+        FactRow("text", f"{holder}/{text}"),
+        FactRow("reasoning", f"{holder}/thinking"),
+        FactRow("call.id", f"{call}/id"),
+        FactRow("call.name", f"{call}/function/name"),
+        FactRow("call.arguments", f"{call}/function/arguments"),
+    )
+
+
+READS = rows("/message", "content")
+STREAM_READS = tuple(row for row in READS if row.fact in ("text", "reasoning"))
 """The rows for values that a stream delivers piece by piece. A call arrives in one piece."""
-READS: tuple[FactRow, ...] = (
-    FactRow("model", "/model"),
-    FactRow("usage.input_tokens", "/prompt_eval_count"),
-    FactRow("usage.output_tokens", "/eval_count"),
-    *STREAM_READS,
-    FactRow("call.id", f"{_CALL}/id"),
-    FactRow("call.name", f"{_CALL}/function/name"),
-    FactRow("call.arguments", f"{_CALL}/function/arguments"),
-)
 
 
 # -- The decoder: one JSON object per line, or one object, on one line or on many ------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 from loop_core.errors import EncodeError
 from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, CallKind, ChatResponse, OpaquePart, ReasoningPart, TextPart, ToolCall
-from loop_core.wire.body import RawJSON, dump, misfits, pieces
+from loop_core.wire.body import RawJSON, dump, misfits, pieces, sse_event
 from loop_core.wire.format import ANY_PATH, Format, Home, Prefill
 from loop_core.wire.openai_chat import table
 from loop_core.wire.openai_chat.decode import Decoder
@@ -207,33 +207,28 @@ def _error(response: ChatResponse) -> dict[str, Any] | None:
 def _stream(response: ChatResponse, chunk: int) -> Iterator[bytes]:
     head = {**_head(response), "object": "chat.completion.chunk", "created": 0}
     if table.PROMPT_FILTERS in response.native:
-        yield _event({**head, "choices": [], table.PROMPT_FILTERS: _metadata(response)[table.PROMPT_FILTERS]})
+        yield sse_event({**head, "choices": [], table.PROMPT_FILTERS: _metadata(response)[table.PROMPT_FILTERS]})
     error, raw = _error(response), response.stop_reason.raw
     if response.parts or raw is not None or response.refusal:
         for delta in _deltas(response, chunk):
-            yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]})
+            choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+            yield sse_event({**head, "choices": [choice]})
     if table.EARLIER in response.native:
         reason = response.native[table.EARLIER]
-        yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+        yield sse_event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     end = _end(response)
     if raw is not None or len(end) > 1:
-        yield _event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
+        yield sse_event({**head, "choices": [{"index": 0, "delta": {}, "logprobs": None, **end}]})
     # Usage has a chunk of its own, without choices (API reference, stream_options.include_usage).
     last = {name: value for name, value in _metadata(response).items() if name != table.PROMPT_FILTERS}
     if last:
-        yield _event({**head, "choices": [], **last})
+        yield sse_event({**head, "choices": [], **last})
     if error is not None:
         begun = bool(response.parts or raw is not None or response.refusal or last)
         # An error is a body of its own; if no chunk described the response before, it holds that description.
-        yield _event({**head, **error} if not begun and (response.id or response.model) else error)
+        yield sse_event({**head, **error} if not begun and (response.id or response.model) else error)
     if response.saw_done or (raw and error is None):  # a failed stream mostly ends without the mark
         yield b"data: [DONE]\n\n"
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    # Verbatim JSON may hold line breaks, which are restored because they join the lines of one event.
-    lines = dump(value).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
 
 
 def _deltas(response: ChatResponse, chunk: int) -> Iterator[dict[str, Any]]:

@@ -42,9 +42,9 @@ class GrowingChoice:
     """One choice while it arrives."""
 
     __slots__ = (
-        "_length", "begun", "blocks", "calls", "deprecated_call", "earlier", "ends", "filtered", "filtered_at",
-        "first_id", "index", "note", "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at", "text", "whole",
-        "words")
+        "_again", "_length", "_roleless", "begun", "blocks", "calls", "deprecated_call", "earlier", "ends", "filtered",
+        "filtered_at", "first_id", "index", "note", "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at",
+        "text", "whole", "words")
 
     def __init__(self, index: Any, note: QuirkNote) -> None:
         self.index = index
@@ -74,6 +74,9 @@ class GrowingChoice:
         """The id of each chunk with a finish reason of this choice, and that of the chunk before it."""
         self.note = note
         self._length = 0
+        self._roleless = False
+        self._again = 0, 0
+        """The numbers of calls and pieces of text before an opening delta that came again."""
 
     def stop(self, word: str, at: At) -> None:
         """Notes a finish reason; the last one counts, but an empty one never replaces another."""
@@ -86,6 +89,19 @@ class GrowingChoice:
             self.calls.seal()
             # Later pieces are late and complete no call.
             self._length = len(self.text)
+
+    def open_again(self, delta: Mapping[str, Any]) -> None:
+        """Notes an opening delta after a call, unless this server repeats the role in every delta."""
+        self._roleless = self._roleless or "role" not in delta
+        opens = "role" in delta and not any(value for key, value in delta.items() if key != "role")
+        if opens and self._roleless and not self.raw and not any(self._again):
+            self._again = len(self.calls.opened), len(self.text)
+
+    @property
+    def left_calls(self) -> list[GrowingCall]:
+        """The calls before an opening delta, if another call or text follows it: a second answer under the same id."""
+        goes_on = (len(self.calls.opened), len(self.text)) != self._again
+        return self.calls.opened[: self._again[0]] if goes_on else []
 
     @property
     def late(self) -> bool:

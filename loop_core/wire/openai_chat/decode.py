@@ -177,6 +177,8 @@ class Decoder(Base):
                 if type(text) is str and (len(delta) == 1 or (len(delta) == 2 and "role" in delta)):
                     if text:
                         state.text.append(text)
+                    elif state.begun:
+                        state.open_again(delta)
                     return True
                 if delta and state.append(delta):
                     return "tool_calls" not in delta
@@ -186,8 +188,7 @@ class Decoder(Base):
         return None
 
     def _chunk(self, event: Any, name: str | None) -> None:
-        choices = event.get("choices")
-        usage = event.get("usage")
+        choices, usage = event.get("choices"), event.get("usage")
         if usage and type(usage) is dict:
             self._counts = usage
         if not self._named:
@@ -197,22 +198,20 @@ class Decoder(Base):
             self._failure(groq, self.at("x_groq"))
         if not choices or name is not None or "error" in event:
             self._read_metadata(event)
-            if not choices:  # like the chunk with usage (API reference, stream_options.include_usage)
-                return
-        states = self._states
-        for i, choice in enumerate(choices):
-            state = states.get(choice.get("index"))
+        for i, choice in enumerate(choices or ()):  # none beside usage (API reference, stream_options.include_usage)
+            state = self._states.get(choice.get("index"))
             if state is None:
                 state = self._open(choice.get("index"))
                 state.first_id = state.first_id or event.get("id")
-            delta = choice.get("delta")
-            call_count = len(state.calls.opened)
+            delta, call_count = choice.get("delta"), len(state.calls.opened)
             if delta:
                 state.take(delta, ("choices", i, "delta"), self.at, self._verbatim, whole=False)
             elif choice.get("message"):
                 self._message(state, choice["message"], ("choices", i, "message"))
             state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             reason, member = table.reason_of(choice)
+            if delta and state.begun and reason is None:
+                state.open_again(delta)
             if reason and _word(reason) not in table.NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
@@ -350,7 +349,8 @@ class Decoder(Base):
         if len(read) > 1:
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
-        for call in [call for choice in read for call in earlier_calls(choice.begun, choice.first_id, choice.ends)]:
+        for call in [call for choice in read for call in (
+                *earlier_calls(choice.begun, choice.first_id, choice.ends), *choice.left_calls)]:
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
