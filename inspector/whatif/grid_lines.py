@@ -14,7 +14,7 @@ from inspector.replay.recorded_rounds import raised_limits
 from inspector.report.lines.glyphs import SIMULATED
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import Line, Span, Tone, count_of, field, join_groups, more, safe, words
-from inspector.whatif.cell_lines import GUESS, completes, spent_line, turn_counts, turn_name
+from inspector.whatif.cell_lines import GUESS, completes, spent_line, turn_counts, turn_file
 from inspector.whatif.grid import End, Value
 from inspector.whatif.grid_run import Edge, SmallestCap, TunedGrid, cost
 from inspector.whatif.heat import heat, legend, mark_of
@@ -259,7 +259,8 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """Both answers for one turn, or the reason why there is none."""
     name = f"turn {limits.turn + 1:,}"
     glyph, role = mark_of(limits.end)
-    who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
+    file = turn_file(tuning, limits.turn)
+    who = safe(f"  ({file})" if file else "", Tone.DIM, 60)
     if limits.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_incomplete(tuning, limits.end)), who)
         spending = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)
