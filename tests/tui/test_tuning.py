@@ -1017,6 +1017,9 @@ async def test_reading_all_files_for_a_view_can_be_given_up_and_disturbs_no_ques
         assert isinstance(app.screen, FilterPrompt)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TuneScreen))
+        table.note = turns_reading.JOINING
+        turns_reading._show(table, table.opened, "tune")
+        assert table.note == "", "who has left the table finds no note of what has ended"
 
 
 async def test_a_view_over_a_file_that_is_no_longer_there_says_so(tmp_path: Path) -> None:
