@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from inspector.report.lines.spans import Line, Span, Tone, count_of, width_of
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, width_of
 from inspector.tui.lists import RowList
 from inspector.tui.messages import ONE_RUN, RowOpened
 from inspector.tui.paint import paint_of
@@ -84,7 +84,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
         self._removal = None
         whole = self._list.row(self._list.cursor, whole=True)
         cut = width_of(whole, paint_of(self.app).measure) > self._list.scrollable_content_region.width > 0
-        self.query_one("#whole-row", WrappedLines).lines = [whole] if cut else []
+        _, _, *plain = whole  # without the mark and the branches, so that it looks like no further row
+        self.query_one("#whole-row", WrappedLines).lines = [EMPTY, tuple(plain)] if cut else []
 
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""

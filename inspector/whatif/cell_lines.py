@@ -85,7 +85,8 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     turn_grid = tuning.turns[turn]
-    yield field(f"turn {turn + 1:,}", safe(turn_file(tuning, turn) or f"of {len(tuning.turns):,}", width=80))
+    file = turn_file(tuning, turn)
+    yield field("turn", safe(f"{turn + 1:,} of {len(tuning.turns):,}{f' · {file}' if file else ''}", width=80))
     end = turn_grid.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))

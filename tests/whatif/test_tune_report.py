@@ -151,7 +151,7 @@ def test_one_cell_tells_how_each_turn_ends_in_it():
 
 def test_one_turn_of_a_cell_tells_its_end_its_spend_and_its_fidelity():
     told = plain(cell_sheet(tune_files("attempts=3,5"), 0, turn=0, most=None)).split("\n")
-    assert told[:4] == ["attempts=3", "turn 1         of 2", "ends in        ■ AbortPartial  retry_limit",
+    assert told[:4] == ["attempts=3", "turn           1 of 2", "ends in        ■ AbortPartial  retry_limit",
                         "               stopped by attempts"]
     assert told[4:6] == ["verdict        LIMIT REACHED", "segments       4"]
     assert told[6].startswith("output         160 tokens, ")
