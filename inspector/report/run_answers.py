@@ -196,7 +196,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.RAN_OBJECT: "{} known by the stop reason alone: arguments recorded already parsed look complete",
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
-    CutRun.UNSEEN: "{} where the recording ends",
+    CutRun.UNSEEN: "{} after which the recording ends",
     CutRun.UNTOLD: "{} without a recorded stop reason, with arguments recorded already parsed: a cut could not be seen",
     CutRun.RAN_BROKEN: "{} ran on arguments not known to be complete; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on complete arguments, although its answer was cut",

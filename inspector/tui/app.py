@@ -23,6 +23,7 @@ from inspector.tui import forget_drawn_widgets
 from inspector.tui.base_app import KeysInOrderApp
 from inspector.tui.keys import HelpScreen, KeyCommands
 from inspector.tui.messages import (
+    UNDER_WAY,
     ActionWanted,
     LiveWanted,
     NoteWanted,
@@ -68,9 +69,8 @@ PLAIN_CSS = """
 .-plain Dialog *, .-plain SideBySide * { scrollbar-size: 0 0; }
 .-plain TuneScreen #answers, .-plain TuneScreen.-below #cell { border-top: ascii $border; }
 .-plain TuneScreen.-beside #cell { border-left: ascii $border; }
-.-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
 .-plain #text, .-plain #steps, .-plain #turns { scrollbar-size: 0 0; }
-.-plain CursorTable, .-plain #detail { scrollbar-size: 0 0; }
+.-plain CursorTable, .-plain #detail, .-plain #map, .-plain #answers, .-plain #cell { scrollbar-size: 0 0; }
 """
 """Styles for `--ascii`. They replace borders that Textual would draw with characters beyond ASCII."""
 MANY_RESPONSES = 2_000
@@ -341,8 +341,8 @@ class LoopInspector(KeysInOrderApp):
 
     async def run_action(self, action: Any, *arguments: Any, **options: Any) -> bool:
         """Runs an action, after removing the note of the previous one."""
-        if isinstance(self.screen, NotingScreen) and self.screen.note and not str(action).startswith("app.command"):
-            self.tell("")
+        if isinstance(self.screen, NotingScreen) and self.screen.note not in UNDER_WAY:
+            self.tell(self.screen.note if str(action).startswith("app.command") else "")
         return await super().run_action(action, *arguments, **options)
 
     @on(NoteWanted)

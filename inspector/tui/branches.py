@@ -261,7 +261,7 @@ class Branches(SessionPart):
         turn = view.turn_of(stage.step if parts is None else parts) if single_turn is None else view.turns[single_turn]
         stage.step = view.deciding_step(turn) if parts is None else parts
         number = view.number(turn)
-        result = f"nothing differs in turn {number:,}" if parts is None else f"turn {number:,} parts here"
+        result = f"nothing differs in turn {number:,}" if parts is None else f"turn {number:,} differs from here on"
         stage.note = self.save_note(f"{result} · u goes back to the grid")
 
 

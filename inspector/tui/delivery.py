@@ -96,6 +96,8 @@ def write_files(folder: str, make: FileMaker) -> str:
     """Makes files and writes them into a folder; returns the message about it."""
     from inspector.export import write
 
+    if not folder.strip():  # an empty path is the working folder
+        return "not written: expected a folder"
     place = Path(folder).expanduser()
     try:
         if folder == export_folder():

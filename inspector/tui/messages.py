@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from inspector.tui.session_files import OpenSession, ScreenPlace
 
 
+SORTING, FILTERING, JOINING = UNDER_WAY = (
+    "sorting…", "filtering…", "reading all files as one session… · esc gives up")
+"""The notes about work in a thread: the end of the work removes them, and no key does."""
+
+
 # -- What the app expects of a screen --------------------------------------------------------------------------------
 
 

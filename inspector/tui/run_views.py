@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, clip, count_of, text_of
+from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, clip, count_of, text_of, width_of
 from inspector.tui.delivery import copy_text
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import RowList
@@ -41,12 +41,12 @@ class RunRows(RowList):
         """Loads the tree."""
         self.shown = list(self.runs.tree.rows())
 
-    def row(self, index: int) -> Line:
-        """A run: whether it is saved, and how the turn ends in it."""
+    def row(self, index: int, whole: bool = False) -> Line:
+        """A run: whether it is saved, and how the turn ends in it; its name is cut to the room unless `whole`."""
         node, follows = self.shown[index]
         branches, lost = tree_prefix(follows), "not saved  " if self.runs.why_unsaved(node) else ""
         # 1: the scrollbar. Before the first layout the list has no width.
-        room = self.size.width - len(branches) - len(lost) - 1 if self.size.width else None
+        room = self.size.width - len(branches) - len(lost) - 1 if self.size.width and not whole else None
         mark, *rest = run_line(node.name, node.view, self.turn, node.branch, node is self.runs.node, room)
         return (mark, Span(branches, Tone.RULE), *((Span(lost, Tone.WARN),) if lost else ()), *rest)
 
@@ -74,14 +74,24 @@ class RunTree(Dialog[tuple[str, int] | None]):
         with Vertical(id="tree"):
             yield note(f"Runs: how turn {self._list.turn + 1:,} ends in each", Tone.TITLE)
             yield self._list
+            yield WrappedLines(id="whole-row")
             yield key_note("enter goes there · d beside this run · x removes it · esc leaves")
 
     def on_mount(self) -> None:
-        """Withdraws the question whether to remove a run when the cursor leaves the run."""
+        """Follows the cursor."""
         self.watch(self._list, "cursor", self._keep, init=False)
 
+    def on_resize(self) -> None:
+        """Shows the run at the cursor again for the new width."""
+        self.call_after_refresh(self._keep)
+
     def _keep(self) -> None:
+        """Withdraws the question whether to remove a run; shows a run that has no room in its row in full."""
         self._removal = None
+        whole = self._list.row(self._list.cursor, whole=True)
+        cut = width_of(whole, paint_of(self.app).measure) > self._list.scrollable_content_region.width > 0
+        _, _, *plain = whole  # without the mark and the branches, so that it looks like no further row
+        self.query_one("#whole-row", WrappedLines).lines = [EMPTY, tuple(plain)] if cut else []
 
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
@@ -89,6 +99,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         self._list.lay()
         self._list.cursor = next((at for at, (node, _) in enumerate(self._list.shown) if node.key == here), 0)
         self._list.fit_rows()
+        self._keep()
 
     def _chosen_index(self) -> int:
         node = self._list.shown[self._list.cursor][0]
@@ -123,6 +134,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         self._list.lay()
         self._list.cursor = min(self._list.cursor, self._list.count - 1)
         self._list.fit_rows()
+        self._keep()
 
 
 class RunLines(Panel):

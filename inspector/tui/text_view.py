@@ -219,15 +219,19 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
-        """Wraps to the new width; the top line stays at the top."""
+        """Wraps to the new width; the top line stays at the top, but a selection that was visible stays visible."""
         top = self._line_at(int(self.scroll_offset.y)) if self._ends and not self._unsized else None
         if top is None:
             self._lay()
             self.show_line(self.sheet.focus)
         elif self._laid != self._layout() or self._unsized:
+            below = int(self.scroll_offset.y) + max(self._height, self.size.height)  # a higher view is scrolled back
+            seen = top <= self.sheet.focus <= self._line_at(below - 1)
             self._lay()
             row = self._row_of(min(top, len(self._ends) - 1)) if self._ends else 0
-            self.scroll_to(y=row, animate=False, force=True)
+            if seen and self.sheet.focus < len(self._ends):
+                row = max(row, self._last_picked() - self.size.height + 1)
+            self.scroll_to(y=row, animate=False, force=True, immediate=True)
         else:
             self._keep_picked(max(0, self._height - self.size.height))
         self._height = self.size.height
@@ -236,9 +240,14 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         """Scrolls further if the selection was in rows that the view lost at its bottom, for example to a long note."""
         focus, below = self.sheet.focus, int(self.scroll_offset.y) + self.size.height
         if focus < len(self._ends):
-            last = self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
+            last = self._last_picked()
             if below <= last < below + lost:
                 self.scroll_to(y=self.scroll_offset.y + last - below + 1, animate=False, force=True)
+
+    def _last_picked(self) -> int:
+        """The last row of the selection."""
+        focus = self.sheet.focus
+        return self._row_of(focus) + max(self._rows_with(focus, Tone.PICKED), default=0)
 
     def _layout(self) -> tuple[object, int]:
         return (self.wrap, self.scrollable_content_region.width)

@@ -337,4 +337,7 @@ class TuneScreen(Screen[int | None]):
     @on(RowOpened)
     def _choose_row(self, message: RowOpened) -> None:
         message.stop()
-        self.dismiss(message.row)
+        if self.running and message.row == 0:  # nobody chose it: the cursor waits there for the best cell
+            self.note = SOON
+        else:
+            self.dismiss(message.row)

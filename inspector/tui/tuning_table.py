@@ -190,10 +190,10 @@ class TuningTable:
                           ("SEARCHING", "values between the columns") if parts == count > 0 else
                           ("RUNNING", "esc or . stops"))
             return (Span(f"{word}  ", Tone.WARN), Span(FULL * full, Tone.OK), Span(LEFT * (BAR - full), Tone.RULE),
-                    Span(f"  {count:,} of {parts:,} parts" if parts else ""), Span(f"  {hint}", Tone.DIM))
+                    Span(f"  {count / parts:.0%}" if parts else ""), Span(f"  {hint}", Tone.DIM))
         if self.tuning.cancelled:
             return (Span("STOPPED  ", Tone.WARN),
-                    Span(f"{self.tuning.done:,} of {self.tuning.parts:,} parts were run, the rest is blank"),
+                    Span(f"{self.tuning.done / max(1, self.tuning.parts):.0%} was run, the rest is blank"),
                     Span("  r runs it again", Tone.DIM))
         if self.single_turn is None:
             return headline(self.tuning)
@@ -207,8 +207,8 @@ class TuningTable:
             past = f", {NO_FILTER}" if self.past_filter else ""
             who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
         else:
-            who = (Span(f"turn {single + 1:,} of {len(turns):,}", Tone.STRONG), Span("  "),
-                   safe(turns[single].id, Tone.DIM, 40), Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
+            who = (Span(f"turn {single + 1:,} of {len(turns):,}", Tone.STRONG),
+                   Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
         simulated = Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM)
         return spread_ends((*shows, Span("   "), *who), (simulated,), width)
 

@@ -20,6 +20,7 @@ from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
+from inspector.tui.messages import FILTERING, JOINING
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_counts import TableCounts, count_apart
 from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
@@ -198,10 +199,6 @@ def list_all(
     work_behind(table, lambda: (listed.list_rows(rows, listed.filter, growing), count_apart(listed, rows)), show, name)
 
 
-FILTERING = "filtering…"
-"""The note while a thread looks for the rows that pass a filter."""
-
-
 def narrow(table: ReadingScreen, text: str) -> str:
     """Lists the rows that match an expression; returns their number, a note that they are searched, or the error."""
     try:
@@ -242,10 +239,6 @@ def command_of(table: ReadingScreen) -> str:
     found = table.listed.filter
     wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
     return f"inspector explain {shlex.join(paths)}{wanted}"
-
-
-JOINING = "all files as one session"
-"""The name of the worker that reads all files as one session."""
 
 
 def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str = "") -> None:
@@ -317,7 +310,7 @@ def open_over_all(table: ReadingScreen, view: str) -> None:
         table.waiting_view = view
         table.note = f"the files are still being read; {view} opens after that · esc gives up"
     else:
-        table.note = "reading all files as one session… · esc gives up"
+        table.note = JOINING
         paths = [path for section in table.sections for path in section.paths]
         _run_in_thread(table, partial(_read_session, table, paths, reading_of(table.app), view), JOINING)
 
@@ -353,8 +346,9 @@ def _read_session(table: ReadingScreen, paths: Sequence[str], reading: ReadingOp
 def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
     from inspector.tui.session_screen import SessionScreen
 
-    if not table.is_current:
-        return  # the operator has left
+    if not table.is_current:  # the operator has left
+        table.note = "" if table.note == JOINING else table.note
+        return
     if not table.is_active:  # a question is open, and must not lose the keys that are typed
         table.set_timer(LOOK_AGAIN, partial(_show, table, read, view))
         return

@@ -23,7 +23,7 @@ from inspector.report.lines.spans import count_of, in_quotes
 from inspector.report.table_rows import LARGE, PENDING
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
-from inspector.tui import table_growth, turns_reading
+from inspector.tui import messages, table_growth, turns_reading
 from inspector.tui.attention import attention_note, place_after
 from inspector.tui.delivery import ask_folder, copy_text, deliver
 from inspector.tui.key_words import TABS
@@ -34,7 +34,6 @@ from inspector.tui.session_files import OpenSession, why_unopenable
 from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, count_groups
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
-SORTING = "sorting…"
 NOTHING_YET = "nothing is read yet: the rows come as the files are read"
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
@@ -216,10 +215,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
         self.listed.reverse = name == self.listed.sort and not self.listed.reverse
         self.listed.sort = name
-        before, self.note = self.listed.current_row, SORTING
+        before, self.note = self.listed.current_row, messages.SORTING
 
         def then() -> None:
-            self.note = "" if self.note == SORTING else self.note
+            self.note = "" if self.note == messages.SORTING else self.note
             if self.listed.current_row is before:  # else a search has moved the cursor meanwhile
                 self.listed.show_first()
 
@@ -283,7 +282,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
         def done(text: str | None) -> None:
             message = turns_reading.narrow(self, (before.text if before is not None else "") if text is None else text)
-            if text and (message == turns_reading.FILTERING or not self.listed.listing.passed):
+            if text and (message == messages.FILTERING or not self.listed.listing.passed):
                 self.note = message
 
         self.app.push_screen(

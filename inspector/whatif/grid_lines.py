@@ -25,7 +25,7 @@ from inspector.whatif.heat import (
     mark_of,
     spent_line,
     turn_counts,
-    turn_name,
+    turn_file,
 )
 from inspector.whatif.smallest import (
     KNOWN_GRAINS,
@@ -269,7 +269,8 @@ def smallest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
     """Both answers for one turn, or the reason why there is none."""
     name = f"turn {limits.turn + 1:,}"
     glyph, role = mark_of(limits.end)
-    who = safe(f"  ({turn_name(tuning, limits.turn)})", Tone.DIM, 60)
+    file = turn_file(tuning, limits.turn)
+    who = safe(f"  ({file})" if file else "", Tone.DIM, 60)
     if limits.cell is None:
         yield field(name, Span(f"{glyph} ", role), Span(why_incomplete(tuning, limits.end)), who)
         spending = spent_line(limits.end) if limits.end.segments else (Span("no answer to its first request is known"),)

@@ -323,10 +323,9 @@ def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
             yield (Span(f"{count_of(count, 'turn')} {what}", Tone.DIM),)
 
 
-def turn_name(tuning: TunedGrid, number: int) -> str:
-    """The name of a turn beside its number: its id, and its file if there are several."""
-    turn = tuning.turns[number]
-    return f"{tuning.files[turn.path]}, {turn.id}" if len(tuning.files) > 1 else turn.id
+def turn_file(tuning: TunedGrid, number: int) -> str:
+    """The file of a turn if there are several."""
+    return tuning.files[tuning.turns[number].path] if len(tuning.files) > 1 else ""
 
 
 def spent_line(end: End) -> Line:
@@ -372,7 +371,8 @@ def _cell_of_all(tuning: TunedGrid, cell: int) -> Iterator[Line]:
 
 def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     turn_grid = tuning.turns[turn]
-    yield field(f"turn {turn + 1:,}", safe(turn_name(tuning, turn), width=80))
+    file = turn_file(tuning, turn)
+    yield field("turn", safe(f"{turn + 1:,} of {len(tuning.turns):,}{f' · {file}' if file else ''}", width=80))
     end = turn_grid.end(cell)
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))

@@ -65,12 +65,12 @@ ANSWERED = [{"role": "assistant", "content": [OBJECT]},
      "no tool ran on cut arguments (1 call checked, none cut)"),
     ([pair_of(ASKS, cut(), tools=TOOLS, max_tokens=40)],
      "the recording does not show whether a tool ran on cut arguments "
-     "(1 call checked, 1 cut) · 1 where the recording ends"),
+     "(1 call checked, 1 cut) · 1 after which the recording ends"),
     ([pair_of(ASKS, chat(None, "length", {**call(""), "function": {"name": "now", "arguments": ""}}, tokens=40),
             tools=[{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}],
             max_tokens=40)],
      "the recording does not show whether a tool ran on cut arguments "
-     "(1 call checked, 1 cut) · 1 where the recording ends"),
+     "(1 call checked, 1 cut) · 1 after which the recording ends"),
     (then(cut(WHOLE), assistant(None, call(WHOLE)), result(), max_tokens=40),
      "no tool ran on cut arguments (1 call checked, none cut) · 1 ran on complete arguments, although its answer was "
      "cut"),

@@ -173,6 +173,11 @@ async def test_the_tree_shows_how_each_run_ends_also_where_its_name_is_too_long(
         row = next(row for row in screen_rows(pilot.app) if "└ attempts=5" in row)
         assert name not in row
         assert "…  Complete" in row
+        shown = " ".join(page(pilot.app).replace("│", " ").split())
+        assert name in shown, "the row is whole below the list"
+        assert "output tokens · differs at step" in shown
+        await pilot.press("g")
+        assert "differs at step" not in page(pilot.app)
 
 
 async def test_two_runs_stand_side_by_side_on_their_first_difference_and_equal_steps_unfold(app_on: AppOn) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from inspector.export import FORMS
 from inspector.tui.app import LoopInspector
-from inspector.tui.delivery import CLIPBOARD_REFUSALS, copy_refusal
+from inspector.tui.delivery import CLIPBOARD_REFUSALS, copy_refusal, write_files
 from inspector.tui.lists import Choose
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import VIEWS
@@ -227,3 +227,9 @@ async def test_a_picture_from_the_palette_is_written_as_any_export(app_on: AppOn
             assert "@font-face" not in written, screen
             assert "written" in page(pilot.app), screen
             await pilot.press("escape")
+
+
+def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert write_files(" ", lambda: {"turns.csv": "a"}) == "not written: expected a folder"
+    assert not list(tmp_path.iterdir())

@@ -16,6 +16,7 @@ from inspector.tui.questions import Prompt
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
+from inspector.tui.text_view import TextView
 from tests.scenes.app import cut_text, page, screen_rows
 
 AppOn = Callable[..., LoopInspector]
@@ -166,6 +167,17 @@ async def test_resizing_at_random_keeps_the_step_and_the_screen_whole(app_on: Ap
             always(pilot.app)
             assert pilot.app.focused is not None
             assert pilot.app.focused.display
+
+
+async def test_the_marked_bytes_stay_in_sight_at_another_size(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("}", "3", ".")
+        text = pilot.app.screen.query_one("#text", TextView)
+        for size in ((80, 24), (100, 30), (160, 45), (50, 15), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            top = int(text.scroll_offset.y)
+            assert top <= text._last_picked() < top + text.size.height, size
 
 
 async def test_the_list_stays_open_when_the_screen_grows_and_shrinks(app_on: AppOn) -> None:

@@ -770,6 +770,16 @@ async def test_an_api_that_does_not_exist_ends_with_its_line_and_no_traceback(fo
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
+async def test_only_the_end_of_work_in_a_thread_removes_its_note(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: not app.screen.reading)
+        for note in ("sorting…", "filtering…", "reading all files as one session… · esc gives up", "removed"):
+            app.screen.note = note
+            await pilot.press("down")
+            assert app.screen.note == ("" if note == "removed" else note)
+
+
 async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Path) -> None:
     app = LoopInspector([str(folder)])
     async with app.run_test(size=SIZE) as pilot:

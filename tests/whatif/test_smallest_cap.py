@@ -65,7 +65,7 @@ def test_both_answers_stand_beside_each_other_with_why_each_may_be_believed():
     assert (cap.ends[0].spend.requests, cap.ends[0].spend.continuations) == (5, 4)
     assert [end.complete for end in cap.below] == [False]
     told = smallest_text(tuned)
-    assert told.startswith("turn 1 ✓ smallest max_tokens 3 with up to 5 continuations (t1) 5 answers (4 "
+    assert told.startswith("turn 1 ✓ smallest max_tokens 3 with up to 5 continuations 5 answers (4 "
                            "continuations), 13 output tokens; a guess (SIMULATED): made up from the recorded text; no "
                            "model was asked")
     assert "one less, 2 with up to 5 continuations, fails: the limit attempts stops it after 6 answers (5 " in told
