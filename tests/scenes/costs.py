@@ -16,7 +16,7 @@ SHORTEST = 0.005
 def growth(work: Callable[[T], object], make: Callable[[int], T], size: int) -> float:
     """How many times as much CPU time the work on `make(4 * size)` takes as that on `make(size)`.
 
-    Of the latter, the slower of two runs counts.
+    The latter is run a second time if it was not in proportion: the slower of the two counts.
     """
 
     def seconds(given: T) -> float:
@@ -24,4 +24,5 @@ def growth(work: Callable[[T], object], make: Callable[[int], T], size: int) -> 
         work(given)
         return max(time.process_time() - began, SHORTEST)
 
-    return seconds(make(4 * size)) / max(seconds(make(size)), seconds(make(size)))
+    many, few = seconds(make(4 * size)), seconds(make(size))
+    return many / few if many < few * IN_PROPORTION else many / max(few, seconds(make(size)))
