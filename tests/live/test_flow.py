@@ -66,7 +66,7 @@ SEGMENT = st.builds(
 
 @given(st.lists(SEGMENT, max_size=3), SEGMENT, st.text(alphabet="ab \n", max_size=400), st.booleans(),
        st.sampled_from(list(SeamRule)))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 def test_a_seam_that_is_shown_while_text_comes_is_the_one_that_is_made(
     before: list[Segment], coming: Segment, text: str, repeats: bool, rule: SeamRule
 ) -> None:
@@ -96,13 +96,14 @@ def test_a_quotation_that_is_wrapped_is_shown_as_it_will_be_cut(wrapper: str, me
         before.append(Segment("Sure, I can go on with it for a long time.", Method.ANCHOR, first[-40:]))
     joining = PendingSeam(before, Segment("", method, first[-40:]), SeamRule.CAREFUL)
     text = wrapper.format(w=first[-40:], r="until morning. " * 40)
-    for size in range(len(text) + 1):
+    middle = range(120, max(120, len(text) - 20), 17)  # what is decided is decided near the beginning or the end
+    for size in (*range(min(120, len(text))), *middle, *range(max(120, len(text) - 20), len(text) + 1)):
         whole, _ = joining.at(text[:size])
         assert whole == join((*before, Segment(text[:size], method, first[-40:])))
 
 
 @given(st.lists(st.text(alphabet="ab \n\t\r\x1b\u202e", max_size=30), max_size=12), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_a_text_that_grows_is_laid_out_as_one_that_is_whole(pieces: list[str], every: int) -> None:
     pieces = [piece.replace("\r", "") for piece in pieces]  # a line end that is cut in two shows its first half
     head, foot = [(Span("head"),)], [(Span("foot", Tone.DIM),)]
