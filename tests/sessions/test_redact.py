@@ -604,7 +604,7 @@ def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
             if found.rule == "transport.aborted"] == [True]
 
 
-LONG = 100_000
+LONG = 200_000
 BEGIN = "-----BEGIN PRIVATE KEY-----"
 
 
@@ -626,7 +626,7 @@ def test_a_long_run_of_what_a_pattern_begins_with_takes_no_longer_than_it_is(sea
     """A search from each of these characters to the end would take minutes."""
     begun = time.process_time()
     result = search(text)
-    assert time.process_time() - begun < 2.5
+    assert time.process_time() - begun < 5
     assert result == (text if found is None else found)
 
 
