@@ -12,10 +12,11 @@ from inspector.replay import replay
 from inspector.replay.case import open_case
 from inspector.report.facts import View, view
 from inspector.report.lines.spans import count_of
-from inspector.report.turn_rows import TurnRow
+from inspector.report.turn_rows import TurnRow, files_of, rows_of
 from inspector.report.verdict import IN_PART, NOT_READ, SKIPPED, TurnVerdict
 from inspector.sessions import NO_ANSWER, without_collector
 from inspector.sessions.reasons import UNDER_WAY
+from inspector.sessions.recording import common_beginning
 
 if TYPE_CHECKING:
     from inspector.sessions.following import FileState
@@ -174,6 +175,7 @@ class FollowedView:
         self._session = FollowedSession(paths, api=api, profile=profile)
         self._settings = settings
         self._last: View | None = None
+        self._listed: tuple[View, list[TurnRow]] | None = None
 
     @without_collector
     def read(self) -> View:
@@ -184,3 +186,15 @@ class FollowedView:
         case = open_case(self._session.read(), None if before is None else before.case)
         self._last = view(replay(case, self._settings, before), last)
         return self._last
+
+    def rows_of(self, current: View, paths: Sequence[str]) -> list[TurnRow]:
+        """The rows of a view of these files; the last rows of turns that are unchanged since are used again."""
+        first: list[TurnRow] = []
+        if self._listed is not None:
+            before, rows = self._listed
+            same = common_beginning(before.turns, current.turns)
+            now, then = files_of(current, paths), files_of(before, paths)
+            if all(now(path) == then(path) for path in {row.file for row in rows[:same]}):
+                first = [row._replace(of=len(current.turns)) for row in rows[:same]]
+        self._listed = current, rows_of(current, paths, first)
+        return self._listed[1]

@@ -139,14 +139,13 @@ class TurnRow(NamedTuple):
         return (rank, 0 if self.of else 1, self.file, self.number)
 
 
-def rows_of(view: View, paths: Sequence[str] = ()) -> list[TurnRow]:
-    """The rows of a recording: its turns and unread parts. Without `paths`, the files of each session are found."""
-    files = {} if paths else files_by_session(view.inputs)
-    firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
-    file_at = cache(lambda path: _file(view, tuple(paths) or files[path], firsts, path))
-    turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, start=1)]
+def rows_of(view: View, paths: Sequence[str] = (), first: Sequence[TurnRow] = ()) -> list[TurnRow]:
+    """The rows of a recording: its turns and unread parts. Without `paths`, the files of each session are found.
+    `first` are the rows of the first turns, if they are known."""
+    file_at = files_of(view, paths)
+    turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, 1) if number > len(first)]
     unread = (row for input_file in view.inputs for row in unread_rows(input_file, tuple(paths) or (input_file.path,)))
-    return [*turns, *unread]
+    return [*first, *turns, *unread]
 
 
 def unread_rows(source: Input, paths: tuple[str, ...]) -> Iterator[TurnRow]:
@@ -176,8 +175,7 @@ def unread_row(paths: tuple[str, ...], file: str, why: str, unread: str = NOT_RE
     values = SharedValues(tuple(words.get(name, ()) for name in WORDS), frozenset(), (None,) * len(_NUMBER_AT),
                           (None,) * len(SHARES))
     record = AnswerRecord._make((values, *(None,) * len(_OWN_NUMBERS), *("",) * len(TEXTS)))
-    name = name_of(file)
-    return TurnRow(paths, file, name, why=why, unread=unread, contents=(why,),
+    return TurnRow(paths, file, name := name_of(file), why=why, unread=unread, contents=(why,),
                    names=f"{name}\n{file}\n{unread}".casefold(), answers=(record,))
 
 
@@ -187,18 +185,23 @@ class _File(NamedTuple):
     paths: tuple[str, ...]
     name: str
     about: SessionAbout
-    turns: int
-    """The number of turns of the whole recording."""
     may_copy: bool
     copies: Sequence[str]
     """The paths of the files that have the turns left out here as copies."""
 
 
-def _file(view: View, paths: tuple[str, ...], firsts: Mapping[str, str], path: str) -> _File:
-    sources = [input_file for input_file in view.inputs if input_file.path == path]
-    about = next((source.about for source in sources if source.about), SessionAbout())
-    return _File(paths, name_of(path, view.inputs, firsts.get(path, "")), about, len(view.turns),
-                 any(map(may_copy, sources)), [origin for source in sources for origin in source.copies.values()])
+def files_of(view: View, paths: Sequence[str]) -> Callable[[str], _File]:
+    """Finds the values that all rows of a file share, by its path."""
+    files = {} if paths else files_by_session(view.inputs)
+    firsts = {view.path_of(turn): turn.run.record.user_text for turn in reversed(view.turns)}
+
+    def file_at(path: str) -> _File:
+        sources = [input_file for input_file in view.inputs if input_file.path == path]
+        about = next((source.about for source in sources if source.about), SessionAbout())
+        return _File(tuple(paths) or files[path], name_of(path, about.title, firsts.get(path, "")), about,
+                     any(map(may_copy, sources)), [origin for source in sources for origin in source.copies.values()])
+
+    return cache(file_at)
 
 
 def names_of_files(paths: Iterable[str]) -> str:
@@ -213,8 +216,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     index = view.steps[step].response
     facts = view.responses[index] if index is not None else answers[-1]
     exchange, stop = facts.exchange, facts.judgement.stop
-    usage = exchange.response.usage
-    times = turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
+    usage, times = exchange.response.usage, turn_times(view, turn) or TurnTimes(ClockSource.WIRE)
     start = moment(times.started)
     message, verdict = turn.run.record.user_text, turn.verdict
     file = file_at(exchange.path)
@@ -222,7 +224,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     contents, names = searched_text(turn, answers, turn.text, (name, exchange.path))
     title = one_line(message, TITLE_CHARS)
     return TurnRow(
-        file.paths, exchange.path, name, number, file.turns, step, verdict,
+        file.paths, exchange.path, name, number, len(view.turns), step, verdict,
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
         effective=stop.normalized.value, noted=recorder_word(stop) or "", contents=contents, names=shared(names),
         cap=exchange.cap, tokens=usage.output_tokens if usage else None,
@@ -245,11 +247,9 @@ _OWN_LIVE = re.compile(r"\d{8}-(\d\d)(\d\d)(\d\d)-\d{6}-")
 """Matches the names that this program gives to recordings of its live turns, which differ only in the time."""
 
 
-def name_of(path: str, inputs: Sequence[Input] = (), first: str = "") -> str:
+def name_of(path: str, title: str = "", first: str = "") -> str:
     """The name of a session: its title, else the name of its file, with the folder if that is a number. If the agent
     gives all sessions the same file name, the name is the first message, if given."""
-    abouts = (input_file.about for input_file in inputs if input_file.path == path)
-    title = next((each.title for each in abouts if each is not None and each.title), "")
     stem = os.path.basename(path).split(".")[0] or path
     if not title and first.strip() and _NAMELESS.match(stem):
         return one_line(first.strip(), NAME_CHARS)

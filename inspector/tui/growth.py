@@ -25,8 +25,8 @@ from loop_core.errors import LoopError
 PERIOD, NAMED_PERIOD = 0.25, 0.05
 """The seconds between two checks of the files, and of files that the operator named as growing. A check takes 0.25 ms,
 most of it to wake up."""
-NAMED_REST, LONGEST_REST = 2.0, 0.05
-"""`REST` for files that the operator named as growing, and the longest rest. Rows may be written faster than a large
+LONGEST_REST = 0.05
+"""The longest rest for files that the operator named as growing, in seconds. Rows may be written faster than a large
 file is read; with a rest, each is shown after 0.3 s, and keys wait 3 ms at the median and 9 ms at the 95th percentile.
 """
 FOLLOWING = "following: additions to the file appear as they are written"
@@ -37,7 +37,7 @@ STILL = 1.0
 
 def rest_seconds(took: float, named: bool) -> float:
     """Seconds to rest before the next reading, after one that took `took` seconds."""
-    return min(NAMED_REST * took, LONGEST_REST) if named else REST * took
+    return min(REST * took, LONGEST_REST) if named else REST * took
 
 
 class Growth(SessionPart):

@@ -34,8 +34,8 @@ RECENT, RECENT_FILE = 12, "recent.json"
 LONG_IN_APP = 5_000
 """The number of exchanges from which a recording is long in the app, which keeps it for hours (`open_case`)."""
 STDIN = "-"
-REST = 5.0
-"""The seconds of rest for each second of reading grown files, which then take a sixth of a core at most."""
+REST = 2.0
+"""The seconds of rest for each second of reading grown files, which then take a third of a core at most."""
 
 
 def gone_note(recording: Recording) -> str:

@@ -72,8 +72,10 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
     begun, read = time.monotonic(), table.opened
     try:
         if read is not None:
+            first = read.following is None
             read = load_followed(read.paths, reading, read.following)
             batch = with_turns([(read.paths[0], rows_of_session(read))])
+            begun = time.monotonic() if first else begun  # later readings take less time than one of the whole file
         else:
             paths = [path for rows in table.listed.slots.values() for row in rows[:1]
                      if not grown.isdisjoint(row.paths) for path in row.paths]

@@ -67,10 +67,8 @@ def found_sections(environment: Mapping[str, str]) -> list[Section]:
 @without_collector
 def rows_of_session(session: OpenSession) -> list[TurnRow]:
     """The rows of a session that is already loaded."""
-    return turn_rows.rows_of(session.original.view, session.paths)
-
-
-# -- The rows --------------------------------------------------------------------------------------------------------
+    rows_of = turn_rows.rows_of if session.following is None else session.following.rows_of
+    return rows_of(session.original.view, session.paths)
 
 
 class Listing(NamedTuple):

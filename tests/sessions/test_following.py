@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from inspector import replay
 from inspector.config.settings import Settings
 from inspector.replay import case
-from inspector.report import facts
+from inspector.report import facts, turn_rows
 from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
 from inspector.report.table_rows import FollowedView
+from inspector.report.turn_rows import rows_of
 from inspector.sessions import following, intake, thread
 from inspector.sessions.following import FollowedFile
 from inspector.sessions.importers import IMPORTERS, opencode_records
@@ -126,7 +127,9 @@ def check(data: bytes, cuts: Sequence[int], name: str = "s.jsonl") -> None:
         for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
             with path.open("ab") as file:
                 file.write(data[start:end])
-            assert document(followed.read()) == document(rows.view_file(path))
+            seen, whole = followed.read(), rows.view_file(path)
+            assert document(seen) == document(whole)
+            assert followed.rows_of(seen, [str(path)]) == rows_of(whole, [str(path)])
 
 
 def row_list(chosen: Sequence[int], pool: Sequence[rows.Row], tree: str) -> list[rows.Row]:
@@ -268,7 +271,7 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
         monkeypatch.setattr(owner, act, lambda *given, **more: (done.update([act]), call(*given, **more))[1])
 
     for owner, act in ((TranscriptRows, "_parse"), (opencode_records, "with_ids"), (case, "judge_exchange"),
-                       (replay, "run"), (thread, "seat"), (facts, "_turn")):
+                       (replay, "run"), (thread, "seat"), (facts, "_turn"), (turn_rows, "_row")):
         watch(owner, act)
     looks = []
     for count in (70, 99):
@@ -276,11 +279,12 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
         for size in (count - 1, count):
             done.clear()
             write(tmp_path / name, size)
-            assert len(followed.read().turns) == size
+            seen = followed.read()
+            assert len(followed.rows_of(seen, [str(tmp_path / name)])) == len(seen.turns) == size
         looks.append(dict(done))
     assert looks[0] == looks[1]
     assert max(looks[0].values()) <= following.LAST + 6
-    assert {"_parse", "judge_exchange", "run", "seat", "_turn"} <= looks[0].keys()
+    assert {"_parse", "judge_exchange", "run", "seat", "_turn", "_row"} <= looks[0].keys()
 
 
 def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monkeypatch) -> None:

@@ -100,7 +100,7 @@ def test_a_row_never_waits_long_for_the_next_reading(took: float, rest: float) -
 
 
 def test_a_large_file_that_nobody_named_leaves_time_for_other_work() -> None:
-    assert rest_seconds(2.0, named=False) == 10.0
+    assert rest_seconds(2.0, named=False) == 4.0
 
 
 async def test_a_cursor_elsewhere_and_a_filter_stay(path) -> None:
