@@ -972,7 +972,8 @@ SHAPES: tuple[Shape, ...] = (
                  "input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 1, "reasoning_tokens": 0},
                  "tool_calls": [{"call_id": "c", "name": "bash", "arguments": {"command": "ls"}, "id": None}]}}],
         "agent_steps": [{"step_number": 1, "state": "completed", "tool_results": [
-            {"call_id": "c", "success": False, "result": None, "error": "no", "id": None}], "error": None}],
+            {"call_id": "c", "success": False, "result": None, "error": "no", "id": None}], "error": None,
+            "llm_messages": [{"role": "user", "tool_result": {"call_id": "c", "success": True, "result": "x"}}]}],
         "success": False, "final_result": None}),
     Shape("ai-studio", "prompt.json", {"runSettings": {"model": "models/m", "maxOutputTokens": 7}, "chunkedPrompt": {
         "chunks": [

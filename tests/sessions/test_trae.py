@@ -32,8 +32,13 @@ def answer(word: str | None, *sent: Row, text: str = "hi", calls: Any = None, pr
             "response": {"content": text, "model": "m", "finish_reason": word, "usage": counts, "tool_calls": calls}}
 
 
-def step(*results: Row, error: str | None = None) -> Row:
-    return {"step_number": 2, "state": "completed", "tool_results": [*results] or None, "error": error}
+def step(*results: Row, error: str | None = None, sent: Any = ()) -> Row:
+    return {"step_number": 2, "state": "completed", "llm_messages": [*sent], "tool_results": [*results] or None,
+            "error": error}
+
+
+def sent_result(**more: Any) -> Row:
+    return {"role": "user", "content": None, "tool_result": {**result(), **more}}
 
 
 def read(tmp_path: Any, *interactions: Row, steps: Any = ()) -> Any:
@@ -80,11 +85,29 @@ def test_a_cut_call_that_was_run_is_reported(tmp_path):
         ["held"], ["CUT CALL RUN"])
 
 
-def test_a_step_that_failed_is_a_failed_request(tmp_path):
-    seen = read(tmp_path, answer("tool_use", GO, calls=[call()]), steps=[step(result()), step(error="overloaded")])
-    assert stops(seen) == ["tool_call"], "its results are in the step before the last"
-    seen = read(tmp_path, answer("tool_use", GO, calls=[call()]), steps=[step(result(), error="overloaded")])
-    assert stops(seen) == ["tool_call", "error"]
+def test_a_step_that_failed_is_a_failed_request_with_the_messages_of_the_step(tmp_path):
+    seen = read(tmp_path, answer("tool_use", GO, calls=[call()]),
+                steps=[step(result()), step(error="Unterminated string", sent=[sent_result()])])
+    first, failed = (facts.exchange for facts in seen.responses)
+    assert (stops(seen), places(seen), words(seen)) == (["tool_call", "error"], [["request", "tool_result"]], ["ERROR"])
+    assert ([part.text for part in failed.request.messages[0].results], failed.response.error.message) == (
+        ["a.txt"], "Unterminated string")
+    assert stops(read(tmp_path, steps=[step(error="no key", sent=[{"role": "system", "content": "s"}, GO])])) == ["error"]
+    seen = read(tmp_path, answer("tool_use", GO, calls=[call()]), steps=[step(result(), sent=[sent_result()])])
+    assert [each.result.text for each in seen.inputs[0].answers] == ["a.txt"], "the messages are of the next request"
+
+
+def test_a_reminder_continues_the_turn(tmp_path):
+    reminder = {"role": "user", "content": "It seems that you have not completed the task."}
+    seen = read(tmp_path, answer("max_tokens", GO), answer("end_turn", reminder))
+    assert (places(seen), words(seen)) == ([["request", "repair"]], ["TRUNCATED"])
+
+
+def test_a_result_has_its_output_and_its_error(tmp_path):
+    seen = read(tmp_path, answer("tool_use", GO, calls=[call()]),
+                answer("end_turn", sent_result(success=False, result="out", error="err")))
+    (part,) = seen.responses[1].exchange.request.messages[0].results
+    assert part.text == "out\nerr"
 
 
 def test_a_reminder_shows_no_end_and_odd_members_are_reported(tmp_path):

@@ -39,7 +39,7 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every request, and the last step, whose results or error no request has."""
+    """Reads every request, and the last step, whose results or failed request are nowhere else."""
     reader = _Run(path, options)
     reader.title = redact.text(known_text(whole_object(data).get("task")) or "")[:80]
     last = list(elements(data, "agent_steps"))[-1:]
@@ -48,18 +48,19 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 class _Run(ChatReader):
     name, agent, fields = "trae", "Trae Agent", FIELDS
-    unit, row_word = "entry", ("an entry", "entries")
+    unit, row_word, repairs = "entry", ("an entry", "entries"), True
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a request with its answer, or the last step."""
         value, response = line.value, object_of(line.value.get("response"))
-        if "response" not in value:
-            place = self.results(line, place, *map(_result, objects_of(value.get("tool_results"))))
-            why = known_text(value.get("error"))
-            failed = why and self.failed_request(line, place, why, after_results=True)
-            return failed or place
-        for message in objects_of(value.get("input_messages")):
+        step = "response" not in value
+        # The messages of a step are those of its request only if that failed; else they are of the next request.
+        why = known_text(value.get("error")) if step else None
+        for message in objects_of(value.get("input_messages" if why is None else "llm_messages")):
             place = self._say(line, place, message)
+        if step:
+            place = self.results(line, place, *map(_result, objects_of(value.get("tool_results"))))
+            return (why and self.failed_request(line, place, why, after_results=True)) or place
         api = APIS.get(known_text(value.get("provider")) or "", "openai_chat")
         answer = self.answer(line, place, model=known_text(response.get("model")) or value.get("model"), api=api,
                              begin=value.get("timestamp"))
@@ -85,6 +86,6 @@ class _Run(ChatReader):
 
 
 def _result(result: dict[str, Any]) -> ToolResultPart:
-    text = known_text(result.get("result")) or known_text(result.get("error")) or ""
+    text = "\n".join(filter(None, (known_text(result.get("result")), known_text(result.get("error")))))
     return ToolResultPart(known_text(result.get("call_id")), known_text(result.get("name")), text,
                           result.get("success") is False)
