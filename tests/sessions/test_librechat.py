@@ -80,6 +80,35 @@ def test_a_call_that_was_cut_is_held(tmp_path):
     assert (stops(seen), words(seen)) == (["max_tokens"], ["CALL HELD"])
 
 
+@each_row(("end", "stop"), [
+    ({"finish_reason": "incomplete"}, "interrupted"), ({"unfinished": True}, "interrupted"),
+    ({"error": True}, "error"),
+])
+def test_an_end_after_the_results_of_all_calls_is_that_of_the_next_answer(end, stop, tmp_path):
+    seen = read(tmp_path, asked(), message("m2", "m1", text("I look."), call(output="A"), **end))
+    assert (stops(seen), places(seen)) == (["tool_call", stop], [["request", "tool_result"]])
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["ready"]
+    failure = seen.responses[1].exchange.response.error
+    assert failure is None or failure.message == "an error without a text"
+    seen = read(tmp_path, asked(), message("m2", "m1", text("I look."), call(output="A"), call("c2"), **end))
+    assert (stops(seen), {each.admission.value for each in seen.responses[0].verdicts}) == ([stop], {"held"})
+
+
+def test_a_call_of_an_assistant_has_its_name_its_arguments_and_its_result(tmp_path):
+    made = {"id": "c1", "type": "function", "function": {"name": "view", "arguments": '{"a": 1}', "output": "A"}}
+    seen = read(tmp_path, asked(), message("m2", "m1", {"type": "tool_call", "tool_call": made}, text("Done.")))
+    (one,) = seen.responses[0].exchange.response.tool_calls
+    (part,) = seen.responses[1].exchange.request.messages[0].results
+    assert (one.id, one.name, one.arguments, part.call_id, part.text) == ("c1", "view", '{"a": 1}', "c1", "A")
+
+
+def test_the_older_name_of_nested_messages_and_an_edited_message(tmp_path):
+    nested = asked(children=[message("m2", "m1", text="Yes.", isEdited=True, children=[])])
+    seen = show(json.dumps({"conversationId": "c", "title": "A", "messagesTree": [nested]}), tmp_path, name="chat.json")
+    assert (seen.inputs[0].format, [each.exchange.response.text for each in seen.responses]) == ("librechat", ["Yes."])
+    assert any("were edited" in notice for notice in seen.inputs[0].notices)
+
+
 def test_an_error_in_the_place_of_an_answer_is_a_failure(tmp_path):
     seen = read(tmp_path, asked(), message("m2", "m1", {"type": "error", "error": "Overloaded"}))
     assert (stops(seen), seen.responses[0].exchange.response.error.message) == (["error"], "Overloaded")

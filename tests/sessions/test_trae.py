@@ -88,11 +88,12 @@ def test_a_cut_call_that_was_run_is_reported(tmp_path):
 def test_a_step_that_failed_is_a_failed_request_with_the_messages_of_the_step(tmp_path):
     seen = read(tmp_path, answer("tool_use", GO, calls=[call()]),
                 steps=[step(result()), step(error="Unterminated string", sent=[sent_result()])])
-    first, failed = (facts.exchange for facts in seen.responses)
+    failed = seen.responses[1].exchange
     assert (stops(seen), places(seen), words(seen)) == (["tool_call", "error"], [["request", "tool_result"]], ["ERROR"])
     assert ([part.text for part in failed.request.messages[0].results], failed.response.error.message) == (
         ["a.txt"], "Unterminated string")
-    assert stops(read(tmp_path, steps=[step(error="no key", sent=[{"role": "system", "content": "s"}, GO])])) == ["error"]
+    assert stops(read(tmp_path, steps=[step(error="no key", sent=[{"role": "system", "content": "s"}, GO])])) == [
+        "error"]
     seen = read(tmp_path, answer("tool_use", GO, calls=[call()]), steps=[step(result(), sent=[sent_result()])])
     assert [each.result.text for each in seen.inputs[0].answers] == ["a.txt"], "the messages are of the next request"
 

@@ -1,9 +1,10 @@
 """Conversations of LibreChat: its export as JSON, and the list of messages that its server returns.
 
 A message of the model has the blocks of all answers of a turn: text, thoughts, and calls with their results. Arguments
-are the model's text. The stop word is that of OpenAI's API, or `incomplete` for an answer that was stopped; most
-releases write none. Sources: danny-avila/LibreChat `useExportConversation.ts`, `useBuildMessageTree.ts`,
-`schema/message.ts`, `BaseClient.js`, `abortMiddleware.js`.
+are the model's text; those of a call that ran are written anew from the parsed ones. The stop word is that of OpenAI's
+API, or `incomplete` for an answer that was stopped; most releases write none. Sources: danny-avila/LibreChat
+`useExportConversation.ts`, `useBuildMessageTree.ts`, `schema/message.ts`, `BaseClient.js`, `abortMiddleware.js`;
+danny-avila/agents `stream.ts`, `tools/ToolNode.ts`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ STOPPED = "incomplete"
 def sniff(head: bytes, path: str) -> int:
     """Recognises the first message of a conversation."""
     first = first_look(head).first
-    messages = objects_of(first) or objects_of(object_of(first).get("messages"))
+    whole = object_of(first)
+    messages = objects_of(first) or objects_of(whole.get("messages")) or objects_of(whole.get("messagesTree"))
     # An export may nest its messages more deeply than JSON is parsed.
     deep = first is None and all(b'"%s":' % name in head for name in (b"conversationId", b"messageId", b"children"))
     return 97 if deep or (messages and messages[0].keys() >= MESSAGE) else 0
@@ -44,7 +46,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     reader = _Conversation(path, options)
     pieces = list(list_pieces(data))
     if not pieces:
-        about, pieces = object_of(parse_prefix(data)), list(list_pieces(data, "messages"))
+        about = object_of(parse_prefix(data))  # `messagesTree` is an older name
+        pieces = list(list_pieces(data, "messages")) or list(list_pieces(data, "messagesTree"))
         reader.title, reader.session_id = (redact.text(known_text(about.get(name)) or "") for name in (
             "title", "conversationId"))
     return reader.read_records(number_records(_flat(pieces), any(cut for _, _, cut in pieces)))
@@ -88,8 +91,16 @@ class _Conversation(ChatReader):
                 place = TreePlace(answer)
             results += _take_block(answer, block, line, number)
         place = self.results(line, place, *results)
+        broken = value.get("error") is True or value.get("unfinished") is True or value.get("finish_reason") == STOPPED
+        if answer is not None and broken and len(results) == len(answer.calls) > 0:
+            # All its calls had run, so it was whole: what ended is the next answer.
+            answer, results = self.answer(line, place, "end of message", value.get("model")), []
+            answer.word_at = answer.take(line)
+            place = TreePlace(answer)
         if answer is not None:
             _end(answer, value, bool(results))
+        if value.get("isEdited") is True:
+            self.remarks["were edited, so their text may not be the model's"] += 1
         return place
 
 
@@ -104,10 +115,12 @@ def _take_block(
     """Reads a block; returns the result of its call."""
     kind, call, at = block.get("type"), object_of(block.get("tool_call")), answer.word_at
     if kind == "tool_call":
-        take_call(answer, call, line, at, "content", number, "tool_call", member="args")
-        output = call.get("output")
-        return () if output is None else (
-            ToolResultPart(known_text(call.get("id")), known_text(call.get("name")), any_text(output)),)
+        made = object_of(call.get("function"))  # the form of assistants
+        path, member = (("tool_call", "function"), "arguments") if made else (("tool_call",), "args")
+        key, made = known_text(call.get("id")), made or call
+        take_call(answer, {**made, "id": key}, line, at, "content", number, *path, member=member)
+        output = made.get("output")
+        return () if output is None else (ToolResultPart(key, known_text(made.get("name")), any_text(output)),)
     if kind == "think":
         answer.add_thought(block.get("think"))
     elif kind == "error":
@@ -123,8 +136,9 @@ def _end(answer: TranscriptAnswer, value: dict[str, Any], answered: bool) -> Non
     """Reads the end of the last answer of a message."""
     word, at = known_text(value.get("finish_reason")), pointer_at(answer.word_at, "finish_reason")
     if value.get("error") is True and answer.error is None:
-        answer.fail(answer.text or "an error without a text", pointer_at(answer.word_at, "error"))
-        answer.parts = answer.parts if value.get("content") else []  # else the text is the error's
+        blocks = value.get("content")  # without blocks the text is the error's
+        answer.fail((not blocks and answer.text) or "an error without a text", pointer_at(answer.word_at, "error"))
+        answer.parts = answer.parts if blocks else []
     elif word == STOPPED or value.get("unfinished") is True:
         answer.word_at = at if word == STOPPED else pointer_at(answer.word_at, "unfinished")
         answer.stop = recorder_reason(Stop.INTERRUPTED, None, answer.word_at, word or "unfinished",
