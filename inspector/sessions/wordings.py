@@ -227,8 +227,8 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not parse it", "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"
            r"found \d+ validation errors parsing tool input arguments: |"
-           r"error (?:parsing|validating) (?:json arguments|input json): )", "the agent refused its arguments",
-           "Inspect model/_call_tools.py; Kimi CLI kosong/tooling/error.py; Zed agent/src/thread.rs"),
+           r"error (?:parsing|validating) (?:json arguments|input json): |failed to receive tool input: )",
+           "the agent refused its arguments", "Inspect model/_call_tools.py; Kimi CLI; Zed agent/src/thread.rs"),
     NotRun("params_not_valid", r"params(?:/\S+)? must (?:have required property '|match |equal |"
            r"not have (?:additional|fewer|more) |be (?:string|number|integer|boolean|object|array|null|equal|>|<))",
            "the agent refused its arguments", "Gemini CLI and Qwen Code utils/schemaValidator.ts: Ajv's words"),
