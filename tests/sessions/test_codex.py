@@ -129,6 +129,11 @@ def test_arguments_that_were_replaced_before_the_file_was_shared_are_not_called_
     assert "only parts of the arguments are in the file" in seen.responses[0].exchange.response.findings[0].message
     other = show(rollout(user("list"), call("redactedly"), count(12), result()), tmp_path)
     assert stops(other) == ["malformed_tool_call"]
+    custom = item("custom_tool_call", name="exec", input="removed = []", call_id="call_1")
+    seen = show(rollout(user("list"), custom, count(12), result()), tmp_path)
+    assert seen.responses[0].verdicts[0].call.arguments == "removed = []", "code may begin with the word"
+    seen = show(rollout(user("list"), {**custom, "payload": {**custom["payload"], "input": "[redacted]"}}), tmp_path)
+    assert seen.responses[0].verdicts[0].call.arguments is None
 
 
 @each_row("place", ["error", "stream_error", "task_complete"])

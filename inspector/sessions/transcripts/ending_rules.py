@@ -219,7 +219,8 @@ def without_lost_call(answer: TranscriptAnswer) -> StopReason | None:
     asks = stop is not None and stop.normalized is Stop.TOOL_CALL and not answer.calls
     if asks and stop and any(row.results for row in answer.after):
         return missing_call_reason(stop)
-    masked = [call for call in answer.calls if call.arguments is not None and MASKED.match(call.arguments)]
+    masked = [call for call in answer.calls if call.arguments is not None and MASKED.match(call.arguments) and (
+        call.kind is not CallKind.CUSTOM or not call.arguments.lstrip()[0].isalpha())]  # code may begin with the word
     if masked:
         answer.parts = [part._replace(arguments=None, closed=False) if part in masked else part
                         for part in answer.parts]
