@@ -106,7 +106,7 @@ def test_the_older_name_of_nested_messages_and_an_edited_message(tmp_path):
     nested = asked(children=[message("m2", "m1", text="Yes.", isEdited=True, children=[])])
     seen = show(json.dumps({"conversationId": "c", "title": "A", "messagesTree": [nested]}), tmp_path, name="chat.json")
     assert (seen.inputs[0].format, [each.exchange.response.text for each in seen.responses]) == ("librechat", ["Yes."])
-    assert any("were edited" in notice for notice in seen.inputs[0].notices)
+    assert any("were edited or continued" in notice for notice in seen.inputs[0].notices)
 
 
 def test_an_error_in_the_place_of_an_answer_is_a_failure(tmp_path):

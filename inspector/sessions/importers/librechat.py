@@ -100,7 +100,7 @@ class _Conversation(ChatReader):
         if answer is not None:
             _end(answer, value, bool(results))
         if value.get("isEdited") is True:
-            self.remarks["were edited, so their text may not be the model's"] += 1
+            self.remarks["were edited or continued, so their text may not be one answer"] += 1
         return place
 
 
