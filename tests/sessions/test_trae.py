@@ -78,6 +78,11 @@ def test_the_word_is_the_provider_s(provider, word, stop, api, tmp_path):
         [stop], api, word, None)
 
 
+def test_the_word_of_trae_for_none_is_not_the_provider_s(tmp_path):
+    seen = read(tmp_path, answer("UNKNOWN", GO, provider="google"))
+    assert (stops(seen), seen.responses[0].exchange.response.stop_reason.raw) == (["unknown"], None)
+
+
 def test_a_cut_call_that_was_run_is_reported(tmp_path):
     seen = read(tmp_path, answer("max_tokens", GO, calls=[call()]),
                 answer("end_turn", {"role": "user", "tool_result": result()}))

@@ -71,7 +71,7 @@ class _Run(ChatReader):
         usage = usage_in(object_of(response.get("usage")), *COUNTS)
         answer.usage = usage if usage and (usage.input_tokens or usage.output_tokens) else None
         word = known_text(response.get("finish_reason"))
-        if word is not None:
+        if word is not None and word.lower() != "unknown":  # Trae's word if Google sends none
             take_api_word(answer, word, pointer_at(at, "response", "finish_reason"), wire(api).stop_reasons)
         return TreePlace(answer)
 
