@@ -44,8 +44,8 @@ class _Threads(ChatReader):
         with snapshot(self.path) as database:
             for index, row in enumerate(map(dict, database.execute("SELECT * FROM threads ORDER BY rowid"))):
                 packed, key = row["data"], str(row["id"])
-                data = unpack(packed.encode("utf-8", "replace") if isinstance(packed, str) else packed or b"",
-                              room=self.options.room)
+                packed = packed.encode("utf-8", "replace") if isinstance(packed, str) else packed
+                data = unpack(packed if isinstance(packed, bytes) else b"", room=self.options.room)
                 title = self.titles[key] = redact.text(str(row["summary"]))[:80]
                 if row.get("parent_id"):
                     self.parents[key] = str(row["parent_id"])
