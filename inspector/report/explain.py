@@ -233,7 +233,8 @@ def _turn(
     if file:
         yield f"  file: {one_line(file)}"
     exchange = view.responses[turn.responses[0]].exchange if turn.responses else None
-    if exchange is not None and exchange.session not in ("", name_of(exchange.path, view.inputs)):
+    titles = {source.path: source.about.title for source in view.inputs if source.about is not None}
+    if exchange is not None and exchange.session not in ("", name_of(exchange.path, titles.get(exchange.path, ""))):
         yield f"  session: {one_line(exchange.session)}"
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"

@@ -427,6 +427,13 @@ def test_a_database_beside_a_running_agent_is_read_with_its_log_and_left_alone(b
         assert other.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)  # all of it stands in the log
 
 
+def test_a_session_with_the_title_of_its_database_is_not_named_again(base, tmp_path):
+    put_session(base, "ses_1", [*prompt(), *reply(text("Hello."), end())])
+    seen = look(base, tmp_path)
+    assert (seen.responses[0].exchange.session, seen.inputs[0].about.title) == ("A title", "A title")
+    assert "  session:" not in explain(seen)
+
+
 def test_each_turn_of_a_database_names_its_session(base, tmp_path):
     put_session(base, "ses_b", [*prompt("other"), *reply(text(), end())], title="Other", at=5)
     put_session(base, "ses_a", [*prompt("main"), *reply(tool(name="task"), end("tool-calls"))], title="Main", at=1)
