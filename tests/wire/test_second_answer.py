@@ -70,7 +70,9 @@ def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> No
     ({"role": "assistant", "content": None}, "call", []),
     ({"role": "assistant", "content": ""}, "text", []),  # `stop` is no word about the call of the first answer
     ({"role": "assistant", "content": ""}, "nothing", ["first"]),  # an opening delta as a sign of life
+    ({"role": "assistant", "content": ""}, "thought", []),
     ({"content": ""}, "call", ["first", "second"]),  # one answer with two calls of one index
+    ({"role": None, "content": ""}, "call", ["first", "second"]),
 ])
 def test_chat_answers_under_one_constant_id_are_told_apart_by_their_opening_delta(again, more, found) -> None:
     def event(delta: dict[str, Any], reason: str | None = None) -> bytes:
@@ -81,11 +83,19 @@ def test_chat_answers_under_one_constant_id_are_told_apart_by_their_opening_delt
         function = {"name": "look", "arguments": json.dumps({"at": name})}
         return [event({"tool_calls": [{"index": 0, "id": f"call_{name}", "type": "function", "function": function}]})]
 
-    rest = {"call": called("second"), "text": [event({"content": "Sorry, I cannot."})], "nothing": []}[more]
-    end = event({}, "stop" if more == "text" else "tool_calls")
+    rest = {"call": called("second"), "text": [event({"content": "Sorry, I cannot."})], "nothing": [],
+            "thought": [event({"reasoning_content": "What now?"})]}[more]
+    end = event({}, "stop" if more in ("text", "thought") else "tool_calls")
     opening = event({"role": "assistant", "content": ""})
     both = [opening, *called("first"), event(again), *rest, end, b"data: [DONE]\n\n"]
     assert releases("openai_chat", both) == found
+    # SGLang sends the role as null, old servers an empty finish reason.
+    for old, new in ((b'"tool_calls": [', b'"role": null, "tool_calls": ['), (b'_reason": null', b'_reason": ""')):
+        assert releases("openai_chat", [each.replace(old, new) for each in both]) == found
+    # OpenAI's first delta of a call has the role, those with its arguments have none.
+    begun = called("first")[0].replace(b'"tool_calls": [', b'"role": "assistant", "tool_calls": [')
+    piece = event({"tool_calls": [{"index": 0, "function": {"arguments": " "}}]})
+    assert releases("openai_chat", [opening, begun, piece, *both[2:]]) == found
     # Where every delta has the role, it opens nothing.
     everywhere = [each.replace(b'"tool_calls": [', b'"role": "assistant", "tool_calls": [') for each in both]
     assert releases("openai_chat", everywhere) == (["first", "second"] if more == "call" else ["first"])

@@ -76,7 +76,7 @@ class GrowingChoice:
         self._length = 0
         self._roleless = False
         self._again = 0, 0
-        """The numbers of calls and pieces of text before an opening delta that came again."""
+        """The numbers of calls and of pieces of text and thinking before an opening delta that came again."""
 
     def stop(self, word: str, at: At) -> None:
         """Notes a finish reason; the last one counts, but an empty one never replaces another."""
@@ -92,15 +92,17 @@ class GrowingChoice:
 
     def open_again(self, delta: Mapping[str, Any]) -> None:
         """Notes an opening delta after a call, unless this server repeats the role in every delta."""
-        self._roleless = self._roleless or "role" not in delta
-        opens = "role" in delta and not any(value for key, value in delta.items() if key != "role")
+        role = delta.get("role")  # SGLang sends null
+        self._roleless = self._roleless or not role
+        opens = role and not any(value for key, value in delta.items() if key != "role")
         if opens and self._roleless and not self.raw and not any(self._again):
-            self._again = len(self.calls.opened), len(self.text)
+            self._again = len(self.calls.opened), len(self.text) + len(self.reasoning)
 
     @property
     def left_calls(self) -> list[GrowingCall]:
-        """The calls before an opening delta, if another call or text follows it: a second answer under the same id."""
-        goes_on = (len(self.calls.opened), len(self.text)) != self._again
+        """The calls before an opening delta, if another call, text or thinking follows it: a second answer under the
+        same id."""
+        goes_on = (len(self.calls.opened), len(self.text) + len(self.reasoning)) != self._again
         return self.calls.opened[: self._again[0]] if goes_on else []
 
     @property
@@ -160,6 +162,7 @@ class GrowingChoice:
                 return False
             if "tool_calls" in delta:
                 (call,) = delta["tool_calls"]
+                self._roleless = self._roleless or len(delta) == 1
                 return self.calls.append(call)
             thought = delta.get("reasoning_content") or delta["reasoning"]
         except (KeyError, TypeError, ValueError):

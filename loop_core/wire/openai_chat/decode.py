@@ -210,12 +210,12 @@ class Decoder(Base):
                 self._message(state, choice["message"], ("choices", i, "message"))
             state.begun += [(call, event.get("id")) for call in state.calls.opened[call_count:]]
             reason, member = table.reason_of(choice)
-            if delta and state.begun and reason is None:
-                state.open_again(delta)
             if reason and _word(reason) not in table.NO_REASON:
                 state.ends.append((event.get("id"), mapping_of(self._before).get("id")))
             if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, ("choices", i), member)
+            if delta and state.begun:
+                state.open_again(delta)
 
     def _message(self, state: GrowingChoice, message: Any, base: JsonPath) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
