@@ -343,10 +343,11 @@ def recorded_method(case: Case, link: Link) -> tuple[Method, str]:
 def _strip(case: Case, link: Link, last: Message) -> str:
     """The white space at the end of the previous answer, or the cut word, unless the last message still has it."""
     before = case.recording.exchanges[link.parent].response.text or "" if link.parent is not None else ""
-    words = before.removesuffix(before.rsplit(None, 1)[-1]) if before.strip() else ""
-    if words.strip() and last.text.endswith(words) and not last.text.endswith(before):
-        return before[len(words):]
-    return before[len(before.rstrip()) :] if last.text == last.text.rstrip() else ""
+    words = before.removesuffix(before.rsplit(None, 1)[-1]).rstrip() if before.strip() else ""
+    sent = last.text.rstrip()  # Anthropic's module of the AI SDK strips the white space before that word too
+    if words and sent.endswith(words) and not sent.endswith(before.rstrip()):
+        return before[len(words) + len(last.text) - len(sent):]
+    return before[len(before.rstrip()) :] if last.text == sent else ""
 
 
 def _last_message(case: Case, link: Link) -> Message:

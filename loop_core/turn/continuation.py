@@ -311,7 +311,7 @@ class SeamDecision(StrEnum):
     ECHO = "echo"
     """The prefill that the server repeated was cut."""
     WHITESPACE = "whitespace"
-    """White space stripped from the prefill was put back, or the model wrote it, or a cut word left out, again."""
+    """White space that the prefill lacked was put back, or not doubled; or a cut word that it lacked was dropped."""
     OVERLAP = "overlap"
     """A repetition too long to be chance was cut."""
     RESTART = "restart"

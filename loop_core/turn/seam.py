@@ -154,8 +154,7 @@ def _as_sent(text: str, segment: Segment) -> _Cut:
 
 
 def _longest_overlap(text: str, segment: Segment) -> _Cut:
-    overlap = _border(text, segment.text)
-    if not overlap:
+    if not (overlap := _border(text, segment.text)):
         return _as_sent(text, segment)
     return _Cut(SeamDecision.OVERLAP, len(text), overlap, f"any overlap, {overlap} characters cut")
 
@@ -167,12 +166,17 @@ def _careful(text: str, segment: Segment) -> _Cut:
         return _as_sent(text, segment)
     if segment.method in (Method.BOOST, Method.NUDGE) and text.isspace():
         return _Cut(SeamDecision.RESTART, 0, 0, "the same request was answered, and nothing visible was before")
+    if continuation.split_half(segment.stripped)[0].strip():  # a cut word too, which the model writes again
+        gap = segment.stripped.removesuffix(word := segment.stripped.lstrip())
+        cut = _careful(text.removesuffix(word), segment._replace(stripped=gap))
+        decision = SeamDecision.WHITESPACE if cut.decision is SeamDecision.AS_SENT else cut.decision
+        return cut._replace(decision=decision, why=f"{cut.why}; the cut word that the prefill left out was dropped")
     if segment.method is Method.PREFILL:
         return _prefill_cut(text, segment)
     # Claude's pause_turn and Gemini's continuation token repeat no text.
     if segment.method in (Method.ECHO, Method.TOKEN):
-        as_sent = _Cut(SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
-        return _whitespace_cut(text, segment) if segment.stripped else as_sent
+        return _whitespace_cut(text, segment) if segment.stripped else _Cut(
+            SeamDecision.AS_SENT, len(text), 0, "the provider goes on by itself")
     if segment.method is Method.POLL:
         return _poll_cut(text, segment.text)
     if segment.anchor:
@@ -234,10 +238,7 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     # Neither begins with the words: the one without chatter is kept, else the longer one.
     bare = continuation.find_opening(segment.text) is None and bool(segment.text.strip())
     clean = continuation.find_opening(doubted.text) is None
-    if bare is clean:
-        stands = len(segment.text) > len(doubted.text)
-    else:
-        stands = bare
+    stands = len(segment.text) > len(doubted.text) if bare is clean else bare
     if stands and join_cut.cut < len(segment.text):
         return join_cut, out
     why = "asked for once more, it did not begin with the words either; what came before stands"
@@ -274,8 +275,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
 def _whitespace_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment before which white space was stripped from the text."""
     blank, _ = continuation.split_half(segment.stripped)
-    if blank.strip() or (blank and segment.text.startswith(blank)):
-        why = "the model wrote again what the prefill left out"
+    if blank and segment.text.startswith(blank):
+        why = "the model repeated the white space that was stripped"
         return _Cut(SeamDecision.WHITESPACE, len(text) - len(segment.stripped), 0, why)
     if blank and segment.text[:1].isspace():
         why = "stripped white space restored; the segment begins with other white space, which may be a part of it"

@@ -194,11 +194,17 @@ def test_a_prefill_and_the_white_space_that_it_lost():
 
 def test_a_prefill_without_the_word_that_was_cut():
     """`experimental_continueSteps` of Vercel's AI SDK 4 sends the text up to its last white space, and joins so."""
-    shortened = prefill_turn("The first part is about ", "The first part is about wat", "water, and fire.")
-    assert method_of(*shortened) == (Method.PREFILL, "wat")
-    answer = last_turn(replay(case_of(*shortened))).joined_answer()
-    assert answer.text == "The first part is about water, and fire."
-    assert [seam.sure for seam in answer.seams] == [True]
+    for sent, more, lost in (
+        ("The first part is about ", "water, and fire.", "wat"),
+        ("The first part is about", " water, and fire.", " wat"),  # as its module for Anthropic does
+        ("The first part is about", "water, and fire.", " wat"),
+        ("The first part is about ", "The first part is about water, and fire.", "wat"),  # a server that repeats it
+    ):
+        shortened = prefill_turn(sent, "The first part is about wat", more)
+        assert method_of(*shortened) == (Method.PREFILL, lost)
+        answer = last_turn(replay(case_of(*shortened))).joined_answer()
+        assert answer.text == "The first part is about water, and fire."
+        assert [seam.sure for seam in answer.seams] == [True]
 
 
 def test_a_prefill_without_more_than_the_word_that_was_cut_follows_no_answer():
