@@ -29,7 +29,7 @@ from inspector.provider.hosts import UNKNOWN_HOST, address, is_own_host, url_hos
 from inspector.provider.listener import ProblemLog, break_off, ending_signal, listening
 from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
-from inspector.sessions.intake import unpack
+from inspector.sessions.intake import Room, unpack
 from loop_core.client.address import SECRET_NAME, loopback
 from loop_core.client.exchange import CONTEXT
 from loop_core.client.incoming import CodingError, Uncoding
@@ -59,6 +59,7 @@ REPLACED = frozenset({"host", "accept-encoding", "content-length", "expect"})
 """Headers of a request that the proxy sets itself. It asks for an answer without a content coding."""
 MOST_RECORDED = 32 * 1024 * 1024
 """The most bytes of a compressed answer that are recorded, unpacked: a few bytes may unpack to gigabytes."""
+TOO_LARGE = "packed more than {:,} bytes, and the rest is not recorded"
 LINES: Mapping[str, Any] = {"max_line_size": 1 << 16, "max_field_size": 1 << 16}
 """The longest lines of a head, above what servers accept."""
 HANDLING: Mapping[str, Any] = {"handler_cancellation": True, "auto_decompress": False, **LINES}
@@ -148,8 +149,7 @@ class _Exchange:
         self._headers = _headers(http.raw_headers)
         secrets = _secrets(self._headers, url)
         self._mask, self._known = Mask(secrets, redact.body), Mask(secrets)
-        self._before = b""
-        self._size = self._recorded = 0
+        self._before, self._size, self._recorded = b"", 0, 0
         self._coding: Uncoding | None = None
         self._most: int | None = None
         self._packed: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
@@ -174,10 +174,10 @@ class _Exchange:
                 headers, status = _headers(answer.raw_headers), answer.status
                 if status < 100:
                     raise aiohttp.ClientResponseError(answer.request_info, ())
-                coding = answer.headers.get("content-encoding", "")
-                self._most = MOST_RECORDED if coding else None
+                coding = ",".join(answer.headers.getall("content-encoding", ())).lower()
+                self._most = MOST_RECORDED if coding not in ("", "identity") else None
                 with suppress(CodingError):
-                    self._coding = Uncoding(coding)
+                    self._coding = Uncoding(coding) if "deflate" not in coding else None  # it may lack zlib's wrapper
                 self._write({"type": "response", "status": status, "headers": self._mask_headers(headers)})
                 response = web.StreamResponse(status=status, reason=answer.reason, headers=_passed_on(headers))
                 with _client_is_there():
@@ -227,7 +227,7 @@ class _Exchange:
             for piece in (data,) if self._coding is None else self._coding.feed(data):
                 self._recorded += len(piece)
                 if self._most is not None and self._recorded > self._most:
-                    raise CodingError(f"packed more than {self._most:,} bytes, and the rest is not recorded")
+                    raise CodingError(TOO_LARGE.format(self._most))
                 if self._coding is None:
                     self._packed.append(piece)
                 else:
@@ -241,9 +241,10 @@ class _Exchange:
         if not packed:
             return
         self._coding, self._recorded = Uncoding(""), 0
-        plain = unpack(packed, headers)
+        plain = unpack(packed, headers, room := Room(MOST_RECORDED))
         if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
-            self._lost = f"{urlsplit(self._url).netloc} sent content in a coding that cannot be undone"
+            why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content in a coding that cannot be undone"
+            self._lost = f"{urlsplit(self._url).netloc} {why}"
         else:
             self._take(plain)
 

@@ -114,8 +114,8 @@ class Room:
 
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = most()
+    def __init__(self, left: int | None = None) -> None:
+        self.left = most() if left is None else left
 
     def take(self, size: int) -> bool:
         """Reserves this many bytes; returns whether there was room."""
