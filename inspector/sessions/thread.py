@@ -221,9 +221,9 @@ class _Threader:
         token = one.exchange.request.continuation_token if one.exchange.request is not None else None
         owners = self.index.with_token(node, identity, token) if token is not None else ()
         if len(owners) == 1:
-            # The client sends both halves back as one answer, and the results of the calls of both.
-            one.text = one.chain_text = owners[0].text + one.text
-            one.calls = owners[0].calls + one.calls
+            if len(same) <= _SHOWN:  # the client sends all halves back as one answer, and the results of their calls
+                one.chain_text = owners[0].chain_text + one.text
+                one.calls = owners[0].calls + one.calls
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
         last = same[-1]
         if last.exchange.session != one.exchange.session:

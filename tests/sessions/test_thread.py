@@ -5,6 +5,7 @@ import random
 import re
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from itertools import groupby
 
@@ -1079,6 +1080,36 @@ def test_calls_of_both_halves_of_a_resumed_answer_are_one_message_of_the_next_re
     middle = [(each, "resume", each) for each in range(1, halves)]
     assert thread_of(load, half(0), *resumed, last) == [
         [("go", [(0, "request", 1), *middle, (halves, "tool_result", 1)])]]
+
+
+@pytest.mark.parametrize("sent", [["Half of "], ["the rest."], ["Half of ", "the rest."], ["Half of the rest."]])
+def test_a_client_may_send_back_each_half_of_a_resumed_answer_or_both(load, sent):
+    go = [{"role": "user", "parts": [{"text": "go"}]}]
+    first, rest = ({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": end, **token}]}
+                   for text, end, token in (("Half of ", "CONTINUATION", {"continuationToken": "t"}),
+                                            ("the rest.", "STOP", {})))
+    back = [{"role": "model", "parts": [{"text": text}]} for text in sent]
+    contents = [*go, *back, {"role": "user", "parts": [{"text": "And?"}]}]
+    loaded = load(har(entry(None, json.dumps(first), **asks(GEMINI, contents=go)),
+                      entry(None, json.dumps(rest), **asks(GEMINI, contents=go, continuationToken="t")),
+                      entry(None, json.dumps(rest), **asks(GEMINI, contents=contents))))
+    assert [link.parent for link in loaded.turns[-1].links] == [0 if sent == ["Half of "] else 1]
+
+
+def test_many_resumptions_of_one_answer_take_memory_in_proportion(load):
+    go = [{"role": "user", "parts": [{"text": "go"}]}]
+    halves = [{"content": {"parts": [{"text": str(number) * 2_000}]}, "finishReason": "CONTINUATION",
+               "continuationToken": f"t{number}"} for number in range(200)]
+    entries = [entry(None, json.dumps({"candidates": [half]}), **asks(
+        GEMINI, contents=go, **({"continuationToken": f"t{number - 1}"} if number else {})))
+        for number, half in enumerate(halves)]
+    content = har(*entries)
+    tracemalloc.start()
+    loaded = load(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(turn.links) for turn in loaded.turns] == [200]
+    assert peak < 50e6  # above 100 MB if each half holds the text of all before it
 
 
 # -- many -------------------------------------------------------------------------------------------------------------
