@@ -328,7 +328,7 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
         lambda look: f"{say.who(look)} was asked again after a {say.attempt_words(look)} and ended with "
-        f"{say.budget(look)}{say.tools_note(look)}{say.gap(look)}",
+        f"{say.budget(_of_last(look))}{say.tools_note(look)}{say.gap(look)}",
         sure=lambda look: _is_reached(look) and not look.is_retry_guessed, of_last=True),
     # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,

@@ -215,17 +215,18 @@ class _Threader:
     def _repeated_request(self, one: SeatedExchange) -> _Step | None:
         """The step for a repeated request: a retry, a repair with a larger cap, or a resumption; None for any other."""
         node, identity = one.node, one.identity
-        same = self.index.same_requests(node, identity)
-        if not same:
+        if not (same := self.index.same_requests(node, identity)):
             return None
         token = one.exchange.request.continuation_token if one.exchange.request is not None else None
         owners = self.index.with_token(node, identity, token) if token is not None else ()
+        last = same[-1]
         if len(owners) == 1:
             if len(same) <= _SHOWN:  # the client sends all halves back as one answer, and the results of their calls
                 one.chain_text = owners[0].chain_text + one.text
                 one.calls = owners[0].calls + one.calls
+            if last.failed and last.exchange.request_json == one.exchange.request_json:
+                return _Step(TurnPlace.RETRY, "the same resumption again after an error or an interruption", last)
             return _Step(TurnPlace.RESUME, "the same request with the continuation token of the answer", owners[0])
-        last = same[-1]
         if last.exchange.session != one.exchange.session:
             return None  # several sessions in a file may begin with the same request
         if last.failed and _repeats(last, one, self.ordered):
@@ -387,9 +388,8 @@ def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     """Whether `one` repeats the failed request `last`, and is not another request with the same history. After a fatal
     refusal (a key, an unknown model) only an equal request is a repetition, and only if the order is known; otherwise
     it may be the same request of another agent."""
-    if last.exchange.response.stop_reason.detail != "fatal":
-        return True
-    return ordered and last.exchange.request_json == one.exchange.request_json
+    return last.exchange.response.stop_reason.detail != "fatal" or (
+        ordered and last.exchange.request_json == one.exchange.request_json)
 
 
 def _follows(last: SeatedExchange, one: SeatedExchange) -> bool:

@@ -629,6 +629,17 @@ def test_a_failure_that_was_sent_again_with_success_is_told_and_no_trouble():
     assert turn.verdict.sentence.endswith('asked again after a failure and ended with "stop", 7 of 50 tokens')
 
 
+def test_a_resumption_that_was_sent_again_with_success_ended_with_the_word_of_its_answer():
+    first = contents({"text": "Half of "}, reason="CONTINUATION")
+    first["candidates"][0]["continuationToken"] = "t"
+    asked = {"contents": [{"role": "user", "parts": [{"text": "write"}]}]}
+    again, down = {**asked, "continuationToken": "t"}, {"error": {"code": 503, "status": "UNAVAILABLE"}}
+    found = verdict(exchange(asked, first, url=GEMINI), exchange(again, down, url=GEMINI, status=503),
+                    exchange(again, contents({"text": "the rest."}), url=GEMINI))
+    assert found[0] == "RETRIED"
+    assert 'asked again after a failure and ended with "STOP"' in found[2]
+
+
 def test_a_cut_answer_whose_request_was_sent_again_was_no_failure():
     (turn,) = show(pair_of([user("hi")], chat("The half", "length"), max_tokens=50),
                     pair_of([user("hi")], chat("All of it."), max_tokens=90)).turns

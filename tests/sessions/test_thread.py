@@ -1096,6 +1096,19 @@ def test_a_client_may_send_back_each_half_of_a_resumed_answer_or_both(load, sent
     assert [link.parent for link in loaded.turns[-1].links] == [0 if sent == ["Half of "] else 1]
 
 
+def test_a_resumption_that_failed_and_came_again_is_a_retry(load):
+    go = [{"role": "user", "parts": [{"text": "go"}]}]
+    first, rest = ({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": end, **token}]}
+                   for text, end, token in (("Half of ", "CONTINUATION", {"continuationToken": "t"}),
+                                            ("the rest.", "STOP", {})))
+    failed = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    resumed = asks(GEMINI, contents=go, continuationToken="t")
+    assert thread_of(
+        load, entry(None, json.dumps(first), **asks(GEMINI, contents=go)),
+        entry(None, json.dumps(failed), status=503, **resumed), entry(None, json.dumps(rest), **resumed),
+    ) == [[("go", [(0, "request", 1), (1, "resume", 1), (2, "retry", 1)])]]
+
+
 def test_many_resumptions_of_one_answer_take_memory_in_proportion(load):
     go = [{"role": "user", "parts": [{"text": "go"}]}]
     halves = [{"content": {"parts": [{"text": str(number) * 2_000}]}, "finishReason": "CONTINUATION",
