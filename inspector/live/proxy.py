@@ -149,11 +149,11 @@ class _Exchange:
         self._headers = _headers(http.raw_headers)
         secrets = _secrets(self._headers, url)
         self._mask, self._known = Mask(secrets, redact.body), Mask(secrets)
-        self._before, self._size, self._recorded = b"", 0, 0
+        self._before, self._size, self._recorded_size = b"", 0, 0
         self._coding: Uncoding | None = None
         self._most: int | None = None
-        self._packed: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
-        self._lost = ""  # why the rest of the answer is not recorded
+        self._packed_pieces: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
+        self._loss = ""  # why the rest of the answer is not recorded
         self._start = time.monotonic()
 
     async def run(self, session: aiohttp.ClientSession) -> web.StreamResponse:
@@ -197,8 +197,8 @@ class _Exchange:
         finally:  # also when the client left, which cancels this task
             self._unpack(headers)
             self._record(self._mask.flush())
-            about = {"problem": self._mask.text(self._lost or problem)} if self._lost or problem else {}
-            self._write({"type": "end", "end": TransportEnd.CUT.value if self._lost else end.value, "ms": self._ms,
+            about = {"problem": self._mask.text(self._loss or problem)} if self._loss or problem else {}
+            self._write({"type": "end", "end": TransportEnd.CUT.value if self._loss else end.value, "ms": self._ms,
                          **about})
             url = redact.url(self._mask.text(self._url))
             self._say(one_line(f"{self._http.method} {url}: {status or 'no answer'}, {self._size:,} bytes in "
@@ -221,30 +221,30 @@ class _Exchange:
 
     def _take(self, data: bytes) -> None:
         """Records the next bytes of the body, without their content coding if it can be undone while they arrive."""
-        if self._lost:
+        if self._loss:
             return
         try:
             for piece in (data,) if self._coding is None else self._coding.feed(data):
-                self._recorded += len(piece)
-                if self._most is not None and self._recorded > self._most:
+                self._recorded_size += len(piece)
+                if self._most is not None and self._recorded_size > self._most:
                     raise CodingError(TOO_LARGE.format(self._most))
                 if self._coding is None:
-                    self._packed.append(piece)
+                    self._packed_pieces.append(piece)
                 else:
                     self._record(self._mask.feed(piece))
         except CodingError as why:
-            self._lost, self._packed = f"{urlsplit(self._url).netloc} {why}", []
+            self._loss, self._packed_pieces = f"{urlsplit(self._url).netloc} {why}", []
 
     def _unpack(self, headers: Headers) -> None:
         """Records the body of an answer whose coding is undone at its end."""
-        packed, self._packed = b"".join(self._packed), []
+        packed, self._packed_pieces = b"".join(self._packed_pieces), []
         if not packed:
             return
-        self._coding, self._recorded = Uncoding(""), 0
+        self._coding, self._recorded_size = Uncoding(""), 0
         plain = unpack(packed, headers, room := Room(MOST_RECORDED))
         if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
             why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content in a coding that cannot be undone"
-            self._lost = f"{urlsplit(self._url).netloc} {why}"
+            self._loss = f"{urlsplit(self._url).netloc} {why}"
         else:
             self._take(plain)
 

@@ -114,7 +114,7 @@ def _run_nothing(look: JudgedTurn) -> Situation:
 
 
 HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
-"""The stop reasons besides a budget's cut under which a held call decides the verdict; if interrupted, a broken one."""
+"""Under these, and a cut by a budget, a held call decides the verdict; under INTERRUPTED only one that is broken."""
 CUT_TERMINALS = ("retry_limit", "budget_exhausted")
 """The terminal reasons after which a cut answer stays cut, although it could be continued."""
 

@@ -275,7 +275,7 @@ _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
 
 def sse_event(value: Any, name: str = "", end: str = "\n") -> bytes:
-    """One server-sent event. Line breaks of verbatim JSON are restored, because they join the lines of one event."""
+    """One server-sent event. JSON of several lines becomes several `data:` lines, which its reader joins again."""
     head = f"event: {name}{end}" if name else ""
     return to_bytes(head + "".join(f"data: {line}{end}" for line in _LINE_BREAK.split(dump(value))) + end)
 

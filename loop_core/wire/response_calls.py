@@ -128,9 +128,9 @@ def _begins(one: Any, other: Any) -> bool:
 
 
 def completes(stop: StopReason) -> bool:
-    """Whether the last call of a whole body is complete under this reason, in formats whose cut calls are objects too
-    (cynative PR#283 citing Anthropic's documentation): only the reason shows the cut. A stop sequence may cut a call.
-    """
+    """Whether the last call of a whole body is complete under this reason. In formats whose arguments are an object,
+    those of a cut call are one too (cynative PR#283, citing Anthropic's documentation), so only the reason shows the
+    cut. A stop sequence may cut a call."""
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
 
 

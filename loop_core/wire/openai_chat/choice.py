@@ -42,9 +42,9 @@ class GrowingChoice:
     """One choice while it arrives."""
 
     __slots__ = (
-        "_again", "_length", "_roleless", "begun", "blocks", "calls", "deprecated_call", "earlier", "ends", "filtered",
-        "filtered_at", "first_id", "index", "note", "opaque", "raw", "raw_at", "reasoning", "refusal", "refusal_at",
-        "text", "whole", "words")
+        "_length", "_roleless", "_second_opening", "begun", "blocks", "calls", "deprecated_call", "earlier", "ends",
+        "filtered", "filtered_at", "first_id", "index", "note", "opaque", "raw", "raw_at", "reasoning", "refusal",
+        "refusal_at", "text", "whole", "words")
 
     def __init__(self, index: Any, note: QuirkNote) -> None:
         self.index = index
@@ -75,7 +75,7 @@ class GrowingChoice:
         self.note = note
         self._length = 0
         self._roleless = False
-        self._again = 0, 0
+        self._second_opening = 0, 0
         """The numbers of calls and of pieces of text and thinking before an opening delta that came again."""
 
     def stop(self, word: str, at: At) -> None:
@@ -90,20 +90,20 @@ class GrowingChoice:
             # Later pieces are late and complete no call.
             self._length = len(self.text)
 
-    def open_again(self, delta: Mapping[str, Any]) -> None:
+    def note_opening(self, delta: Mapping[str, Any]) -> None:
         """Notes an opening delta after a call, unless this server repeats the role in every delta."""
         role = delta.get("role")  # SGLang sends null
         self._roleless = self._roleless or not role
         opens = role and not any(value for key, value in delta.items() if key != "role")
-        if opens and self._roleless and not self.raw and not any(self._again):
-            self._again = len(self.calls.opened), len(self.text) + len(self.reasoning)
+        if opens and self._roleless and not self.raw and not any(self._second_opening):
+            self._second_opening = len(self.calls.opened), len(self.text) + len(self.reasoning)
 
     @property
-    def left_calls(self) -> list[GrowingCall]:
+    def abandoned_calls(self) -> list[GrowingCall]:
         """The calls before an opening delta, if another call, text or thinking follows it: a second answer under the
         same id."""
-        goes_on = (len(self.calls.opened), len(self.text) + len(self.reasoning)) != self._again
-        return self.calls.opened[: self._again[0]] if goes_on else []
+        goes_on = (len(self.calls.opened), len(self.text) + len(self.reasoning)) != self._second_opening
+        return self.calls.opened[: self._second_opening[0]] if goes_on else []
 
     @property
     def late(self) -> bool:

@@ -178,7 +178,7 @@ class Decoder(Base):
                     if text:
                         state.text.append(text)
                     elif state.begun:
-                        state.open_again(delta)
+                        state.note_opening(delta)
                     return True
                 if delta and state.append(delta):
                     return "tool_calls" not in delta
@@ -215,7 +215,7 @@ class Decoder(Base):
             if reason is not None or not delta or choice.get(table.FILTERS) or choice.get("native_finish_reason"):
                 self._ending(state, event, choice, reason, ("choices", i), member)
             if delta and state.begun:
-                state.open_again(delta)
+                state.note_opening(delta)
 
     def _message(self, state: GrowingChoice, message: Any, base: JsonPath) -> None:
         """Reads a whole message inside a stream; text that was already streamed is not added again."""
@@ -350,7 +350,7 @@ class Decoder(Base):
             self._note(f"{API}.choices_merged", "one answer came in several choices and is read as one",
                        read[1].raw_at or At(ExchangePart.BODY, 0, self.size))
         for call in [call for choice in read for call in (
-                *earlier_calls(choice.begun, choice.first_id, choice.ends), *choice.left_calls)]:
+                *earlier_calls(choice.begun, choice.first_id, choice.ends), *choice.abandoned_calls)]:
             self._note(f"{API}.second_answer", "another answer begins before the first one ended", call.at)
             call.unended = True
         stop, earlier = settle(read, self.map_word, self.stop_reasons)
