@@ -218,7 +218,7 @@ def _quotation_cut(text: str, segment: Segment) -> _Cut:
         return repetition._replace(removals=tuple(each for each in quotation.removals if each[0] >= repetition.cut))
     begun, words = following.strip(), segment.anchor.lstrip()
     # What the text also holds elsewhere may be new, such as a row of zeros or a line of code.
-    again = _repeats(words, len(begun)) or text.find(begun) < len(text) - len(words)
+    again = _repeats(words, len(begun)) or text.find(begun) < text.rfind(words)
     if len(begun) >= SHORT_QUOTATION and words.startswith(begun) and not again:
         why = "it ended inside the words that were to be repeated"
         return _Cut(SeamDecision.ANCHOR, len(text), len(following), why)

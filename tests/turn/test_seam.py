@@ -630,3 +630,10 @@ def test_an_overlap_with_the_middle_of_a_text_is_cut_all_the_same() -> None:
 def test_a_continuation_that_quotes_nothing_and_loses_text_leaves_a_doubt(text: str, place: int) -> None:
     made = join([Segment(text[:place]), Segment(text[place:], Method.ANCHOR, text[:place][-ANCHOR_CHARS:])])
     assert made.text == text or not made.seams[0].sure
+
+
+@each_row("end", ["", "\ud83d"])
+def test_a_segment_that_ends_in_its_quotation_is_no_more_though_the_text_ends_in_half_a_character(end: str) -> None:
+    words = "there was a king who had a daughter, and"
+    (seam,) = join([Segment(f"Once {words}{end}"), Segment(words[:25], Method.ANCHOR, words)]).seams
+    assert (seam.decision, seam.sure) == (SeamDecision.ANCHOR, True)
