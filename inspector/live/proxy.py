@@ -195,7 +195,8 @@ class _Exchange:
             problem = _problem(why, urlsplit(self._url).netloc)
             hard = "ConnectionReset" in f"{why!r} {why.__cause__!r}"  # of a chunked body aiohttp says it in words only
         finally:  # also when the client left, which cancels this task
-            self._unpack(headers)
+            if self._packed_pieces:
+                self._unpack(headers, whole=end is TransportEnd.EOF)
             self._record(self._mask.flush())
             about = {"problem": self._mask.text(self._loss or problem)} if self._loss or problem else {}
             self._write({"type": "end", "end": TransportEnd.CUT.value if self._loss else end.value, "ms": self._ms,
@@ -235,16 +236,15 @@ class _Exchange:
         except CodingError as why:
             self._loss, self._packed_pieces = f"{urlsplit(self._url).netloc} {why}", []
 
-    def _unpack(self, headers: Headers) -> None:
+    def _unpack(self, headers: Headers, whole: bool) -> None:
         """Records the body of an answer whose coding is undone at its end."""
         packed, self._packed_pieces = b"".join(self._packed_pieces), []
-        if not packed:
-            return
         self._coding, self._recorded_size = Uncoding(""), 0
         plain = unpack(packed, headers, room := Room(MOST_RECORDED))
         if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
             why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content in a coding that cannot be undone"
-            self._loss = f"{urlsplit(self._url).netloc} {why}"
+            # The beginning of an answer that broke off may hold nothing yet.
+            self._loss = f"{urlsplit(self._url).netloc} {why}" if whole or room.left < 0 else ""
         else:
             self._take(plain)
 

@@ -323,15 +323,18 @@ async def test_a_coding_that_nobody_wanted_is_passed_on_and_undone_for_the_recor
     assert exchange.body == (held if end is TransportEnd.EOF else held[: len(exchange.body)])
 
 
-async def test_a_coded_answer_that_breaks_off_is_recorded_as_far_as_it_came(fake: Fake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [-5, 3])
+async def test_a_coded_answer_that_breaks_off_is_recorded_as_far_as_it_came(
+    size: int, fake: Fake, tmp_path: Path,
+) -> None:
     body = brotli.compress(CHUNK * 900, quality=0)
-    fake.answers = [coded(body[:-5], "br", len(body))]
+    fake.answers = [coded(body[:size], "br", len(body))]
     async with proxied(fake.url, file := tmp_path / "a.jsonl") as url, client() as http:
         with pytest.raises(httpx.RemoteProtocolError):
             await http.post(f"{url}/v1/chat/completions", json=ASKED)
     (exchange,) = recorded(file)
     assert exchange.response.transport_end is TransportEnd.RESET
-    assert exchange.body
+    assert bool(exchange.body) is (size < 0)  # nothing can be unpacked from its first bytes
     assert (CHUNK * 900).startswith(exchange.body)
 
 
