@@ -71,6 +71,7 @@ def test_a_call_of_an_answer_that_another_one_follows_never_runs(api: str) -> No
     ({"role": "assistant", "content": ""}, "text", []),  # `stop` is no word about the call of the first answer
     ({"role": "assistant", "content": ""}, "nothing", ["first"]),  # an opening delta as a sign of life
     ({"role": "assistant", "content": ""}, "thought", []),
+    ({"role": "assistant", "content": ""}, "blank", ["first"]),
     ({"content": ""}, "call", ["first", "second"]),  # one answer with two calls of one index
     ({"role": None, "content": ""}, "call", ["first", "second"]),
 ])
@@ -84,7 +85,7 @@ def test_chat_answers_under_one_constant_id_are_told_apart_by_their_opening_delt
         return [event({"tool_calls": [{"index": 0, "id": f"call_{name}", "type": "function", "function": function}]})]
 
     rest = {"call": called("second"), "text": [event({"content": "Sorry, I cannot."})], "nothing": [],
-            "thought": [event({"reasoning_content": "What now?"})]}[more]
+            "thought": [event({"reasoning_content": "What now?"})], "blank": [event({"content": "\n"})]}[more]
     end = event({}, "stop" if more in ("text", "thought") else "tool_calls")
     opening = event({"role": "assistant", "content": ""})
     both = [opening, *called("first"), event(again), *rest, end, b"data: [DONE]\n\n"]

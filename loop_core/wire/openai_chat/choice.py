@@ -75,8 +75,8 @@ class GrowingChoice:
         self.note = note
         self._length = 0
         self._roleless = False
-        self._second_opening = 0, 0
-        """The numbers of calls and of pieces of text and thinking before an opening delta that came again."""
+        self._second_opening = 0, 0, 0
+        """The numbers of calls, texts and thoughts before an opening delta that came again."""
 
     def stop(self, word: str, at: At) -> None:
         """Notes a finish reason; the last one counts, but an empty one never replaces another."""
@@ -96,14 +96,16 @@ class GrowingChoice:
         self._roleless = self._roleless or not role
         opens = role and not any(value for key, value in delta.items() if key != "role")
         if opens and self._roleless and not self.raw and not any(self._second_opening):
-            self._second_opening = len(self.calls.opened), len(self.text) + len(self.reasoning)
+            self._second_opening = len(self.calls.opened), len(self.text), len(self.reasoning)
 
     @property
     def abandoned_calls(self) -> list[GrowingCall]:
         """The calls before an opening delta, if another call, text or thinking follows it: a second answer under the
         same id."""
-        goes_on = (len(self.calls.opened), len(self.text) + len(self.reasoning)) != self._second_opening
-        return self.calls.opened[: self._second_opening[0]] if goes_on else []
+        calls, texts, thoughts = self._second_opening
+        goes_on = calls and (len(self.calls.opened) > calls or any(
+            map(str.strip, [*self.text[texts:], *self.reasoning[thoughts:]])))
+        return self.calls.opened[:calls] if goes_on else []
 
     @property
     def late(self) -> bool:
