@@ -202,7 +202,8 @@ class Decoder(ConverseDecoder):
         elif "type" in inner:  # Claude
             maker = self._maker_decoder(MessagesDecoder, text)
             maker.on_event(inner, None)
-            self._late = self.frame if maker._late is maker.frame else self._late
+            if maker._late is maker.frame:
+                self.after_end()  # who reads a file of several streams looks for this finding while it reads
         elif "choices" in inner:  # Mistral's chat; all others are Nova's
             self._maker_decoder(_ChatDecoder, text).on_event(_as_chunk(inner), None)
         else:
