@@ -18,6 +18,7 @@ from inspector.report.table_rows import (
     SEARCH,
     SEARCH_REST,
     FollowedView,
+    GrownFiles,
     RowReading,
     inputs_under_way,
     lost_in_words,
@@ -103,6 +104,7 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
     errors: dict[str, str] = {}
     searches_at = rests_until = 0.0
     names: list[str] = []
+    grown_files = GrownFiles(reading)
     try:
         while not commands.reader_left():
             time.sleep(LOOK)
@@ -121,9 +123,9 @@ def follow_folders(paths: Sequence[str], states: dict[str, FileState], view: Vie
                 continue
             files = {path: row for group in rows.values() for row in group for path in row.paths if path in states}
             try:
-                whole = {path for row in files.values() if not grown.isdisjoint(_files_with(row)) for path in row.paths}
+                whole = {row.paths for row in files.values() if not grown.isdisjoint(_files_with(row))}
                 new = [name for name in grown - files.keys() if not is_beside(name, files)]
-                batch = [*reading.rows_of(sorted(whole)), *reading.rows_of_new(sorted(new), files, states)]
+                batch = [*grown_files.rows_of(sorted(whole)), *reading.rows_of_new(sorted(new), files, states)]
             except LoopError as why:
                 commands.say([str(why)])
                 continue

@@ -198,3 +198,32 @@ class FollowedView:
                 first = [row._replace(of=len(current.turns)) for row in rows[:same]]
         self._listed = current, rows_of(current, paths, first)
         return self._listed[1]
+
+
+FOLLOWED, LONGEST_FOLLOWED = 2, 1 << 25
+"""The number of files of a table whose readers are kept, and the bytes of the longest: a reader keeps the file's rows,
+which take twice the size of the file."""
+
+
+class GrownFiles:
+    """Reads the files of a table that grow; of those that grew last, it reads only the additions."""
+
+    def __init__(self, reading: RowReading) -> None:
+        self.reading = reading
+        self._views: dict[str, FollowedView] = {}
+
+    def rows_of(self, sessions: Iterable[tuple[str, ...]]) -> RowsByPath:
+        """The rows of sessions, each given by its files. Raises `LoopError` as `FollowedView` does."""
+        api, profile, settings, _ = self.reading
+        found, others = list[tuple[str, list[TurnRow]]](), list[str]()
+        for paths in dict.fromkeys(sessions):
+            view = self._views.pop(paths[0], None)
+            # Several files are one session only as long as what is in them says so.
+            if len(paths) > 1 or not os.path.isfile(paths[0]) or os.path.getsize(paths[0]) > LONGEST_FOLLOWED:
+                others.extend(paths)
+                continue
+            view = self._views[paths[0]] = view or FollowedView(paths, api, profile, settings)
+            found.append((paths[0], view.rows_of(view.read(), paths)))
+        for path in [*self._views][:-FOLLOWED]:
+            del self._views[path]
+        return [*found, *self.reading.rows_of(others)]

@@ -16,6 +16,7 @@ from inspector.report.table_rows import (
     SEARCH,
     SEARCH_REST,
     WATCHED,
+    GrownFiles,
     RowReading,
     RowsByPath,
     newest,
@@ -77,9 +78,11 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             batch = with_turns([(read.paths[0], rows_of_session(read))])
             begun = time.monotonic() if first else begun  # later readings take less time than one of the whole file
         else:
-            paths = [path for rows in table.listed.slots.values() for row in rows[:1]
-                     if not grown.isdisjoint(row.paths) for path in row.paths]
-            batch = with_turns(_rows(reading, table.named).rows_of(paths))
+            if table.grown is None or table.grown.reading != _rows(reading, table.named):
+                table.grown = GrownFiles(_rows(reading, table.named))
+            sessions = [row.paths for rows in table.listed.slots.values() for row in rows[:1]
+                        if not grown.isdisjoint(row.paths)]
+            batch = with_turns(table.grown.rows_of(sessions))
     except (LoopError, OSError) as why:  # OSError: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, _measured(table, batch), read, begun)

@@ -27,6 +27,7 @@ from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
+    from inspector.report.table_rows import GrownFiles
     from inspector.sessions.following import FileState
 
 BATCH = 0.1
@@ -80,6 +81,8 @@ class ReadingScreen(Screen[None]):
     """The watched files with an answer under way."""
     states: Mapping[str, FileState]
     """The state of each file when it was last read, or when it was found to hold no turn."""
+    grown: GrownFiles | None = None
+    """Reads the files that grow, once one has grown."""
     rests_until = 0.0
     searches_at = 0.0
     """The earliest time of the next search for new files; infinite if there is none."""

@@ -25,7 +25,7 @@ from inspector.replay import case
 from inspector.report import facts, turn_rows
 from inspector.report.explain_document import document_text, members
 from inspector.report.facts import View
-from inspector.report.table_rows import FollowedView
+from inspector.report.table_rows import FOLLOWED, FollowedView, GrownFiles, RowReading
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import following, intake, thread
 from inspector.sessions.following import FollowedFile
@@ -285,6 +285,28 @@ def test_what_a_look_reads_judges_and_replays_does_not_grow_with_the_file(tmp_pa
     assert looks[0] == looks[1]
     assert max(looks[0].values()) <= following.LAST + 6
     assert {"_parse", "judge_exchange", "run", "seat", "_turn", "_row"} <= looks[0].keys()
+
+
+def test_of_the_files_of_a_table_that_grew_last_only_additions_are_read(tmp_path, monkeypatch) -> None:
+    reading = RowReading(None, None, Settings(), named=True)
+    paths = [str(tmp_path / f"{number}.jsonl") for number in range(FOLLOWED + 1)]
+    lines = rows.claude(*row_list(range(90), CLAUDE, "parentUuid")).encode().splitlines(keepends=True)
+    grown, parsed = GrownFiles(reading), list[int]()
+    parse = TranscriptRows._parse
+    monkeypatch.setattr(TranscriptRows, "_parse", lambda *given: (parsed.append(1), parse(*given))[1])
+    for path in paths:
+        Path(path).write_bytes(b"".join(lines[:80]))
+        assert grown.rows_of([(path,)]) == reading.rows_of([path])
+    costs = []
+    for path in (paths[-1], paths[0]):  # the reader of the first file was given up
+        with open(path, "ab") as file:
+            file.write(lines[80])
+        whole = reading.rows_of([path])
+        parsed.clear()
+        assert grown.rows_of([(path,), (path,)]) == whole
+        costs.append(len(parsed))
+    assert costs[0] <= following.LAST + 6 < 80 <= costs[1]
+    assert grown.rows_of([tuple(paths[:2])]) == reading.rows_of(paths[:2]), "files that may be one session"
 
 
 def test_a_session_that_others_follow_in_its_file_is_read_on_too(tmp_path, monkeypatch) -> None:
