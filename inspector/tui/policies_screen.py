@@ -149,9 +149,9 @@ class PoliciesScreen(TableScreen):
 
     @work(thread=True)
     def _make(self) -> None:
-        self.call_later(self._came, matrix(self._case, self._settings))
+        self.call_later(self._take_matrix, matrix(self._case, self._settings))
 
-    def _came(self, made: Matrix) -> None:
+    def _take_matrix(self, made: Matrix) -> None:
         self._cells.matrix = made
         self.show()
 

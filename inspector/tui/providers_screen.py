@@ -150,9 +150,9 @@ class ProvidersScreen(TableScreen):
 
     @work(thread=True)
     def _answer(self, query: TableQuery) -> None:
-        self.call_later(self._came, query, query.rows())
+        self.call_later(self._take_rows, query, query.rows())
 
-    def _came(self, query: TableQuery, rows: tuple[TableRow, ...]) -> None:
+    def _take_rows(self, query: TableQuery, rows: tuple[TableRow, ...]) -> None:
         self._busy = False
         self._rows, self._answered = rows, query
         self._fold()

@@ -162,14 +162,14 @@ class TuneScreen(Screen[int | None]):
 
         tuned = add_up(tune(self.table.case, grid, progress=progress, cancelled=stop.is_set))
         self.call_later(self._show_cells, grid, tuned)  # the thread still searches values between the columns
-        self.call_later(self._ran, grid, outcome_of(tuned))
+        self.call_later(self._take_outcome, grid, outcome_of(tuned))
 
     def _show_cells(self, grid: Grid, tuned: TunedGrid) -> None:
         if grid is self.table.grid and self.running:
             self.table.cells = tuned
             self._show()
 
-    def _ran(self, grid: Grid, outcome: GridOutcome) -> None:
+    def _take_outcome(self, grid: Grid, outcome: GridOutcome) -> None:
         # A stopped thread may still deliver its result after a new run has begun.
         if grid is not self.table.grid or not self.running:
             return  # another grid was requested in the meantime
