@@ -429,6 +429,12 @@ def test_spans_that_name_each_other_as_parents_end(tmp_path):
     assert read(tmp_path, trace).responses == ()
 
 
+def test_a_span_with_the_id_of_one_around_it_ends(tmp_path):
+    trace = answered("stop")
+    trace.spans.append({**trace.spans[0], "parentSpanId": trace.spans[1]["spanId"]})
+    assert [each.exchange.response.text for each in read(tmp_path, trace).responses] == ["Hi."]
+
+
 def test_many_answers_take_linear_time(tmp_path):
     def seconds(count: int) -> float:
         trace = Trace()

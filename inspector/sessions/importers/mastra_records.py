@@ -89,14 +89,14 @@ class SpanForest:
 
     def __init__(self, heads: Iterable[SpanHead], read: ReadSpan) -> None:
         self._read = read
-        self._below: defaultdict[tuple[str, str], list[SpanHead]] = defaultdict(list)
-        """Trace and id of a span -> the spans within it."""
+        self._below: defaultdict[int, list[SpanHead]] = defaultdict(list)
+        """The `id()` of a span -> the spans within it. By their own ids, two spans with one id could form a ring."""
         ordered = sorted(heads, key=lambda head: head.start)  # equal times keep the order of the file
-        self._by_id = {(head.trace, head.id): head for head in ordered}
+        self._by_id = {(head.trace, head.id): head for head in reversed(ordered)}  # of two with one id, the first
         self._roots: list[SpanHead] = []
         for head in ordered:
             above = self._by_id.get((head.trace, head.parent))
-            within = self._roots if above is None or above is head else self._below[head.trace, head.parent]
+            within = self._roots if above is None or above is head else self._below[id(above)]
             within.append(head)
         self.threads: defaultdict[str, list[SpanHead]] = defaultdict(list)
         """Thread -> its runs that are not within another one."""
@@ -128,7 +128,7 @@ class SpanForest:
             waiting: list[tuple[SpanHead, AgentRun | None]] = [(root, None)]
             while waiting and root.trace not in self.replaced:
                 head, run = waiting.pop()
-                below = self._below.get((head.trace, head.id), [])
+                below = self._below.get(id(head), [])
                 resumed = head.kind == RUN and self._kind_above(head) == GENERATION  # after an approval
                 if run is not None and resumed:
                     run.generations = 0
@@ -161,7 +161,7 @@ class SpanForest:
         inside, above = self._inside(head), self._by_id.get((head.trace, head.parent))
         found = {"answer": self._read(head.place, _ANSWER)}
         if above is not None and above.kind == GENERATION:
-            beside = self._below[above.trace, above.id]
+            beside = self._below[id(above)]
             if head is next(each for each in beside if each.kind == STEP):
                 inside += [each for each in beside if each.kind in TOOLS]  # a call that waited for an approval
                 if not head.is_finished:
@@ -180,19 +180,20 @@ class SpanForest:
         """Whether a step that waited for an approval is also in a step of the run that was resumed."""
         calls = set() if head.is_finished else {
             _call_in(self._read(each.place, ("output",))) for each in self._inside(head) if each.kind == CHUNK}
-        runs = [each for each in self._below.get((head.trace, head.parent), []) if each.kind == RUN] if calls else []
-        steps = [each for run in runs for generation in self._below.get((run.trace, run.id), [])
-                 for each in self._below.get((run.trace, generation.id), []) if each.kind == STEP]
+        above = self._by_id.get((head.trace, head.parent))
+        runs = [each for each in self._below.get(id(above), []) if each.kind == RUN] if calls else []
+        steps = [each for run in runs for generation in self._below.get(id(run), [])
+                 for each in self._below.get(id(generation), []) if each.kind == STEP]
         return any(known_text(call.get("toolCallId")) in calls - {None} for each in steps for call in objects_of(
             object_of(object_in(self._read(each.place, ("output",))).get("output")).get("toolCalls")))
 
     def _inside(self, head: SpanHead) -> list[SpanHead]:
         """The spans within a span, down to those of further runs and generations."""
-        found, waiting = list[SpanHead](), list(reversed(self._below.get((head.trace, head.id), [])))
+        found, waiting = list[SpanHead](), list(reversed(self._below.get(id(head), [])))
         while waiting:
             found.append(each := waiting.pop())
             if each.kind not in (RUN, GENERATION):
-                waiting += reversed(self._below.get((each.trace, each.id), []))
+                waiting += reversed(self._below.get(id(each), []))
         return found
 
 
