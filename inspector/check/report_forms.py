@@ -18,8 +18,8 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
+from inspector.report.ci_log import in_a_log
 from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
-from inspector.report.table import in_a_log
 from inspector.sessions import intake, redact
 from inspector.sessions.file_format import entry_name
 from loop_core.errors import CallerError

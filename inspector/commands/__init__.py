@@ -214,8 +214,8 @@ def without_credentials(text: str) -> str:
 def say(notices: Iterable[str], before: str = "inspector: ") -> None:
     """Writes lines to standard error. If standard error cannot be written, the lines are lost without an error."""
     for notice in notices:
+        from inspector.report.ci_log import in_a_log
         from inspector.report.lines.spans import one_line  # imported here, because there is mostly no notice
-        from inspector.report.table import in_a_log
 
         try:
             click.echo(in_a_log(f"{before}{without_credentials(one_line(notice))}"), err=True)
@@ -250,7 +250,7 @@ def output_width(wide: int) -> int:
 
 def write(text: str) -> None:
     """Writes text to standard output, which may be the log of a CI server."""
-    from inspector.report.table import in_a_log
+    from inspector.report.ci_log import in_a_log
 
     _put(in_a_log(without_credentials(text)))
 
@@ -262,7 +262,7 @@ def write_report(text: str) -> None:
 
 def write_files(files: Mapping[str, str]) -> None:
     """Writes the contents of files to standard output, which may be the log of a CI server."""
-    from inspector.report.table import in_a_log
+    from inspector.report.ci_log import in_a_log
 
     for name, text in files.items():
         shown = without_credentials(ascii_json(text) if name.endswith(".jsonl") else text)
@@ -276,7 +276,7 @@ def write_json(value: Any) -> None:
 
 
 def _json_in_a_log(text: str) -> str:
-    from inspector.report.table import in_a_log
+    from inspector.report.ci_log import in_a_log
 
     return in_a_log(without_credentials(text), ".json")
 

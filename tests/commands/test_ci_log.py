@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.table import in_a_log
+from inspector.report.ci_log import in_a_log
 from tests.scenes.command import Output
 from tests.scenes.shapes import ANSWERS, REQUESTS, URLS
 

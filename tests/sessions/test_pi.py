@@ -451,7 +451,8 @@ def test_a_call_beside_such_a_stop_is_held(tmp_path, api):
                     pi_result("ok"), pi_reply(text("Done."), api=api)), tmp_path)
     assert stops(seen) == ["interrupted", "end_turn"]
     assert messages(seen, "agent.ran_unsure_call")
-    assert words(seen) == ["CALL HELD"]
+    assert [each.admission.value for each in seen.responses[0].verdicts] == ["held"]
+    assert words(seen) == ["INTERRUPTED"]
 
 
 @each_row(("api", "message", "stop", "raw"), [
