@@ -128,7 +128,6 @@ OF_NAME = {
     "HOW_SENT": ("tests/tui/test_live.py",), "REQUEST_WORDS": ("tests/live/test_driver.py",),
     "SCHEMES": ("tests/web/test_app_server.py",), "STORES": ("tests/sessions/test_span_rows.py",),
     "NUMBER_SIGNS": ("tests/commands/test_ci_log.py", "tests/check/test_check.py"),
-    "CLAUSES": ("tests/report/test_cut_runs.py",), "body_slices.ROLES": ("tests/report/test_json_roles.py",),
     "browser.HEADERS": ("tests/web/test_front.py",), "inputs.VARIABLES": ("tests/live/test_run.py",),
     "CALLING": ("tests/sessions/test_inspect_ai.py",), "METRICS": ("tests/provider/test_sdk_types.py",),
     "CHOICES": ("tests/wire/test_asking.py",), "OVER": ("tests/sessions/test_roo.py",),

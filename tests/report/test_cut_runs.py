@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.report.call_outcomes import CutRun, count_runs, cut_run_lines
 from inspector.report.lines.calls import calls
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.run_answers import CutRun, count_runs, cut_run_lines
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from inspector.export import form_files
+from inspector.report.call_outcomes import SentBackAs, sent_back
 from inspector.report.facts import View
 from inspector.report.lines import calls
 from inspector.report.lines.excerpts import MOST, excerpts
 from inspector.report.lines.spans import text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.run_answers import SentBackAs, sent_back
 from tests.scenes import transcripts as agents
 from tests.scenes.recordings import (
     ASKS,

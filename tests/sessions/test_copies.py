@@ -13,9 +13,9 @@ from inspector.check.reports import Report, merge
 from inspector.check.rules import RULES
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report.call_outcomes import CutRun, count_runs
 from inspector.report.facts import view
 from inspector.report.lines.spans import text_of
-from inspector.report.run_answers import CutRun, count_runs
 from inspector.report.turn_rows import SAME, TurnRow, rows_of
 from inspector.report.turn_table import about, rows_once
 from inspector.sessions import open_paths

@@ -9,11 +9,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, REFUSED, problems_beside
+from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, more, one_line, paragraphs, safe
-from inspector.report.run_answers import Block, answers_of, cut_run_lines, is_simulated, sent_back
+from inspector.report.run_answers import Block, answers_of, is_simulated
 from inspector.sessions.recording import Exchange
 from inspector.sessions.redact import masked_places
 from loop_core.judge import arguments

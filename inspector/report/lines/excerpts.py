@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from inspector.report.call_outcomes import SentBackAs, sent_back
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN
 from inspector.report.lines.slices import text_of_bytes
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.wire import body_range
-from inspector.report.run_answers import SentBackAs, answer_at, sent_back
+from inspector.report.run_answers import answer_at
 from inspector.sessions import redact
 from inspector.sessions.build import without_pieces
 from inspector.sessions.provenance import readings
