@@ -231,7 +231,7 @@ class Index:
         not recorded; None if there are none."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; the answer to it was not recorded"
-        item_text = squeeze(item.text)
+        item_text, key = squeeze(item.text), self.tree.loose_answer_key
         if len(item_text) < _IDENTIFYING or node not in self._answers:
             return None
         for one in reversed(self._chains.get(node, [])):  # the client may have removed overlaps when it joined them
@@ -244,8 +244,8 @@ class Index:
             if item_text.startswith(text) if one.cut else text.startswith(item_text):
                 return [one], "the history repeats its request and part of its answer"
             same_ends = item_text[:_END] == text[:_END] and item_text[-_END:] == text[-_END:]
-            calls = [self.tree.loose_answer_key("", each) for each in (one.calls, item.calls)]
-            if len(item_text) > 2 * _END and same_ends and calls[0] == calls[1] and _same_ids(one.calls, item.calls):
+            if (len(item_text) > 2 * _END and same_ends and key("", one.calls) == key("", item.calls)
+                    and _same_ids(one.calls, item.calls)):
                 return [one], "the history repeats its request and its answer, the middle of a long text left out"
         return None
 
