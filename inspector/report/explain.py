@@ -233,9 +233,10 @@ def _turn(
     if file:
         yield f"  file: {one_line(file)}"
     exchange = view.responses[turn.responses[0]].exchange if turn.responses else None
-    titles = {source.path: source.about.title for source in view.inputs if source.about is not None}
-    if exchange is not None and exchange.session not in ("", name_of(exchange.path, titles.get(exchange.path, ""))):
-        yield f"  session: {one_line(exchange.session)}"
+    if exchange is not None and exchange.session:
+        abouts = (source.about for source in view.inputs if source.path == exchange.path)
+        if exchange.session != name_of(exchange.path, next((each.title for each in abouts if each is not None), "")):
+            yield f"  session: {one_line(exchange.session)}"
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"
         how = twin(view, turn, read) if read is not None else ""

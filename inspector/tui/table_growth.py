@@ -78,8 +78,9 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             batch = with_turns([(read.paths[0], rows_of_session(read))])
             begun = time.monotonic() if first else begun  # later readings take less time than one of the whole file
         else:
-            if table.grown is None or table.grown.reading != _rows(reading, table.named):
-                table.grown = GrownFiles(_rows(reading, table.named))
+            row_reading = _rows(reading, table.named)
+            if table.grown is None or table.grown.reading != row_reading:
+                table.grown = GrownFiles(row_reading)
             sessions = [row.paths for rows in table.listed.slots.values() for row in rows[:1]
                         if not grown.isdisjoint(row.paths)]
             batch = with_turns(table.grown.rows_of(sessions))
