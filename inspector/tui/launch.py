@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 import gc
 import os
+import select
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from inspect import isabstract
@@ -78,6 +81,7 @@ def _run(
     app = LoopInspector(paths, opened_already=start, reading=reading, plain=plain or not _takes_unicode(), theme=theme,
                         keys=keys, begins=begins, as_table=not reading.follow)
     app.opened_paths = tuple(paths) if start is not None else ()
+    _end_with_terminal()
     code = app.run()
     # An unreadable input decides the exit code before the app's end does, so that a script notices it.
     return app.errors, UNREADABLE if app.errors else code or app.return_code or READ_EXIT
@@ -91,6 +95,7 @@ def run_live(start: LiveStart, config: Config) -> int:
         raise CallerError(NO_KEYBOARD)
     app = LoopInspector(live=start, reading=ReadingOptions(settings=start.settings),
                         plain=config.ascii or not _takes_unicode(), theme=config.theme, keys=config.keys)
+    _end_with_terminal()
     app.run()
     return app.return_code or 0
 
@@ -144,3 +149,18 @@ def _has_keyboard() -> bool:
     os.dup2(terminal, sys.stdin.fileno())
     os.close(terminal)
     return True
+
+
+def _end_with_terminal() -> None:
+    """Ends the program when its terminal is gone. No SIGHUP tells so under nohup, or to a process of another session,
+    and the thread that reads keys would then read the end of the terminal again and again."""
+    if not sys.stdin.isatty() or not hasattr(select, "poll"):  # Windows has no poll
+        return
+    terminal = select.poll()
+    terminal.register(sys.stdin.fileno(), 0)  # a hang-up is reported without being asked for
+
+    def wait() -> None:
+        if any(event & select.POLLHUP for _, event in terminal.poll()):
+            os._exit(128 + signal.SIGHUP)  # as SIGHUP would: nothing can be shown any more
+
+    threading.Thread(target=wait, daemon=True).start()

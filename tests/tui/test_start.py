@@ -259,6 +259,22 @@ def test_a_signal_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
     os.close(ours)
 
 
+def test_the_program_ends_with_its_terminal_also_without_a_signal(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()  # not the controlling terminal, so that the kernel sends no SIGHUP
+    environment = {**os.environ, "TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-m", "inspector", "view", str(story(tmp_path))], env=environment,
+                               stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    while b"CUT CALL RUN" not in shown:
+        shown += os.read(ours, 1 << 16)
+    os.close(ours)
+    try:
+        assert process.wait(20) == 128 + signal.SIGHUP
+    finally:
+        process.kill()
+
+
 def in_terminal(words: Sequence[str], **environment: str) -> tuple[int, str]:
     """The exit code of the program in a terminal, and all that it wrote there."""
     import pty
