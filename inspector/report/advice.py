@@ -312,9 +312,9 @@ def situation(look: JudgedTurn) -> Situation:
     return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
 
 
-UNSEEN = "the rest was not recorded: only a new live turn can show it"
+UNSEEN = "only a new live turn can show what is enough"
 """The end of a guess about an agent's transcript, whose requests are reconstructed and cannot be sent again."""
-LIVE = "the rest was not recorded: only a live run can show it"
+LIVE = "only a live run can show what is enough"
 """The end of a guess about a recorded request, which can be sent again."""
 
 

@@ -364,7 +364,7 @@ def test_the_same_call_again_and_again_is_no_matter_of_a_limit() -> None:
 
 # -- what is guessed --------------------------------------------------------------------------------------------------
 
-NEVER = "the rest was not recorded: only a live run can show it"
+NEVER = "only a live run can show what is enough"
 
 
 def usage(used: int, reasoning: int | None = None) -> dict:

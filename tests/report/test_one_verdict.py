@@ -72,7 +72,7 @@ def test_every_output_says_the_same_verdict(path: Path) -> None:
 
 def test_the_key_of_an_advice_stands_before_what_it_does_and_after_a_warning() -> None:
     """F runs the advice or asks for it; it does not carry out that a held call must never run."""
-    rest = "raise max_tokens; the rest was not recorded: only a live run can show it"
+    rest = "raise max_tokens; only a live run can show what is enough"
     assert text_of(keyed(f"never run a held call; {rest}", Tone.KEY)) == f"never run a held call; F {rest}"
     assert text_of(keyed(rest, Tone.KEY)) == f"F {rest}"
     assert text_of(keyed("change the prompt", Tone.KEY)) == "change the prompt"

@@ -76,7 +76,7 @@ def test_a_cut_call_in_words():
     assert "ends in Unrecorded; continuations 0" in said, "the reason would say the state again"
     assert "this loop then: RepairPending; the recorded agent: answered the calls" in said
     assert "[agent.ran_held_call]" in said
-    assert "what to change: never run a held call; raise max_tokens; the rest was not recorded" in said
+    assert "what to change: never run a held call; raise max_tokens; only a live run can show" in said
 
 
 def test_equal_rounds_of_the_machine_are_counted():

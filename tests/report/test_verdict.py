@@ -59,7 +59,7 @@ from tests.scenes.recordings import (
 )
 from tests.scenes.rows import each_row
 
-UNKNOWN = "the rest was not recorded: only a live run can show it"
+UNKNOWN = "only a live run can show what is enough"
 KEY = "check that the key is set, valid, and allowed to use this model"
 
 

@@ -336,7 +336,7 @@ async def test_advice_and_its_key_agree_where_nothing_can_be_run(tmp_path: Path)
     full.write_bytes(lines(refused))
     (tmp_path / "agent.jsonl").write_text(cut)
     for path, advised, note in (
-        (tmp_path / "agent.jsonl", "the rest was not recorded: only a new live turn can show it",
+        (tmp_path / "agent.jsonl", "only a new live turn can show what is enough",
          "F runs nothing, because the rest was not recorded · L opens the form of a live turn"),
         (full, "shorten the request", "F runs nothing, because no setting changes this · shorten the request"),
     ):
