@@ -295,6 +295,11 @@ def assignments(settings: Settings, before: Settings | None = None) -> dict[str,
     return found
 
 
+def argument(path: str) -> str:
+    """A path that no command takes for an option; `-` is standard input."""
+    return f"./{path}" if path.startswith("-") and path != "-" else path
+
+
 def command(
     paths: Sequence[str], settings: Settings, api: str | None = None, profile: str | None = None, since: int = 0,
     earlier: Sequence[tuple[int, Settings]] = (), verb: str = "replay",
@@ -303,7 +308,7 @@ def command(
     settings hold; `earlier` has the steps and settings before it."""
     import shlex
 
-    words = ["inspector", verb, *paths]
+    words = ["inspector", verb, *map(argument, paths)]
     for option, option_value in (("--api", api), ("--profile", profile)):
         words += [option, option_value] if option_value is not None else []
     before = Settings()

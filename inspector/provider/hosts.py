@@ -57,5 +57,5 @@ def address(listen: str) -> tuple[str, int]:
         raise CallerError(f"--listen {listen}: expected HOST:PORT, such as 127.0.0.1:8765")
     if not loopback(host):
         raise CallerError(f"--listen {listen}: expected an address of this machine alone (127.0.0.1, ::1 or "
-                          "localhost); the provider checks no key")
+                          "localhost); no key is checked")
     return "127.0.0.1" if host.lower() == "localhost" else host, int(port)

@@ -237,11 +237,13 @@ def command_of(table: ReadingScreen) -> str:
     """The command line that prints the same table."""
     import shlex
 
+    from inspector.config.settings import argument
+
     paths = table.opened.paths if table.opened is not None else [
         path for section in table.sections for path in section.paths]
     found = table.listed.filter
     wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
-    return f"inspector explain {shlex.join(paths)}{wanted}"
+    return f"inspector explain {shlex.join(map(argument, paths))}{wanted}"
 
 
 def _run_in_thread(table: ReadingScreen, reading: Callable[[], None], name: str = "") -> None:

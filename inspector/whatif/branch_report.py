@@ -139,7 +139,7 @@ def _ends(branch: Branch) -> str:
     where = f"step {turn.run.deciding_step + 1:,} (turn {branch.view.number(turn):,})"
     if fidelity_of(branch.view, turn) is Fidelity.LIVE:
         return f"the live run stops at {where}"
-    return f"the recording ends at {where}: what is asked there was never recorded"
+    return f"what is asked at {where} was never recorded"
 
 
 def _step(view: View, index: int) -> str:

@@ -239,8 +239,8 @@ def test_breakpoints_stop_where_it_begins_and_at_each_further_response(cut):
     ("held |", 7, "expression ends"),
     ("| held", 1, "where a term is expected"),
     ("heldd", 1, 'column 1: did you mean held? unknown term \'heldd\'; in "quotes" it is searched as text'),
-    ("pi:length", 1, '"pi:length" is searched as text'),
-    ("zebra:1", 1, '"zebra:1" is searched as text; unknown term \'zebra\', expected one of held, '),
+    ("pi:length", 1, '"pi:length" in quotes is searched as text'),
+    ("zebra:1", 1, '"zebra:1" in quotes is searched as text; unknown term \'zebra\', expected one of held, '),
     ("reason:max_tokens", 1, "did you mean stop?"),
     ("duration_ms>1", 1, "did you mean took?"),
     ("cost>1", 1, "unknown term 'cost', expected one of held"),  # the name of a term is meant, no value: verdict:LOST

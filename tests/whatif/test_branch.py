@@ -311,6 +311,7 @@ def test_the_command_line_gives_the_same_settings_back():
 
 def test_the_command_line_of_nothing_special():
     assert command(["x.har"], Settings()) == "inspector replay x.har"
+    assert command(["-x.har", "-"], Settings()) == "inspector replay ./-x.har -"  # a path, and standard input
 
 
 def test_the_copied_command_reads_the_files_as_they_were_read_here():

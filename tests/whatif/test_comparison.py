@@ -56,7 +56,7 @@ def test_nothing_changes():
 def test_where_the_recording_ends_it_says_so():
     found = show(*cut_text(*PARTS[:4], last="length"))
     made = branch_with(found, continuation_max_attempts=9)
-    assert "the recording ends at step" in text(made)
+    assert "what is asked at step" in text(made)
     assert "AbortPartial, retry_limit became Unrecorded" in text(made)
     (turn,) = values(made)["turns"]
     assert turn["unrecorded"] is True
