@@ -120,7 +120,8 @@ def term_message(name: str, typed: str, offer: str = "") -> str:
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6, names() if typed != name else ())
     if near:
         return f'did you mean {near}? unknown term {name!r}; in "quotes" it is searched as text'
-    return f"{in_quotes(typed)} in quotes is searched as text; unknown term {name!r}, expected one of {', '.join(names())}"
+    offer = ", ".join(names())
+    return f"{in_quotes(typed)} in quotes is searched as text; unknown term {name!r}, expected one of {offer}"
 
 
 def value_message(name: str, value: str, values: Mapping[str, str]) -> str:
