@@ -19,6 +19,7 @@ from inspector.config.settings import Settings, command
 from inspector.export.pages import Block, Heading, Items, Paragraph, Quote, blocks, markdown
 from inspector.replay import replay
 from inspector.replay.case import open_case
+from inspector.report.explain import files_in, places_in_sessions
 from inspector.report.facts import ResponseFacts, TurnFacts, View, view
 from inspector.report.judged_turn import JudgedTurn, judged_turn_of
 from inspector.report.lines.spans import count_of
@@ -353,6 +354,9 @@ def _origin(view: View, turn: TurnFacts) -> str:
         place = f"{file}, {where}" if file not in ("", "-") else where
         return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "
                 f"({Path(live[0].path).name}), asked again from a step of {place}.")
+    if files_in(view) > 1:  # the reader of the report has one file
+        _, number, total = places_in_sessions(view)[view.number(turn) - 1]
+        return f"Found in {file}, turn {number:,} of {total:,}."
     first, last = response_number(used[0].index), response_number(used[-1].index)
     where += f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
     return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."

@@ -452,6 +452,13 @@ def test_a_bug_report_keeps_the_answers_that_led_to_the_limit_of_its_verdict():
     assert session.count('"type":"response"') + session.count('"type": "response"') == 2
 
 
+def test_a_bug_report_about_one_of_several_files_names_the_turn_as_that_file_counts_it():
+    paths = [str(each.path) for each in samples() if each.path.name.startswith(("08-", "09-"))]
+    files = form_files(view(replay(open_case(open_paths(paths)))), "bug", turn=2)
+    report = next(content for name, content in files.items() if name.endswith(".md"))
+    assert "Found in 09-one-complete-one-cut.session.jsonl, turn 1 of 1.\n" in report
+
+
 def test_shrinking_leaves_what_is_needed():
     assert shrink(list(range(20)), lambda some: {3, 17} <= set(some)) == [3, 17]
     assert shrink([1], lambda some: True) == [1]
