@@ -48,7 +48,8 @@ def text(
     inputs, files = [*_read_lines(view, everything or not table)], _places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything, fold)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
-    return "\n".join([*first, *_head(view, files, wanted, with_bytes), *below]) + "\n"
+    counted = bool(table) and wanted is None  # the table ends with the same counts
+    return "\n".join([*first, *_head(view, files, wanted, with_bytes, counted), *below]) + "\n"
 
 
 def turn_text(view: View, number: int, read: ReadOptions) -> str:
@@ -123,12 +124,14 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     return f"{command(read.paths, settings, read.api, read.profile)} --live --turn {view.number(turn)}"
 
 
-def _head(view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool) -> Iterator[str]:
+def _head(
+    view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool, counted: bool,
+) -> Iterator[str]:
     # The worst verdict comes first, for a reader who stops after one line.
     yield one_line(view.headline())
     if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
-    if len(view.turns) > 1:
+    if len(view.turns) > 1 and not counted:
         yield "turns: " + " · ".join(f"{count:,} {word.lower()}" for word, count in view.counts())
     cost = session_cost(view)
     if cost is not None:

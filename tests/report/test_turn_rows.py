@@ -620,6 +620,7 @@ def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_at
     assert lines[2].startswith("▣ CALL HELD")
     assert lines[3] == "not listed: 1 turn (no attention needed; --all lists them)"
     assert lines[4] == "by verdict: 1 call held · 1 cut, completed"
+    assert "\nturns: " not in said, "the same counts, once"
     assert lines[5].startswith("by model: ")
     assert lines[1].split()[:2] == ["verdict", "file"]
     assert "--turn" in lines[1].split(), "the number over all files, not that in the file"
