@@ -55,7 +55,7 @@ def totals_line(report: Report) -> str:
     read += f", {empty:,} of them without a turn" if empty else ""
     skipped = f", {count_of(report.skipped, 'file is no session', 'files are no sessions')}" if report.skipped else ""
     errors = f", {len(report.errors):,} could not be read" if report.errors else ""
-    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {incomplete:,} of them not complete"
+    ended = f"{count_of(len(turns), 'turn')}{report.not_counted}, {incomplete:,} not complete"
     return f"{found} · {ended} · {read}{skipped}{errors}{unread(report)}"
 
 

@@ -362,9 +362,10 @@ def check(
         save_output(write_baseline, lambda: commands.without_credentials(text), "--write-baseline")
         commands.say([f"{write_baseline}: known problems written: {len(report.problems):,}"])
         sys.exit(commands.UNREADABLE if report.errors else commands.READ)
-    report = report.keep(lambda problem: problem.fingerprint not in fingerprints)
+    before, report = report.problems, report.keep(lambda problem: problem.fingerprint not in fingerprints)
     commands.write_report(forms[form](report))
-    commands.say([*report.errors, *report.notices])
+    known = len(before) - len(report.problems)
+    commands.say([*report.errors, *report.notices, *[f"{baseline}: known problems left out: {known:,}"][:known]])
     if not report.turns and not report.errors:
         empty = f"no turn passes the filter {wanted}" if wanted else "no turn was read"
         commands.say([f"{empty}, so nothing was checked{'' if wanted else ': are these the right files?'}"])

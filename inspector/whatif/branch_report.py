@@ -109,7 +109,7 @@ def boundaries(branch: Branch) -> list[str]:
     found: dict[str, list[Recut]] = {}
     for recut in _recuts(branch):
         found.setdefault(recut.basis, []).append(recut)
-    texts = [f"{basis} for {len(cuts)} simulated ({cuts[0].note})" for basis, cuts in found.items()]
+    texts = [f"{basis} for {count_of(len(cuts), 'answer')} ({cuts[0].note})" for basis, cuts in found.items()]
     guessed = _estimated_steps(branch)
     if guessed:
         step, recut = guessed[0]

@@ -243,7 +243,7 @@ def test_text_and_markdown_name_the_problem_its_place_and_what_to_do(folder):
     assert "✖ error   answer-cut  " in said
     assert "b.jsonl entry 2, turn 2, byte " in said
     assert RULES["answer-cut"].fix in said
-    assert said.endswith("2 errors · 3 turns, 2 of them not complete · 1 file\n")
+    assert said.endswith("2 errors · 3 turns, 2 not complete · 1 file\n")
     table = FORMS["md"](report)
     assert "| ✖ error | `answer-cut` | " in table
     assert FORMS["text"](check_file(folder / "a.jsonl")).startswith("nothing found · 1 turn,")
@@ -442,6 +442,7 @@ def test_a_baseline_survives_moved_lines_and_a_new_name(inspector, folder):
     said = inspector("check", moved, "--baseline", known, "--format", "json")
     assert said.code == 1
     assert [each["turn"] for each in json.loads(said.out)["problems"]] == [3]
+    assert f"inspector: {known}: known problems left out: 2\n" in said.err
 
 
 def test_no_credential_gets_into_a_report(inspector, tmp_path):
@@ -527,4 +528,4 @@ def test_check_names_the_configured_values_under_which_it_does_not_judge(
     said = inspector("check", "sample:02")
     line = "judged under the default settings, as on every machine: explain and the app use "
     assert said.err == (f"inspector: {line}{named.format(file=file)}\n" if named else "")
-    assert "1 turn, 0 of them not complete" in said.out
+    assert "1 turn, 0 not complete" in said.out

@@ -202,7 +202,7 @@ def test_the_comparison_tells_where_the_recording_is_left_and_by_what_tokens_wer
                      pair_of(ASKS, stream(*WORDS, tokens=13), max_tokens=100, stream=True))
     said = branch_report.text(made)
     assert "fidelity: SIMULATED from step 2 (turn 1); what it knows answers everything that was asked\n" in said
-    assert "token boundaries: chunks for 3 simulated (12 chunks for 13 output tokens)\n" in said
+    assert "token boundaries: chunks for 3 answers (12 chunks for 13 output tokens)\n" in said
     told = branch_report.values(made)
     assert (told["fidelity"], told["first_simulated"], told["token_boundaries"]) == ("SIMULATED", 2, ["chunks"])
     assert told["turns"][0]["fidelity"] == "SIMULATED"
@@ -225,7 +225,7 @@ def test_an_estimate_is_said_to_be_one():
 def test_what_is_not_known_is_said_to_be_unrecorded():
     made = branch_of(Settings(max_tokens=900, simulate=True), pair_of(ASKS, chat("a" * 40, "length", tokens=10),
                                                                  max_tokens=10))
-    assert "what is asked there was never recorded\nto go on: --live asks the prov" in branch_report.text(made)
+    assert "(turn 1) was never recorded\nto go on: --live asks the prov" in branch_report.text(made)
 
 
 def test_a_step_whose_cut_is_not_known_to_the_character_says_estimated():
