@@ -56,6 +56,9 @@ def _lines(branch: Branch) -> Iterator[str]:
         which = f"{branch.view.place(now)} ({now.id})"
         was, ends = end_words(then.final_turn), end_words(now.final_turn)
         yield f"{which}: {_change_text(was, ends) or f'{ends}, as before'}"
+        said = f" · {one_line(now.verdict.sentence)}" if now.verdict.sentence != then.verdict.sentence else ""
+        word = now.verdict.word
+        yield f"  verdict: {_change_text(then.verdict.word, word) or f'{word}, as before'}{said}"
         yield f"  segments: {_change_text(then.segments, now.segments) or now.segments}"
         yield f"  spent: {spend_text(branch.view.end_of(now))}"
         if now.notice:
@@ -80,6 +83,8 @@ def summary(branch: Branch) -> str:
     # Turns that end in another state come before those with only another text; then the worst comes first.
     before, turn = min(pairs, key=lambda pair: (_same_end(*pair), pair[0].verdict.rank))
     effect = f"turn {branch.view.number(turn):,} ends in {end_words(turn.final_turn)}"
+    if turn.terminal == "completed" and not turn.verdict.clean:  # a policy may run a cut call and go on to the end
+        effect += f", {turn.verdict.word}"
     if _same_end(before, turn):
         effect += ", as before, with another text"
     more = len(pairs) - 1

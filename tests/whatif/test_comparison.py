@@ -21,6 +21,7 @@ def test_attempts_that_were_too_few():
     assert said[0] == "attempts=5: turn 1 ends in Complete"
     assert said[1] == "fidelity: RECORDED; the recording answers everything that was asked"
     assert "turn 1 of 1 (t1): AbortPartial, retry_limit became Complete" in said
+    assert any(line.startswith("  verdict: LIMIT REACHED became CUT, COMPLETED · ") for line in said)
     assert "  segments: 4 became 5" in said
     # Four cut answers of 10 tokens, and the continuation that completed them, of 5.
     chars = len("".join(PARTS))
@@ -28,6 +29,19 @@ def test_attempts_that_were_too_few():
     assert f"  spent: 45 output tokens, {spent}" in said
     assert "  -" + "".join(PARTS[:4]) in said
     assert "  +" + "".join(PARTS) in said
+
+
+def test_a_policy_that_runs_a_cut_call_to_the_end_is_not_said_to_complete_the_turn():
+    made = branch_with(show(*cut_call_ran()), policy="pi-presence")
+    said = text(made).splitlines()
+    assert said[0] == "policy=pi-presence: turn 1 ends in Complete, CUT CALL RUN"
+    assert "  verdict: CUT CALL RUN, as before" in said
+
+
+def test_a_call_that_another_policy_would_run_is_named():
+    said = text(branch_with(show(*cut_call_ran()[:1]), policy="pi-presence"))
+    assert "  verdict: CALL HELD, as before · " in said
+    assert "; policy pi-presence runs such a call, here it was not run\n" in said
 
 
 def test_the_first_difference_is_where_the_guard_stood():
