@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
-from inspector.report.explain import machine_path, place
+from inspector.report.explain import machine_path, place, places_in_files
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.findings import RAN_IT, ran_calls
 from inspector.report.lines.excerpts import LEGEND, excerpts, text_rows
@@ -91,15 +91,17 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     errors = [source.error for source in view.inputs if source.error]
     if notices or shared or errors:
         yield Items((*errors, *notices, *(each.text for each in shared.values())))
-    for number, turn in enumerate(view.turns, 1):
+    for number, (turn, file) in enumerate(zip(view.turns, places_in_files(view), strict=True), 1):
         if turns is None or number - 1 in turns:
-            yield from _turn(view, number, turn)
+            yield from _turn(view, number, turn, file)
 
 
-def _turn(view: View, number: int, turn: TurnFacts) -> Iterator[Block]:
+def _turn(view: View, number: int, turn: TurnFacts, file: str) -> Iterator[Block]:
     verdict = turn.verdict
     yield Heading(2, f"Turn {number:,}: {verdict.word}")
     yield Paragraph(verdict.sentence, verdict.severity)
+    if file:
+        yield Paragraph(f"File: {file}")
     if verdict.advice:
         yield Paragraph(f"What to change: {verdict.advice.text}")
     path = machine_path(view.steps[turn.run.first : turn.run.deciding_step + 1], " → ")
@@ -193,7 +195,7 @@ STYLE = """
 @media screen and (prefers-color-scheme: dark) { :root { --ink: #dde3ea; --paper: #14181d; --dim: #98a3af;
   --rule: #333c46; --quote: #1e242b; --bad: #ff8f85; --warn: #f0c05a; } }
 body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-top: 1px solid var(--rule);
   padding-top: 1rem; } h3 { font-size: 1rem; }
 .error { color: var(--bad); font-weight: 600; } .warning { color: var(--warn); }

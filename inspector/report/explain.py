@@ -45,7 +45,7 @@ def text(
     wanted = None if only is None else frozenset(only)
     first = [*overview(_rows(view, wanted), everything, table), ""] if table else ()
     # The notes on what was read show how reliable one recording is; for many files they would hide the turns.
-    inputs, files = [*_read_lines(view, everything or not table)], _places_in_files(view)
+    inputs, files = [*_read_lines(view, everything or not table)], places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything, fold)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
     counted = bool(table) and wanted is None  # the table ends with the same counts
@@ -55,7 +55,7 @@ def text(
 def turn_text(view: View, number: int, read: ReadOptions) -> str:
     """The part of the report about one turn, numbered from 1. Raises `CallerError` if there is no such turn."""
     wanted = frozenset(view.numbered(number).responses)
-    return "\n".join([*_turn_lines(view, _places_in_files(view), wanted, read, False, True)][1:]) + "\n"
+    return "\n".join([*_turn_lines(view, places_in_files(view), wanted, read, False, True)][1:]) + "\n"
 
 
 def files_in(view: View) -> int:
@@ -163,7 +163,7 @@ def _turn_lines(
             yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
-def _places_in_files(view: View) -> list[str]:
+def places_in_files(view: View) -> list[str]:
     """For each turn, its file and its number in its session, as the app shows them; empty if one file has all turns."""
     if files_in(view) < 2:
         return [""] * len(view.turns)

@@ -452,11 +452,16 @@ def test_a_bug_report_keeps_the_answers_that_led_to_the_limit_of_its_verdict():
     assert session.count('"type":"response"') + session.count('"type": "response"') == 2
 
 
-def test_a_bug_report_about_one_of_several_files_names_the_turn_as_that_file_counts_it():
+def test_a_report_about_several_files_names_the_file_of_each_turn_and_counts_as_that_file_does():
     paths = [str(each.path) for each in samples() if each.path.name.startswith(("08-", "09-"))]
-    files = form_files(view(replay(open_case(open_paths(paths)))), "bug", turn=2)
-    report = next(content for name, content in files.items() if name.endswith(".md"))
+    found = view(replay(open_case(open_paths(paths))))
+    report = next(content for name, content in form_files(found, "bug", turn=2).items() if name.endswith(".md"))
     assert "Found in 09-one-complete-one-cut.session.jsonl, turn 1 of 1.\n" in report
+    (page,) = form_files(found, "html").values()
+    for path in paths:
+        assert f"<p class=\"info\">File: {path}, turn 1 of 1</p>" in page
+    alone = view(replay(open_case(open_paths(paths[:1]))))
+    assert "File: " not in next(iter(form_files(alone, "html").values()))
 
 
 def test_shrinking_leaves_what_is_needed():
