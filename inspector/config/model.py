@@ -66,7 +66,7 @@ def read(path: str) -> dict[str, object]:
     """The values of one file, by dotted name. Raises `CallerError` if it cannot be read, is not TOML, or has an invalid
     value."""
     try:
-        document = tomllib.loads(_bytes(path).decode("utf-8"))
+        document = tomllib.loads(_bytes(path).decode("utf-8-sig"))
         parsed = ConfigFile.model_validate(document)
     except OSError as why:
         raise CallerError(f"{path}: cannot be read: {why.strerror or why}") from None

@@ -59,7 +59,7 @@ def json_file(path: str, option: str) -> Any:
     """The parsed JSON of a file. Raises `CallerError` if it cannot be read, or is not JSON."""
     try:
         files.check_bounds(path)
-        return json.loads(intake.file_bytes(path).decode("utf-8"))
+        return json.loads(intake.file_bytes(path).decode("utf-8-sig"))
     except (OSError, intake.BoundError) as why:
         raise CallerError(f"{option} {path}: {getattr(why, 'strerror', None) or why}") from None
     except RecursionError:

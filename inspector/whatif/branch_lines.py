@@ -289,7 +289,7 @@ def _text(value: str) -> str:
     if value.startswith("@@"):
         return value[1:]
     try:
-        return intake.named_file(value[1:]).decode("utf-8")
+        return intake.named_file(value[1:]).decode("utf-8-sig")
     except UnicodeDecodeError as why:
         raise CallerError(f"{value[1:]}: byte {why.start}: expected UTF-8") from None
 

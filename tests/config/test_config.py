@@ -89,7 +89,7 @@ def test_the_limits_of_a_session_file_go_before_those_of_a_configuration(at_home
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_retries_that_were_configured_hold_live_and_in_replays(at_home, retries):
-    user(at_home, f"[agent]\nmax_empty_retries = {retries}\n")
+    user(at_home, f"\ufeff[agent]\r\nmax_empty_retries = {retries}\r\n")  # as an editor on Windows writes it
     found = load({files.CONFIG_VARIABLE: str(at_home / "config.toml")}).settings
     assert (found.limits.max_empty_retries, live_limits(found).max_empty_retries) == (retries, retries)
 

@@ -561,6 +561,11 @@ def test_a_body_without_messages_is_refused_by_the_field_that_holds_them(api: st
         request_of(api, "m", None, {"model": "m"}, False)
 
 
+def test_a_file_of_messages_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "said").write_text("\ufeff[1]\r\n", "utf-8")
+    assert json_file(str(tmp_path / "said"), "--messages") == [1]
+
+
 def test_a_file_of_messages_that_has_no_end_or_no_writer_or_too_many_brackets_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(intake, "WAIT", 0)
     os.mkfifo(tmp_path / "fifo")

@@ -186,7 +186,7 @@ def test_an_input_that_the_run_never_comes_to_is_refused():
 def test_the_text_comes_from_a_file_or_as_it_is(tmp_path: Path):
     replay = show(*two_rounds()).replay
     path = tmp_path / "prompt.txt"
-    path.write_text("two\nlines\n", encoding="utf-8")
+    path.write_text("\ufefftwo\nlines\n", encoding="utf-8")
     assert edit_of(replay, f"1.user=@{path}").text == "two\nlines\n"
     assert edit_of(replay, "t1.user=@@home").text == "@home"
     assert edit_of(replay, "1.2= a=b ").text == " a=b "
