@@ -239,12 +239,16 @@ def test_a_thought_of_gemini_is_never_shown_as_text(thought: Any, shown: tuple[s
     assert rules == ["gemini_generate.odd_thought"] * (bool(thought) and thought is not True)
 
 
-def test_a_piece_of_an_argument_of_gemini_that_is_no_text_keeps_the_call_from_being_complete() -> None:
+FIRST = {"jsonPath": "$.path", "stringValue": "/tmp", "willContinue": False}
+LAST = {"jsonPath": "$.file", "stringValue": "/x"}
+
+
+@each_row("pieces", [[{"jsonPath": "$.path", "stringValue": ["/x"]}], [LAST, 5], [LAST, [LAST]], LAST, "/x", True])
+def test_a_piece_of_an_argument_of_gemini_of_another_type_keeps_the_call_from_being_complete(pieces: Any) -> None:
     """The piece was left out, and the call ran with the rest of the argument."""
     parts = [{"functionCall": {"name": "rm", "willContinue": True}},
-             {"functionCall": {"partialArgs": [{"jsonPath": "$.path", "stringValue": "/tmp", "willContinue": True}],
-                               "willContinue": True}},
-             {"functionCall": {"partialArgs": [{"jsonPath": "$.path", "stringValue": ["/x"]}]}}, {"functionCall": {}}]
+             {"functionCall": {"partialArgs": [FIRST], "willContinue": True}},
+             {"functionCall": {"partialArgs": pieces, "willContinue": True}}, {"functionCall": {}}]
     events = [{"candidates": [{"content": {"parts": [part]}, "index": 0}]} for part in parts]
     events[-1]["candidates"][0]["finishReason"] = "STOP"
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)

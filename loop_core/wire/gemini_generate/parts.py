@@ -59,9 +59,9 @@ class PartialArgs:
         """Whether every value that began is complete."""
         return not self._open and not self.broken
 
-    def add(self, value: Mapping[str, Any]) -> None:
-        """Reads one element of `partialArgs`."""
-        path = get(value, "jsonPath")
+    def add(self, value: Any) -> None:
+        """Reads one element of `partialArgs`; one that is no object breaks them."""
+        path = get(value, "jsonPath") if isinstance(value, dict) else None
         try:
             if path == self._where and self._text.open:
                 self._grow(self._text, value)
@@ -352,11 +352,10 @@ class Parts:
         if wire_call.get("args") is not None:
             self._take_arguments(call, wire_call["args"], path)
         values = get(wire_call, "partialArgs")
-        if isinstance(values, list):
+        if values is not None:
             call.values = call.values or PartialArgs()
-            for value in values:
-                if isinstance(value, dict):
-                    call.values.add(value)
+            for value in values if isinstance(values, list) else [None]:
+                call.values.add(value)
             if call.values.broken:
                 self._source.find("gemini_generate.partial_args", call.values.broken, call.at)
         call.signature = call.signature or signature
