@@ -245,11 +245,9 @@ _FEED_BYTES = 1 << 16
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PACKED = (b"\x1f\x8b", _ZSTD)
 """The first bytes of gzip and zstd data, which are unpacked whatever the file's name or the header is."""
-_PLAIN = (b"{", b"[", b"d", b"e", b"")
-"""The first byte of a body that is not compressed, whatever its header says: JSON or an event stream. Brotli data may
-also begin with `[`, so the next bytes must be text as well."""
 _HEAD = 256
-"""The number of bytes at the beginning that must be text."""
+"""The number of bytes at the beginning of a body that are text only if it is not compressed, whatever its header says.
+Its first byte alone tells nothing: an event stream may begin with a comment, and brotli data with `[`."""
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\r\n")
 # RFC 8878, section 3.1.1.1.2: a decoder should support at least 8 MB, and may refuse more.
 _WINDOW = 1 << 27
@@ -286,7 +284,7 @@ def _pieces(data: bytes, coding: str) -> Iterator[bytes] | None:
     # The bytes count more than the header, which recorders may keep although they have unpacked the body.
     if data.startswith(PACKED):
         return _unpack(data)
-    if data[:1] in _PLAIN and _is_text(data[:_HEAD]):
+    if _is_text(data[:_HEAD]):
         return None
     if coding == "deflate":
         # In HTTP `deflate` has zlib's wrapper, but some servers send the bare stream (RFC 9110, 8.4.1.2). 0x78 begins
