@@ -35,7 +35,7 @@ from loop_core.values import (
     ToolResultPart,
     TransportEnd,
 )
-from loop_core.wire.failures import RECORDING_CUT
+from loop_core.wire.failures import RECORDING_CUT, REDIRECTS
 
 RAN_CUT = "agent.ran_held_call"
 """The recorded agent ran a call for which there is evidence of a cut."""
@@ -293,8 +293,7 @@ def _result_for(calls: Sequence[Verdict], position: int, results: Sequence[ToolR
 
 def is_suspicion(judgement: Judgement) -> bool:
     """Whether a spent budget is the only evidence that the answer was cut."""
-    return any(found.rule == "judge.usage_at_cap" and found.severity is Severity.WARNING
-               for found in judgement.findings)
+    return any(note.rule == "judge.usage_at_cap" and note.severity is Severity.WARNING for note in judgement.findings)
 
 
 def _cut_answer(case: Case, record: TurnRecord, children: Mapping[int, Sequence[Link]]) -> Iterable[ReportedFinding]:
@@ -371,9 +370,10 @@ def another_way(replay: Replay, turn: TurnRun) -> Iterable[ReportedFinding]:
     after = [link.index for link in links].index(reached) + 1 if reached is not None else 0
     place = links[after].place.value if after < len(links) else "request"
     bad = _last_stop(replay.case, links[after:])
-    error = None if reached is None else replay.case.recording.exchanges[reached].response.error
-    if place == TurnPlace.RETRY and error is not None and error.retryable and not bad:
-        return  # a client sends such a request again, also that of this loop, and got an answer
+    response = None if reached is None else replay.case.recording.exchanges[reached].response
+    again = response and response.error and (response.error.retryable or response.http_status in REDIRECTS)
+    if place == TurnPlace.RETRY and again and not bad:
+        return  # a client sends such a request again, if only to another address, and got an answer
     when = "" if reached is None else f" after response {response_number(reached)}"
     message = f"this loop {_waiting_for(replay, turn)}{when}; the recorded agent went on with a {place}{bad}"
     yield ReportedFinding(Finding(ANOTHER_WAY, Severity.WARNING, message), reached, turn.record.id)

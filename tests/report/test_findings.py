@@ -436,7 +436,7 @@ def test_where_the_recorded_agent_ended_badly_too_its_last_answer_is_named(reaso
 
 
 @pytest.mark.parametrize(("status", "second", "count"), [
-    (429, chat("Booked."), 0), (429, chat("Book", "length"), 1), (400, chat("Booked."), 1)])
+    (429, chat("Booked."), 0), (429, chat("Book", "length"), 1), (400, chat("Booked."), 1), (307, chat("Booked."), 0)])
 def test_a_request_that_any_client_would_send_again_is_no_other_way(status, second, count):
     found = show(pair_of(ASKS, {"error": {"message": "no"}}, status=status), pair_of(ASKS, second))
     assert [turn.verdict.word == "RETRIED" for turn in found.turns] == [second == chat("Booked.")]

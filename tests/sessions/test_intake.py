@@ -253,7 +253,7 @@ def test_a_packed_body_that_begins_like_a_plain_one_is_unpacked():
 
 
 @pytest.mark.parametrize("coding", ["br", "deflate"])
-@pytest.mark.parametrize("begins", [b": OPENROUTER PROCESSING\n\n", b"retry: 3\n", b"id: 1\n", b"\xef\xbb\xbf", b"\n", b"<"])
+@pytest.mark.parametrize("begins", [b": PROCESSING\n\n", b"retry: 3\n", b"id: 1\n", b"\xef\xbb\xbf", b"\n", b"<"])
 def test_a_body_that_a_recorder_unpacked_may_begin_with_any_text(begins, coding):
     """Only JSON, and streams that begin with `data` or `event`, were read; others were damaged, as it was said."""
     body = begins + b"data: {}\n\n"
