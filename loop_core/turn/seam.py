@@ -126,11 +126,11 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
     if rule is not SeamRule.CAREFUL or not segments[-1].text.strip():
         return False
     seam = join(segments, rule).seams[-1]
-    if seam.sure:
-        return False
-    return seam.decision is SeamDecision.RESTART or continuation.find_opening(segments[-1].text) is not None
+    return not seam.sure and (
+        seam.decision is SeamDecision.RESTART or continuation.find_opening(segments[-1].text) is not None)
 
 
+_SAID_BEFORE = "what follows these words was said before"
 _REPETITION = "; the text repeats itself, and may go on so"
 APART = "\n\n"
 """The text between an answer and a text that does not continue it."""
@@ -161,9 +161,8 @@ def _longest_overlap(text: str, segment: Segment) -> _Cut:
 
 def _careful(text: str, segment: Segment) -> _Cut:
     if segment.method is Method.REPAIR:
-        if text and segment.text:
-            return _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
-        return _as_sent(text, segment)
+        apart = _Cut(SeamDecision.APART, len(text), 0, "text beside a repaired call, set apart")
+        return apart if text and segment.text else _as_sent(text, segment)
     if segment.method in (Method.BOOST, Method.NUDGE) and text.isspace():
         return _Cut(SeamDecision.RESTART, 0, 0, "the same request was answered, and nothing visible was before")
     if continuation.split_half(segment.stripped)[0].strip():  # a cut word too, which the model writes again
@@ -207,13 +206,14 @@ def _is_quoted_whole(text: str, following: str) -> bool:
 
 def _quotation_cut(text: str, segment: Segment) -> _Cut:
     """The cut for a segment that was asked to begin with the last words of the text."""
-    following = segment.text
-    if not following:
+    if not (following := segment.text):
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "nothing came")
     quotation = find_quotation(text, following, segment.anchor, segment.mark)
     if quotation.present:
-        why = f"quoted anchor, {quotation.cut} characters cut" + (f"; {quotation.doubt}" if quotation.doubt else "")
-        return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not quotation.doubt, quotation.removals)
+        rest = following[quotation.cut :].lstrip()
+        doubt = quotation.doubt or (_SAID_BEFORE if _restart_cut(text, rest) or _overlap(text, rest) else "")
+        why = f"quoted anchor, {quotation.cut} characters cut" + (f"; {doubt}" if doubt else "")
+        return _Cut(SeamDecision.ANCHOR, len(text), quotation.cut, why, not doubt, quotation.removals)
     if (repetition := _restart_cut(text, following) or _overlap_cut(text, following)) is not None:
         return repetition._replace(removals=tuple(each for each in quotation.removals if each[0] >= repetition.cut))
     begun, words = following.strip(), segment.anchor.lstrip()

@@ -74,6 +74,17 @@ def test_a_quoted_anchor_is_cut_exactly() -> None:
     assert (text, decisions) == ("one two three", [SeamDecision.ANCHOR])
 
 
+@each_row(("again", "sure"), [
+    ("", True), ("def read(path, mode):\n", True), (LINES[120:], False), ("\n\n" + LINES, False),
+    (LINES[:80] + "other", False),
+])
+def test_a_quotation_before_text_that_was_said_before_leaves_a_doubt(again: str, sure: bool) -> None:
+    """A model may quote the words, as it was asked to, and give the whole answer once more: it stood there twice."""
+    answer = Segment(LINES[-40:] + again + "# end", Method.ANCHOR, anchor=LINES[-40:])
+    (seam,) = join((Segment(LINES), answer)).seams
+    assert (seam.decision, seam.sure) == (SeamDecision.ANCHOR, sure)
+
+
 def test_an_anchor_that_was_not_quoted_cuts_nothing() -> None:
     text, decisions = merge(Segment("one two"), Segment(" three", Method.ANCHOR, anchor="two"))
     assert (text, decisions) == ("one two three", [SeamDecision.UNVERIFIED])
