@@ -216,7 +216,9 @@ def _shows(part: ResponsePart) -> bool:
     if type(part) is OpaquePart:
         if part.type in TEXTS:
             return _holds(part.json, ("text",))
-        return part.type not in INVISIBLE and not part.type.endswith(_FIELDS)
+        if part.type in INVISIBLE or part.type.endswith(_FIELDS):
+            return False
+        return '"thought"' not in part.json or not _holds(part.json, ("thought",))  # Gemini's images while it thinks
     if type(part) is ToolCall:
         return part.kind is CallKind.SERVER and brought_output(part)
     return False

@@ -123,6 +123,7 @@ def test_a_leaked_call_of_an_undeclared_tool_counts_where_no_tools_are_known() -
 
 @each_row("part", [
     OpaquePart("message.audio", "{}"), OpaquePart("message.images", "{}"), OpaquePart("inlineData", "{}"),
+    OpaquePart("inlineData", '{"inlineData": {"data": "AA=="}, "thought": false}'),
     OpaquePart("web_search_tool_result", "{}"), OpaquePart("compaction", "{}"), OpaquePart("hologram", "{}"),
     OpaquePart("shell_call_output", "{}"),
     *(ToolCall("s1", "tool", json.dumps({key: value}), True, CallKind.SERVER) for key, value in (
@@ -136,7 +137,7 @@ def test_whatever_is_not_known_to_show_nothing_is_visible(part: Any) -> None:
 @each_row("part", [
     OpaquePart("message.annotations", "{}"), OpaquePart("mcp_list_tools", "{}"), OpaquePart("additional_tools", "{}"),
     OpaquePart("fallback", "{}"), OpaquePart("cachePoint", "{}"), OpaquePart("citationsContent", "{}"),
-    OpaquePart("text.fields", "{}"),
+    OpaquePart("text.fields", "{}"), OpaquePart("inlineData", '{"inlineData": {}, "thought": true}'),
     ToolCall("s1", "web_search", '{"type": "web_search_call", "status": "completed"}', True, CallKind.SERVER),
     ToolCall("s1", "image", '{"result": null}', True, CallKind.SERVER),
     ToolCall("s1", "x", "no JSON", True, CallKind.SERVER),
