@@ -164,7 +164,8 @@ def _compile_schema(text: str) -> _Validator | None:
     root = json.loads(text)
     try:
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKING)
-        validator = jsonschema_rs.validator_for(root, retriever=_refuse, pattern_options=patterns)
+        validator = jsonschema_rs.validator_for(root, validate_formats=False, retriever=_refuse,
+                                                 pattern_options=patterns)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):  # its ValidationError is a ValueError
         return None
     # A single reference applies nothing twice, so most schemas need no count.
@@ -181,7 +182,8 @@ def _compile_bounded(text: str, row: int) -> Any:
     options = (jsonschema_rs.FancyRegexOptions(backtrack_limit=steps, size_limit=size) if steps
                else jsonschema_rs.RegexOptions(size_limit=size))
     try:
-        return jsonschema_rs.validator_for(json.loads(text), retriever=_refuse, pattern_options=options)
+        return jsonschema_rs.validator_for(
+            json.loads(text), validate_formats=False, retriever=_refuse, pattern_options=options)
     except ValueError:  # a pattern exceeds the bound; the rest was compiled before
         return None
 

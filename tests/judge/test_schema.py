@@ -60,6 +60,16 @@ def test_no_tool_is_no_schema() -> None:
     assert not takes_no_arguments(None)
 
 
+@each_row("pattern", [{}, {"pattern": "^2026"}])
+@each_row("draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"])
+def test_a_format_is_checked_in_no_draft(draft: str, pattern: dict[str, str]) -> None:
+    """It was in draft 7, which many generators of schemas name, and in no later one."""
+    when = {"type": "string", "format": "date-time", **pattern}
+    tool = Tool("f", {"$schema": draft, "type": "object", "properties": {"when": when}})
+    assert is_usable(tool)
+    assert schema_problems(tool, {"when": "2026-11-02T09:14:00"}) == ()
+
+
 EMPTY = {"type": "object", "properties": {}}
 
 
