@@ -334,7 +334,7 @@ def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:
     if text is None or "{" not in text:
         return text
     return text.format(
-        again=_times_more(turn.spend.continuations),
+        again=_times_more(turn.spend.continuations + turn.spend.repairs_refused - len(turn.refusals)),
         continuation_max_attempts=turn.limits.continuation_max_attempts,
         tokens=turn.spend.continuation_tokens,
         chars=turn.spend.continuation_chars,

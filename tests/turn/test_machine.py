@@ -796,6 +796,14 @@ def test_a_prefill_that_is_refused_becomes_an_anchor() -> None:
     assert (last(trace).terminal, last(trace).joined_answer().text) == ("completed", "the first part and more")
 
 
+def test_a_notice_does_not_count_what_a_server_refused_as_a_cut() -> None:
+    forced = rejection("thinking does not go with a forced tool")
+    turn = last(drive([ALONE, forced, CALL, TEXT, rejection("no prefill"), TEXT],
+                      Limits(continuation_max_attempts=1), ability=Ability(prefill=True)))
+    assert turn.notice is not None
+    assert turn.notice.startswith("The answer is incomplete: it was cut once more and")
+
+
 def test_a_refusal_of_anything_else_is_an_error() -> None:
     assert last(drive([ALONE, rejection("no such model")])).terminal == "error"
     assert last(drive([rejection("max_tokens is too large")])).terminal == "error"
