@@ -155,6 +155,22 @@ def test_a_chat_application_of_its_own_is_no_llm_traffic(load):
     assert [skip.entry for skip in loaded.inputs[0].skipped] == [0]
 
 
+@pytest.mark.parametrize(("path", "asks", "word", "skips"), [
+    ("chat", {"messages": []}, "load", 1), ("chat", {"messages": [{"role": "user", "content": "hi"}]}, "load", 0),
+    ("chat", {"messages": []}, "stop", 0), ("generate", {"keep_alive": 0}, "unload", 1),
+    ("generate", {"prompt": "hi"}, "unload", 0),
+])
+def test_a_request_that_only_loads_a_model_asks_for_no_answer(load, path, asks, word, skips):
+    """`ollama run` begins with one; its turn ended in UNKNOWN REASON, with the advice to send it again."""
+    said = {"message": {"role": "assistant", "content": ""}} if path == "chat" else {"response": ""}
+    body = json.dumps({"model": "m", **said, "done": True, "done_reason": word})
+    url = f"http://localhost:11434/api/{path}"
+    loaded = load(har(entry(HELLO, chat_body("hi")), entry(None, body, url=url, request={"model": "m", **asks})))
+    assert [skip.why for skip in loaded.inputs[0].skipped] == [
+        "a request that only loads or unloads a model: it asks for no answer"] * skips
+    assert len(loaded.exchanges) == 2 - skips
+
+
 @pytest.mark.parametrize("path", ["tracing/batches", "tracing/ephemeral/batches"])
 def test_traces_that_are_sent_in_batches_are_no_llm_traffic(load, path):
     loaded = load(har(entry(HELLO, chat_body("hi")), entry(None, '{"any": 1}', url=f"https://app.example.com/{path}")))
