@@ -521,8 +521,11 @@ def test_the_end_of_a_call_may_bring_all_of_it() -> None:
     ('{"a":12}', '{"a":1}', False, '{"a":1}'),
     ('{"a":1}', '{"a":true}', False, '{"a":true}'),
     ('{"a":1}', "", False, '{"a":1}'),
+    ('{"a":1}', {"a": 1}, True, '{"a": 1}'),
+    ('{"a":1}', {"a": 2}, False, '{"a": 2}'),
+    ('{"a":1}', {}, False, "{}"),
 ])
-def test_a_call_whose_pieces_and_end_differ_stays_open(pieces: str, whole: str, closed: bool, kept: str) -> None:
+def test_a_call_whose_pieces_and_end_differ_stays_open(pieces: str, whole: Any, closed: bool, kept: str) -> None:
     item = {**CALL, "arguments": whole}
     for last in ((item_end(item), end("completed", "completed", [])), (end("completed", "completed", [item]),)):
         found = decode(sse(creation(), new_item(OPEN_CALL), arguments(pieces), *last))
@@ -538,6 +541,7 @@ def ends_of(*items: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 @each_row(("item", "change", "rule"), [
     (CALL, {"arguments": '{"a":2}'}, "arguments_differ"), (CALL, {"name": "g"}, "name_differs"),
+    (CALL, {"arguments": {"a": 2}}, "arguments_differ"),
     ({"type": "custom_tool_call", "id": "c1", "call_id": "call_1", "name": "sh", "input": "ls"}, {"input": "rm"},
      "input_differs"),
     ({"type": "shell_call", "id": "s1", "call_id": "call_1", "status": "completed", "action": {"commands": ["ls"]}},
@@ -563,7 +567,8 @@ def test_a_call_of_which_two_whole_items_differ_is_held(
 
 
 def test_a_call_that_was_announced_with_other_arguments_is_held() -> None:
-    for announced, admission in (('{"a":2}', "held"), ("{}", "ready"), ('{"a"', "ready"), ('{"a": 1}', "ready")):
+    for announced, admission in (('{"a":2}', "held"), ("{}", "ready"), ('{"a"', "ready"), ('{"a": 1}', "ready"),
+                                 ({"a": 2}, "held"), ({}, "ready"), ({"a": 1}, "ready")):
         data = sse(creation(), new_item({**OPEN_CALL, "arguments": announced}), item_end(CALL),
                    end("completed", None, []))
         assert [each.admission for each in loop_core.read("openai_responses", data).calls] == [admission]

@@ -87,17 +87,23 @@ def payload(item: GrowingItem, field: str) -> tuple[str | None, Copy | None]:
     """Returns the payload of a call, and a second text if its pieces, their repetition and the whole items disagree.
     Such a call stays open, because nothing shows which text the model meant."""
     pieces = "".join(item.pieces.get((field, 0), ()))
-    final, word = item.finals.get((field, 0)), string(item.value.get(field))
+    final, value = item.finals.get((field, 0)), item.value.get(field)
+    word = string(value) if field == "input" or isinstance(value, str | None) else item.verbatim(field)
     copies = [Copy(pieces, item.begins.get((field, False))), Copy(final or "", item.begins.get((field, True))),
-              *(Copy(string(value.get(field)) or "", at.start) for value, at in item.wholes)]
+              *(Copy(_as_text(whole.get(field)), at.start) for whole, at in item.wholes)]
     text = (word or final or pieces or word) if item.done else final if final is not None else pieces or word
-    if field == "arguments" and read_object(string(item.announced.get(field)) or ""):  # `{}` may mean "nothing yet"
-        copies.append(Copy(str(item.announced[field]), None))
+    announced = _as_text(item.announced.get(field))
+    if field == "arguments" and read_object(announced):  # `{}` may mean "nothing yet"
+        copies.append(Copy(announced, None))
     is_same = is_same_json if field == "arguments" else str.__eq__
     other = next((copy for copy in copies if copy.text and text and not is_same(text, copy.text)), None)
     if other is None and pieces and (final == "" or (item.done and not word)):
         other = Copy("", None)  # an end without the streamed text
     return text, other
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else compact(value)
 
 
 def is_confirmed(item: GrowingItem, text: str | None) -> bool:
@@ -341,12 +347,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _function(item: GrowingItem, ended: bool) -> ItemReading:
-    arguments = item.value.get("arguments")
-    if not isinstance(arguments, str | None):
-        quirk = ("openai_responses.arguments_object", "arguments were sent as JSON, not as a string",
-                 Severity.INFO)
-        return _call(item, ended, CallKind.FUNCTION, (item.verbatim("arguments"), None), quirk)
-    return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"))
+    quirk = None if isinstance(item.value.get("arguments"), str | None) else (
+        "openai_responses.arguments_object", "arguments were sent as JSON, not as a string", Severity.INFO)
+    return _call(item, ended, CallKind.FUNCTION, payload(item, "arguments"), quirk)
 
 
 def _call(
