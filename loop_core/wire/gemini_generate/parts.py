@@ -61,7 +61,7 @@ class PartialArgs:
 
     def add(self, value: Any) -> None:
         """Reads one element of `partialArgs`; one that is no object breaks them."""
-        path = get(value, "jsonPath") if isinstance(value, dict) else None
+        path: Any = get(value, "jsonPath") if isinstance(value, dict) else None
         try:
             if path == self._where and self._text.open:
                 self._grow(self._text, value)
