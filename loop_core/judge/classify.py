@@ -207,14 +207,14 @@ LOST_FRAME_RULES = endings.UNREAD_RULES | endings.REPEATED_MEMBER_RULES
 
 
 def lost_frame(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """A frame, or bytes of a call, could not be read, or a member came twice with two values: a part of a call may be
-    missing from arguments that parse."""
+    """A frame or a part of a call was not read, or a member came twice: arguments that parse may lack something."""
     calls = [call for call in case.every_call if not is_phantom(call)]
     if stop.normalized not in FINISHED or not calls:
         return None
     lossy = any(endings.is_damaged(f"{call.name}{call.arguments}") for call in calls)
     for finding in case.response.findings:
-        if finding.rule in LOST_FRAME_RULES or (lossy and finding.rule in LENIENT_RULES):
+        lost = finding.rule in LOST_FRAME_RULES or finding.rule.endswith(".call_unread_value")
+        if lost or (lossy and finding.rule in LENIENT_RULES):
             return Correction(Stop.MALFORMED_TOOL_CALL, None, finding.at,
                               f"{finding.message}; part of a call may be missing", Severity.ERROR)
     return None

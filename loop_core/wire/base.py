@@ -197,8 +197,8 @@ class Decoder:
 
     def check_types(self, event: Mapping[str, Any], name: str | None = None) -> None:
         """Reports the values of an event or a body that have a type which the format does not read."""
-        for message, path in unread_values(self.api, event, name) if self.error is None else ():
-            self.find(f"{self.api}.unread_value", message, Decoder.at(self, *path))
+        for rule, message, path in unread_values(self.api, event, name) if self.error is None else ():
+            self.find(rule, message, Decoder.at(self, *path))
 
     def after_end(self) -> None:
         """Reports an event after the end, which is not read: calls of a stream that is sent twice would run twice."""

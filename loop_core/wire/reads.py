@@ -207,11 +207,14 @@ _VALUES = frozenset({"call.arguments", "call.value"})
 place that also has members is an object: a provider's call, all of which is its arguments."""
 
 
-def unread_values(api: str, event: Mapping[str, Any], name: str | None = None) -> Iterator[tuple[str, JsonPath]]:
-    """Yields the finding and the path of each value of an event or whole body whose type no row of the format reads: a
-    place with members is an object, one with items a list, and one that becomes a fact a text."""
-    for path in _misfits(*_start(_content_trees(api), event, name)):
-        yield UNREAD.format(next(step for step in reversed(path) if isinstance(step, str))), path
+def unread_values(
+    api: str, event: Mapping[str, Any], name: str | None = None
+) -> Iterator[tuple[str, str, JsonPath]]:
+    """Yields rule, message and path of the finding about each value of an event or whole body whose type no row of the
+    format reads: a place with members is an object, one with items a list, and one that becomes a fact a text."""
+    for node, path in _misfits(*_start(_content_trees(api), event, name)):
+        message = UNREAD.format(next(step for step in reversed(path) if isinstance(step, str)))
+        yield f"{api}.{'call_' if _holds_call(node) else ''}unread_value", message, path
 
 
 @lru_cache(maxsize=64)
@@ -221,7 +224,7 @@ def _content_trees(api: str) -> _Trees:
     return _trees_of(tuple(row for row in wire(api).reads if row.fact in _CONTENT))
 
 
-def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[JsonPath]:
+def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, JsonPath]]:
     if isinstance(value, dict) and node.members:
         for name, inner in node.members.items():
             if value.get(name):
@@ -230,7 +233,13 @@ def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[JsonPath]:
         for number, item in enumerate(value):
             yield from _misfits(node.items, item, (*path, number))
     elif value and not _is_read(node, value):
-        yield path
+        yield node, path
+
+
+def _holds_call(node: Node) -> bool:
+    """Whether a fact of a call stands at a place or below it."""
+    inner = [*node.members.values(), *filter(None, [node.items])]
+    return any(row.fact.startswith("call") for row in node.rows) or any(map(_holds_call, inner))
 
 
 def _is_read(node: Node, value: Any) -> bool:

@@ -156,7 +156,31 @@ def test_a_content_of_another_type_is_kept(api: str, content: Any, text: str, ki
 
 def test_a_message_that_is_no_object_is_told() -> None:
     rules = [each.rule for each in read("openai_chat", json.dumps(chat("hi")).encode()).findings]
-    assert rules == ["openai_chat.unread_value", "ending.empty_answer"]
+    assert rules == ["openai_chat.call_unread_value", "ending.empty_answer"]
+
+
+@each_row(("more", "admission"), [
+    ({"tool_calls": [chat_call("f", "{}"), "g"]}, Admission.HELD), ({"reasoning": {"so": 1}}, Admission.READY),
+])
+def test_a_call_that_was_not_read_holds_the_others(more: dict[str, Any], admission: Admission) -> None:
+    body = chat({"tool_calls": [chat_call("f", "{}")], **more}, "tool_calls")
+    assert [each.admission for each in read("openai_chat", json.dumps(body).encode()).calls] == [admission]
+
+
+@each_row(("piece", "admission"), [("1", Admission.READY), ({"n": 1}, Admission.HELD), ([1], Admission.HELD)])
+def test_a_piece_of_arguments_of_another_type_holds_the_call(piece: Any, admission: Admission) -> None:
+    """The piece was left out, and `{"a": 2}` ran in the place of `{"a": 12}`."""
+    def event(kind: str, call: Any) -> dict[str, Any]:
+        return {"type": kind, "index": 0, "delta": {"message": {"tool_calls": call}}}
+
+    pieces = ({"function": {"arguments": each}} for each in ('{"a": ', piece, "2}"))
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+    events = [event("tool-call-start", call), *(event("tool-call-delta", each) for each in pieces),
+              {"type": "tool-call-end", "index": 0},
+              {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}}]
+    body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
+    (verdict,) = read("cohere_chat", body.encode()).calls
+    assert verdict.admission is admission
 
 
 @each_row("member", ["reasoning", "reasoning_content", "reasoning_details"])
