@@ -178,9 +178,16 @@ def test_a_piece_of_arguments_of_another_type_holds_the_call(piece: Any, admissi
     events = [event("tool-call-start", call), *(event("tool-call-delta", each) for each in pieces),
               {"type": "tool-call-end", "index": 0},
               {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}}]
-    body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events)
-    (verdict,) = read("cohere_chat", body.encode()).calls
-    assert verdict.admission is admission
+    block = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    deltas = ({"type": "input_json_delta", "partial_json": each} for each in ('{"a": ', piece, "2}"))
+    messages = [{"type": "content_block_start", "index": 0, "content_block": block},
+                *({"type": "content_block_delta", "index": 0, "delta": each} for each in deltas),
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    for api, stream in (("cohere_chat", events), ("anthropic_messages", messages)):
+        body = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in stream)
+        (verdict,) = read(api, body.encode()).calls
+        assert verdict.admission is admission, api
 
 
 @each_row("member", ["reasoning", "reasoning_content", "reasoning_details"])

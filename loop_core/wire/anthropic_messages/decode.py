@@ -32,6 +32,7 @@ from loop_core.wire.anthropic_messages.table import API, BLOCK, MessageBlock, an
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.reads import UNREAD
 from loop_core.wire.response_calls import completes, open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -255,6 +256,10 @@ class Decoder(base.Decoder):
     def _other_delta(self, event: Any, block: MessageBlock | None, delta: Any) -> None:
         kind = delta["type"]
         if block is not None and block.extend(delta):
+            return
+        if block is not None and kind == block.delta:  # `check_types` reports a text; arguments may have any type
+            if block.field == "partial_json" and delta.get(block.field):
+                self._quirk("call_unread_value", UNREAD.format(block.field))
             return
         implied = next((name for name, row in table.KINDS.items() if row.delta == kind), None)
         if block is not None and (implied is None or not block.orphan):
