@@ -901,7 +901,7 @@ def test_items_that_are_only_kept(kind: str) -> None:
 def test_an_unknown_item_is_kept_and_told() -> None:
     found = decode(body(output=[{"type": "hologram", "x": 1}, 7]))
     assert [part.type for part in found.parts if isinstance(part, OpaquePart)] == ["hologram"]
-    assert rules(found) == {"openai_responses.unknown_item", "openai_responses.unread_value"}
+    assert rules(found) == {"openai_responses.unknown_item", "openai_responses.call_unread_value"}
 
 
 # -- usage and the rest ----------------------------------------------------------------------------------------------
