@@ -395,5 +395,6 @@ class Decoder:
         elif self.cut and stop.raw is None:
             stop = stop._replace(evidence=(*stop.evidence, Evidence("cut", end_at)))
         return replace(response, stop_reason=stop, streaming=self.streaming, http_status=self.http_status,
-                       error=self.error, native=response.native or EMPTY, saw_done=self.saw_done, transport_end=end,
-                       quota_metadata=failures.read_quota(self.headers), findings=tuple(self.findings), size=self.size)
+                       error=self.error, native=response.native or EMPTY, transport_end=end, size=self.size,
+                       saw_done=self.saw_done or (self.streaming and self.is_over and response.saw_stop_reason),
+                       quota_metadata=failures.read_quota(self.headers), findings=tuple(self.findings))

@@ -928,6 +928,12 @@ def test_unnamed_events_comments_and_done_are_read_too() -> None:
     assert essence(found) == essence(decode(sse(*CALL_STREAM, end("completed", "completed", [CALL]))))
 
 
+def test_the_event_with_the_stop_word_is_the_end_mark() -> None:
+    """OpenAI sends no `[DONE]` here; Codex CLI closes the connection behind this event, and nothing is missing."""
+    assert decode(sse(*CALL_STREAM, end("completed", "completed", [CALL]))).saw_done
+    assert not decode(sse(*CALL_STREAM)).saw_done
+
+
 def test_odd_shapes_are_findings_and_not_crashes() -> None:
     for event in ({"type": "response.output_item.added", "item": 3}, {"type": ["x"]},
                   {"type": "response.output_text.delta"},
