@@ -642,6 +642,14 @@ def test_an_answer_that_has_counts_of_its_own_and_was_cut_is_one_answer(tmp_path
     assert words(seen) == [verdict]
 
 
+def test_a_cut_for_a_reason_that_is_not_known_is_no_second_answer(tmp_path):
+    row = reply("Half of")
+    row["payload"]["status"] = "incomplete"
+    error = "Incomplete response returned, reason: ran_dry"
+    assert words(show(rollout(user("go"), row, usage(12), task_end(error)), tmp_path)) == ["INTERRUPTED"]
+    assert words(show(rollout(user("go"), reply("Whole."), usage(12), task_end(error)), tmp_path)) == ["ERROR"]
+
+
 def test_the_counts_of_a_response_end_its_answer_before_the_results(tmp_path):
     seen = show(rollout(user("go"), call(), usage(7), result(), count(9), reply("Done."), usage(5, "resp_2"), count(8),
                         task_end(last="Done.")), tmp_path)

@@ -341,11 +341,11 @@ class _Rollout(ChatReader):
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
         cut = items.CUT.search(text)
         mark = "context" if kind == "context_window_exceeded" else items.CUTS.get(cut["why"]) if cut else None
-        above = self.open or (self.over if mark else None)
-        if mark and above is not None:
+        above = self.open or (self.over if mark or cut else None)
+        if above is not None and (mark or (cut and above.word)):  # of an unknown reason the status is the end
             above.take(line)
             self.open = None
-            return TreePlace(above).after(InterimRow(line.number, text, mark=mark))
+            return TreePlace(above).after(InterimRow(line.number, text, own=mark is None, mark=mark))
         answer = above if above is not None else self._answer(line, place)
         at = answer.take(line)
         self.open = None
