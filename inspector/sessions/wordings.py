@@ -144,8 +144,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "Claude Code"),
     NotRun("not_granted", r"claude requested permissions? .{0,500}haven't granted it yet",
            "a permission was missing", "Claude Code"),
-    NotRun("rule_denied", r"permission (?:to (?:use|read|edit|write) .{0,500}\bdenied\b|denied by rule: )",
-           "a permission rule refused it", "Claude Code; Letta Code"),
+    NotRun("rule_denied", r"(?:permission (?:to (?:use|read|edit|write) .{0,500}\bdenied\b|denied by rule: )|"
+           r"exec_command failed(?: for `.{1,500}`)?: createprocess \{ message: \"rejected\()",
+           "a permission rule refused it", "Claude Code; Letta Code; Codex CLI core/src/exec_policy.rs"),
     NotRun("hook_blocked", r"(?:pretooluse:\S+ hook|hook pretooluse:\S+|execution stopped by pretooluse hook|"
            r"\S+ operation blocked by hook)\b", "a hook refused it", "Claude Code"),
     NotRun("input_refused", r"inputvalidationerror\b", "the agent refused its arguments", "Claude Code"),
@@ -287,8 +288,7 @@ def _beginning(wording: str) -> str:
     """The regular expression for a result that begins with a wording, and has one space for any white space: with
     `\\s+` for each space the pattern of all wordings takes twice as long to compile."""
     spelled = wording.replace("'", "['\u2019]")
-    # possessive, so that the marks cause no backtracking
-    # `true` is Mastra's, the last two are Kimi Code's
+    # possessive, so that the marks cause no backtracking; `true` is Mastra's, the last two are Kimi Code's
     return (r"(?i)(?:</?(?:tool_use_error|error|system)>|(?:ai_[a-z]+)?error:|"
             r"\{ ?\"error\": ?(?:true, ?\"message\": ?)?\"| |"
             rf"wall time: \S+ seconds|tool execution failed\.(?=</))*+(?:{spelled})")

@@ -951,6 +951,11 @@ def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
     assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
     typed = show(claude(prompt("go"), thought, prompt(again), done), tmp_path)
     assert len(typed.turns) == 2
+    # an answer of which nothing came has no row: the turn ended with one, and not with the results before it
+    silent = claude(prompt("go"), block(CALL, stop="tool_use"), result_row(), prompt(again, isMeta=True))
+    assert (words(show(silent, tmp_path)), stops(show(silent, tmp_path))) == (
+        ["END NOT RECORDED"], ["tool_call", "unknown"])
+    assert places(show(claude(prompt("go"), prompt(again, isMeta=True), done), tmp_path)) == [["request", "retry"]]
 
 
 def test_a_failed_run_that_was_printed_tells_no_word_of_its_last_answer(tmp_path):

@@ -115,6 +115,8 @@ def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
 @pytest.mark.parametrize(("text", "why"), [
     ("exec command rejected by user", "the user refused it: it did not run"),
     ("unsupported call: shel", "the agent knows no such tool: it did not run"),
+    ('exec_command failed: CreateProcess { message: "Rejected(\\"`rm -f a` rejected: not permitted\\")" }',
+     "a permission rule refused it: it did not run"),
 ])
 def test_a_call_that_codex_did_not_run(tmp_path, text, why):
     (facts, *_) = show(rollout(user("go"), call(), count(), result(text), reply("Well."), count()), tmp_path).responses
@@ -648,6 +650,12 @@ def test_a_cut_for_a_reason_that_is_not_known_is_no_second_answer(tmp_path):
     error = "Incomplete response returned, reason: ran_dry"
     assert words(show(rollout(user("go"), row, usage(12), task_end(error)), tmp_path)) == ["INTERRUPTED"]
     assert words(show(rollout(user("go"), reply("Whole."), usage(12), task_end(error)), tmp_path)) == ["ERROR"]
+
+
+def test_a_context_that_is_full_after_results_refused_the_next_request(tmp_path):
+    full = event("error", message="Codex ran out of room", codex_error_info="context_window_exceeded")
+    seen = show(rollout(user("go"), call(), usage(12), result(), full), tmp_path)
+    assert (stops(seen)[1:], words(seen)) == (["context_window_exceeded"], ["CONTEXT FULL"])
 
 
 def test_the_counts_of_a_response_end_its_answer_before_the_results(tmp_path):

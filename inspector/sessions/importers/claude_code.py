@@ -25,7 +25,7 @@ from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, Tran
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.ending_rules import provider_stop, wordless_notice
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
-from loop_core.values import At, Evidence, ReasoningPart, ResponsePart, Stop, StopReason, TextPart, ToolCall
+from loop_core.values import At, Evidence, ResponsePart, Stop, StopReason, TextPart, ToolCall
 from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_block
 
 SYNTHETIC = "<synthetic>"
@@ -209,6 +209,9 @@ class Session(TranscriptReader):
                 self.count_stopped(where)
             elif row.mark == "malformed" and where.answer is not None:
                 where.answer.take(line)
+            elif claude_rows.is_silence(row) and where.right_above is None:  # the answer without output has no row
+                where = TreePlace(answer := self._begin(line, None, None, where))
+                answer.take(line)
             where = where.after(row)
         return where
 
@@ -311,7 +314,7 @@ class Session(TranscriptReader):
                 block["name"] = intern(block["name"])  # a session calls few tools many times
             here = At(at.part, at.start, at.end, intern(f"/message/content/{number}"))
             find = partial(claude_rows.block_slice, line.data, number)
-            parts = [*map(_shorten_signature, read_block(claude_rows.as_sent(block), True, here, find))]
+            parts = [*map(claude_rows.shorten_signature, read_block(claude_rows.as_sent(block), True, here, find))]
             if self.written[0] is not answer:
                 self.written = answer, set(map(_without_place, answer.parts))
             if not (texts := set(map(_without_place, parts))) <= self.written[1]:
@@ -386,13 +389,6 @@ def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[i
     return [number for number, block in enumerate(content if known else ()) if isinstance(block, dict)
             and isinstance(block.get("id"), str) and block["id"] in known
             and slice_of(line.data, "message", "content", number, "input") == known[block["id"]]]
-
-
-def _shorten_signature(part: ResponsePart) -> ResponsePart:
-    """A part whose signature, which is long, is replaced by a short value; it only tells equal texts apart."""
-    if type(part) is not ReasoningPart or not part.signature:
-        return part
-    return part._replace(signature=f"{hash(part.signature)}")
 
 
 def _without_place(part: ResponsePart) -> tuple[object, ...]:

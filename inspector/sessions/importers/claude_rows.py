@@ -21,7 +21,7 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
-from loop_core.values import At, Finding, Severity, ToolCall, ToolResultPart, Usage
+from loop_core.values import At, Finding, ReasoningPart, ResponsePart, Severity, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
 from loop_core.wire.failures import PASSING
 
@@ -193,7 +193,12 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
 
 def place_after(where: TreePlace) -> TurnPlace | None:
     """The place in the turn that the rows above an answer state for its request; None if they state none."""
-    return TurnPlace.RETRY if any(row.own and SILENT.match(row.text) for row in where.rows()) else None
+    return TurnPlace.RETRY if any(map(is_silence, where.rows())) else None
+
+
+def is_silence(row: InterimRow) -> bool:
+    """Whether a row is Claude Code's message to a model whose answer had no text."""
+    return row.own and SILENT.match(row.text) is not None
 
 
 def request_of(row: dict[str, Any]) -> str | None:
@@ -249,6 +254,13 @@ def as_sent(block: dict[str, Any]) -> dict[str, Any]:
     raw, length = object_of(given[UNPARSED]).get("raw"), object_of(given[UNPARSED]).get("len")
     whole = isinstance(raw, str) and len(raw.encode("utf-16-le", "surrogatepass")) == 2 * (number_of(length) or 0)
     return {**block, "input": raw if whole else None}
+
+
+def shorten_signature(part: ResponsePart) -> ResponsePart:
+    """A part whose signature, which is long, is replaced by a short value; it only tells equal texts apart."""
+    if type(part) is not ReasoningPart or not part.signature:
+        return part
+    return part._replace(signature=f"{hash(part.signature)}")
 
 
 def block_slice(data: bytes, number: int, *member: str) -> str | None:

@@ -341,7 +341,7 @@ class _Rollout(ChatReader):
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
         cut = items.CUT.search(text)
         mark = "context" if kind == "context_window_exceeded" else items.CUTS.get(cut["why"]) if cut else None
-        above = self.open or (self.over if mark or cut else None)
+        above = self.open or (self.over if cut else None)  # a full context refused the next request
         if above is not None and (mark or (cut and above.word)):  # of an unknown reason the status is the end
             above.take(line)
             self.open = None
