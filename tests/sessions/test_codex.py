@@ -679,6 +679,18 @@ def test_the_counts_of_a_compaction_are_those_of_no_answer(tmp_path):
             ] == [7, None]
 
 
+def test_the_summary_of_a_compacted_history_is_no_answer(tmp_path):
+    """Codex CLI 0.171.0 writes the summary as a message of the model, then again behind a sentence of its own."""
+    rows = [user("go"), call(), usage(12), result(), reply("Two files."), usage(3, "resp_2")]
+    seen = show(rollout(*rows, line("compacted", message="A summary follows.\nTwo files."), reply("Done."),
+                        usage(7, "resp_3"), task_end(last="Done.")), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == [None, "Done."]
+    assert (places(seen), "hold the summary of a compacted history: 1" in notices(seen)) == (
+        [["request", "tool_result"]], True)
+    kept = show(rollout(*rows, line("compacted", message="Another text.")), tmp_path)
+    assert kept.responses[-1].exchange.response.text == "Two files."
+
+
 def test_an_answer_that_a_filter_ended_is_asked_for_again_in_its_turn(tmp_path):
     guidance = item("message", role="developer", content=[{"type": "input_text", "text": (
         "<content_filter_guidance>\nYour previous response was blocked by a content filter.")}])

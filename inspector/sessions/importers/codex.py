@@ -22,20 +22,12 @@ from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, 
 from inspector.sessions.transcripts.chat_messages import ChatReader
 from inspector.sessions.transcripts.ending_rules import ERROR_MARKS, provider_stop
 from inspector.sessions.transcripts.member_values import known_text, object_of, text_or_none
-from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, ToolCall, ToolResultPart, Usage
+from loop_core.values import Evidence, Finding, Severity, StopReason, TextPart, ToolResultPart, Usage
 from loop_core.wire import wire
 
 API = "openai_responses"
 """The wire format that Codex CLI uses for every model."""
 COMPACTED = "line {}: the history was compacted before this answer"
-
-
-def _all_answered(answer: TranscriptAnswer) -> bool:
-    """Whether an answer has calls, and all of them results. As long as calls arrive, the last one has none."""
-    results, last = answer.results, answer.parts[-1] if answer.parts else None
-    if type(last) is ToolCall and last.id not in results:
-        return False
-    return bool(calls := answer.calls) and all(call.id in results for call in calls)
 
 
 class _Rollout(ChatReader):
@@ -114,7 +106,7 @@ class _Rollout(ChatReader):
         elif kind == "token_usage_record":
             self._end_response(items.usage_of(payload, "usage"))
         elif kind == "compacted":
-            self._compact(line)
+            place = self._compact(line, place, payload.get("message"))
         lines.count(kind, items.ENVELOPES | {"state"})
         return place
 
@@ -151,9 +143,7 @@ class _Rollout(ChatReader):
             return place
         if kind in items.NO_OUTPUT or kind == "None":
             lines.count(kind, items.NO_OUTPUT)
-            if kind in items.COMPACTIONS:
-                self._compact(line)
-            return place
+            return self._compact(line, place) if kind in items.COMPACTIONS else place
         if kind == "message":
             text = items.item_text(payload.get("content"))
             self.awaited = [each for each in self.awaited if each[1] != text]
@@ -168,7 +158,7 @@ class _Rollout(ChatReader):
         """Ends an answer that was cut, or whose calls all have results, even without a count in between. In files of
         2025 results do not end answers, because each call of an answer is directly before its result."""
         answer = self.open
-        done = answer is not None and self.early is not True and _all_answered(answer)
+        done = answer is not None and self.early is not True and items.all_answered(answer)
         if answer is not None and (done or answer.word is not None):
             self.open = None
 
@@ -304,9 +294,16 @@ class _Rollout(ChatReader):
         else:
             self.over.usage = usage
 
-    def _compact(self, line: TranscriptLine) -> None:
+    def _compact(self, line: TranscriptLine, place: TreePlace, message: Any = None) -> TreePlace:
         """Reads that the history was compacted. The previous response was the summary, not an answer."""
-        self.compacted, self.ahead = COMPACTED.format(line.number), None
+        self.compacted, self.ahead, above = COMPACTED.format(line.number), None, place.right_above
+        if above is None or not items.is_summary(above, message):
+            return place
+        self.answers.remove(above)
+        if above.above.answer is not None:
+            above.above.answer.next.remove(above)
+        self.remarks["hold the summary of a compacted history"] += 1
+        return above.above
 
     def _complete(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the end of a turn: a failure, or the event by which Codex marks the turn as complete."""

@@ -152,6 +152,20 @@ def is_copied_turn(kind: str, payload: dict[str, Any], thread: Any) -> bool | No
     return None if turn is None or born is None else turn < born
 
 
+def all_answered(answer: TranscriptAnswer) -> bool:
+    """Whether an answer has calls, and all of them results. As long as calls arrive, the last one has none."""
+    results, last = answer.results, answer.parts[-1] if answer.parts else None
+    if type(last) is ToolCall and last.id not in results:
+        return False
+    return bool(calls := answer.calls) and all(call.id in results for call in calls)
+
+
+def is_summary(answer: TranscriptAnswer, message: Any) -> bool:
+    """Whether the answer is the summary of a compacted history, which newer releases also write as a message."""
+    text = "".join(part.text for part in answer.parts if type(part) is TextPart).strip()
+    return bool(text) and not answer.calls and isinstance(message, str) and message.rstrip().endswith(text)
+
+
 def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine) -> None:
     """Adds an item to an answer."""
     path = ("payload",) if "payload" in line.value else ()
