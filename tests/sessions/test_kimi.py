@@ -137,6 +137,8 @@ def test_a_message_of_the_user_stands_once(tmp_path):
     "task.terminated", "interaction.request", "interaction.resolved", "turn.step.retrying", "tools.update_store",
     "context.update_token_count", "micro_compaction.apply", "swarm_mode.enter", "swarm_mode.exit", "tower_mode.enter",
     "tower_mode.exit", "cron.add", "cron.delete", "cron.cursor", "staleGuard.recorded", "staleGuard.cleared",
+    "subagent.spawned", "subagent.started", "subagent.suspended", "subagent.completed", "subagent.failed",
+    "subagent.cancelled",
 ])
 def test_newer_records_are_known(tmp_path, kind):
     seen = show(session({"type": kind}, prompt("go"), request(), begin(), text("All"), end()), tmp_path)

@@ -414,6 +414,7 @@ def test_a_compaction_in_the_stream_is_noted_at_the_next_answer(tmp_path, kind):
 @each_row("kind", [
     "queue_update", "tool_execution_start", "tool_execution_update", "tool_execution_end", "auto_retry_start",
     "auto_retry_end", "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
+    "context_edit", "usage",
 ])
 def test_an_event_about_the_session_is_no_record_of_unknown_type(kind, tmp_path):
     seen = show(stream(*ASKED_AND_SAID) + json.dumps({"type": kind}) + "\n", tmp_path)

@@ -1,8 +1,8 @@
 """Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.4) and of the older Kimi CLI in Python (`wire.jsonl`).
 
 Kimi Code stores, for each step, the provider's own word (`rawFinishReason`, in newer files) and its mappings
-(`providerFinishReason`, `finishReason`), and for each request the output cap that was sent (`maxTokens`). The Python
-client stores neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
+(`providerFinishReason`, `finishReason`), and for each request the output cap (`maxTokens`; it sends less where the
+context leaves less). The Python client stores neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ APIS: Mapping[str, str] = {
 """pi's name of a wire format -> the id of the wire format."""
 NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
-    "branch_summary",
+    "branch_summary", "context_edit", "usage",
     # events of `pi --mode json`
     "agent_start", "agent_end", "turn_start", "turn_end", "message_start", "message_update", "queue_update",
     "tool_execution_start", "tool_execution_update", "tool_execution_end", "auto_retry_start", "auto_retry_end",
