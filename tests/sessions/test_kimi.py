@@ -601,6 +601,17 @@ def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
     assert words(seen) == ["ERROR"]
 
 
+@each_row(("turn", "verdicts"), [("0", ["RETRIED"]), ("1", ["ERROR", "COMPLETE"]), (None, ["ERROR", "COMPLETE"])])
+def test_a_step_behind_a_failed_one_of_the_same_turn_is_sent_again(tmp_path, turn, verdicts):
+    """Kimi Code 2.1.0 compacts a history that was too long, and adds a reminder of its own."""
+    rows = [{"type": "context.apply_compaction", "summary": "All."}, prompt("<system-reminder>", "injection")]
+    named = {} if turn is None else {"turnId": turn}
+    last = loop("step.begin", uuid="s2", **named), loop("content.part", stepUuid="s2", part={
+        "type": "text", "text": "Done."}, **named), end("s2", finishReason="end_turn", **named)
+    failed = end(finishReason="error", turnId="0")
+    assert words(show(session(prompt("go"), request(), begin(), failed, *rows, *last), tmp_path)) == verdicts
+
+
 def test_the_error_of_a_turn_is_not_that_of_a_step_that_ended_well(tmp_path):
     failed = {"type": "turn.ended", "reason": "failed", "error": {"code": "hook", "message": "a hook failed"}}
     seen = show(session(prompt("go"), request(), begin(), text("Hi"), end(finishReason="end_turn"), failed), tmp_path)

@@ -2,7 +2,8 @@
 
 Kimi Code stores, for each step, the provider's own word (`rawFinishReason`, in newer files) and its mappings
 (`providerFinishReason`, `finishReason`), and for each request the output cap (`maxTokens`; it sends less where the
-context leaves less). The Python client stores neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's `src/kimi_cli/wire`.
+context leaves less). The Python client stores neither. Sources: @moonshot-ai/kimi-code 2.1.0; kimi-cli's
+`src/kimi_cli/wire`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from inspector.sessions.importers import kimi_cli
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.notices import share
 from inspector.sessions.reasons import provider_reason, table_reason
-from inspector.sessions.recording import FileReading, Options, SessionAbout
+from inspector.sessions.recording import FileReading, Options, SessionAbout, TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
@@ -115,12 +116,15 @@ def title_of(path: str) -> str:
     return f"{title} › {agent}" if title and agent != "main" else title or ""
 
 
+def _failed(answer: TranscriptAnswer | None) -> TypeGuard[TranscriptAnswer]:
+    """Whether the request of a step failed."""
+    return answer is not None and answer.stop is not None and answer.stop.normalized is Stop.ERROR
+
+
 def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any) -> None:
     """Adds the message to the error of a step; Kimi Code writes it in a row after the end of the step."""
     message = known_text(text)
-    if answer is None or answer.error is not None or answer.stop is None or answer.stop.normalized is not Stop.ERROR:
-        return
-    if message is not None:
+    if _failed(answer) and answer.error is None and message is not None:
         answer.fail(message, answer.take(line), http_status(status), known_text(kind), "error")
 
 
@@ -158,6 +162,8 @@ class _Session(kimi_cli.KimiReader):
         self.looped = False
         """Whether the file has events of the loop; from protocol 1.5 on, messages repeat them."""
         self.typed = ""
+        self.turn: tuple[TranscriptAnswer | None, Any] = None, None
+        """The last answer, and the id of its turn."""
         self.prompt_places: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
 
@@ -278,6 +284,10 @@ class _Session(kimi_cli.KimiReader):
             return place
         named = event.get("stepUuid") if kind != "step.end" else event.get("uuid")
         answer = self._step(line, str(named), place)
+        before, turn = place.answer, event.get("turnId")
+        if _failed(before) and before is not answer and turn is not None and self.turn == (before, turn):
+            answer.recorded_place = TurnPlace.RETRY  # of the same turn, perhaps behind a compaction
+        self.turn = answer, turn
         answer.unended = kind != "step.end" and (answer.unended or not answer.lines)
         at = answer.take(line)
         if kind == "step.end":
