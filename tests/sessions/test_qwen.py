@@ -335,3 +335,18 @@ def test_a_request_of_a_subagent_that_failed_is_no_part_of_the_turn(tmp_path):
     assert (stops(seen), words(seen)) == (["unknown"], ["END NOT RECORDED"])
     assert "about requests of a subagent, whose messages are not in this file: 2" in "\n".join(
         map(str, seen.inputs[0].notices))
+
+
+def test_a_call_of_an_answer_that_was_asked_for_again_at_once_was_cut_and_ran(tmp_path):
+    """Qwen Code 0.15.10 asks again with a larger cap after `MAX_TOKENS`, and runs the calls of the cut answer too."""
+    counts = {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13}
+    rows = [row("1", None, "user", text("go")), telemetry("2", "1"),
+            row("3", "2", "assistant", CALL, usageMetadata=counts)]
+    again = [telemetry("4", "3"), row("5", "4", "assistant", text("Done."), usageMetadata=counts)]
+    seen = show(file(*rows, *again, row("6", "5", "tool_result", RESULT)), tmp_path)
+    assert (stops(seen)[0], words(seen)) == ("max_tokens", ["CUT CALL RUN"])
+    assert "have no result" not in "\n".join(seen.inputs[0].notices)
+    refused = {"functionResponse": {**RESULT["functionResponse"], "response": {"error": "params must have required"}}}
+    assert words(show(file(*rows, *again, row("6", "5", "tool_result", refused)), tmp_path)) == ["END NOT RECORDED"]
+    ran = show(file(*rows, row("4", "3", "tool_result", RESULT), *again[1:]), tmp_path)
+    assert stops(ran)[0] == "tool_call"

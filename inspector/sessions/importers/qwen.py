@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from inspector.sessions.importers.records import Piece, first_look, values_in
-from inspector.sessions.reasons import RECORDER, table_reason
+from inspector.sessions.reasons import RECORDER, inferred_reason, table_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
+from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
 from inspector.sessions.transcripts.member_values import (
     counts_of,
@@ -26,7 +26,18 @@ from inspector.sessions.transcripts.member_values import (
     object_of,
     objects_of,
 )
-from loop_core.values import At, Evidence, OpaquePart, ReasoningPart, Stop, StopReason, TextPart, ToolResultPart, Usage
+from loop_core.values import (
+    At,
+    Evidence,
+    ExchangePart,
+    OpaquePart,
+    ReasoningPart,
+    Stop,
+    StopReason,
+    TextPart,
+    ToolResultPart,
+    Usage,
+)
 from loop_core.wire.failures import StopRow
 from loop_core.wire.gemini_generate.table import API
 
@@ -127,7 +138,7 @@ class _Transcript(ChatReader):
         if kind == "assistant":
             return self._assistant(line, place)
         if kind == "tool_result":
-            return self.say(line, place, "", tuple(
+            return self._results(line, place, tuple(
                 result_of(object_of(part.get("functionResponse"))) for part in parts if "functionResponse" in part
             ) or (outcome_of(object_of(value.get("toolCallResult")), parts),))
         if kind == "user":
@@ -136,6 +147,15 @@ class _Transcript(ChatReader):
             own = value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
             return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
+
+    def _results(self, line: TranscriptLine, place: TreePlace, results: tuple[ToolResultPart, ...]) -> TreePlace:
+        """Reads results; those of the answer before the last one too, because Qwen Code also runs the calls of an
+        answer that was cut and asked for again."""
+        before = place.answer.above.answer if place.answer is not None else None
+        names = {call.id for call in before.calls} if before is not None else ()
+        if before is not None and (late := tuple(each for each in results if each.call_id in names)):
+            before.after.append(InterimRow(line.number, "", late))
+        return self.say(line, place, "", results)
 
     def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
         """Reads a message of the model. Consecutive messages, and those with the same `uuid`, are one answer, unless
@@ -151,6 +171,10 @@ class _Transcript(ChatReader):
             # `/branch` copies rows with their ids into another file; the ids identify such copies.
             answer.id = known_text(line.value.get("uuid")) or answer.id
             self.note_compaction(answer)
+            if above is not None and above.stop is None and above.calls:
+                # geminiChat.ts: after an answer with calls only `MAX_TOKENS` leads to another request at once
+                why = f"line {line.number}: Qwen Code asked again without a result"
+                above.stop = inferred_reason(Stop.MAX_TOKENS, above.word_at, "resumed", At(ExchangePart.REQUEST), why)
         self.by_row[key] = answer
         answer.model = answer.model or known_text(line.value.get("model"))
         at = answer.take(line)

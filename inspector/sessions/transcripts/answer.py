@@ -368,10 +368,8 @@ class TranscriptAnswer:
     def _request(self) -> Request:
         above = self._asked_at
         before, rows = above.answer, above.rows()
-        messages: list[Message] = []
         results = results_between(before, rows, self.line)
-        if results:
-            messages.append(Message(Role.TOOL, results))
+        messages = [Message(Role.TOOL, results)] if results else []
         text_rows = [row for row in rows if not row.results and row.mark is None]
         typed = [row for row in text_rows if row.is_user_message] or text_rows
         messages += [Message(Role.USER, (TextPart(row.text),)) for row in typed]
@@ -381,9 +379,10 @@ class TranscriptAnswer:
                        previous_id=before.id if before else None)
 
     def answers(self) -> list[ToolAnswer]:
-        """Tool results that no later request contains, because the session ended or went on elsewhere after them."""
-        nameless = [part for row in self.after for part in row.results if part.call_id is None]
-        return [] if self.next else [ToolAnswer(self.line - 1, part) for part in (*self.results.values(), *nameless)]
+        """Tool results that no later request contains, because the session ended or went on elsewhere before them."""
+        late = [part for row in self.after if all(row.line > each.line for each in self.next) for part in row.results]
+        found = {part.call_id or at: self.results.get(part.call_id or "", part) for at, part in enumerate(late)}
+        return [ToolAnswer(self.line - 1, part) for part in found.values()]
 
 
 def text_of(content: Any) -> str:
