@@ -56,6 +56,8 @@ def test_an_answer_and_its_counts(tmp_path):
      '{"a": 1}', ("r", False)),
     ("mcp_tool_call", {"tool": "t", "arguments": {"a": 1}, "error": {"message": "no"}}, '{"a": 1}', ("no", True)),
     ("web_search", {"query": "q"}, "q", ("", False)),
+    ("collab_tool_call", {"tool": "spawn_agent", "prompt": "count", "status": "completed"}, "count",
+     ("completed", False)),
 ])
 def test_calls_and_results(tmp_path, kind, given, arguments, result):
     seen = read(tmp_path, item("agent_message", "item_9", text="I look."),
@@ -93,6 +95,7 @@ def test_ids_begin_anew_with_each_turn(tmp_path):
     ("stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", "max_tokens"),
     ("Incomplete response returned, reason: content_filter", "safety_blocked"),
     ("unexpected status 401 Unauthorized", "error"),
+    ("Codex ran out of room in the model's context window. Start a new thread.", "context_window_exceeded"),
 ])
 def test_a_turn_that_failed(tmp_path, message, stop):
     seen = read(tmp_path, {"type": "error", "message": "Reconnecting... 1/5"}, failure(message))

@@ -30,12 +30,15 @@ TOOLS: Mapping[str, tuple[str, str]] = {
     "file_change": ("changes", "status"),
     "mcp_tool_call": ("arguments", "result"),
     "web_search": ("query", "status"),
+    "collab_tool_call": ("prompt", "status"),  # of a subagent
 }
 """Type of an item that is a call -> the members with its arguments and with its result."""
+FULL = "Codex ran out of room in the model's context window"
 CUTS: Mapping[str, StopRow] = {
     "max_output_tokens": StopRow(Stop.MAX_TOKENS, None, "OpenAI Responses, incomplete_details.reason"),
+    FULL: StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, "codex-rs/protocol/src/error.rs"),
 }
-"""Reason in the error about an incomplete response -> its meaning; any other reason is an ordinary failure."""
+"""Reason in the error about an incomplete response, or Codex's own words -> its meaning; any other is a failure."""
 FIELDS: Fields = {"": {"type": (str,), "item": (dict,), "usage": (dict,), "error": (dict,)}}
 _FAILED = frozenset({"failed", "declined"})
 
@@ -117,7 +120,7 @@ class _Stream(ChatReader):
         answer = self.stream_answer(line, place, "item")
         at = pointer_at(answer.word_at, "error", "message")
         cut = CUT.search(text)
-        row = CUTS.get(cut["why"]) if cut is not None else None
+        row = CUTS.get(cut["why"] if cut is not None else text[: len(FULL)])
         if row is None:
             answer.fail(text, at)
         else:
