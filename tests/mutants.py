@@ -802,7 +802,7 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
                 texts(str(ROOT / file))
             process, path = fork(lambda row=row, files=files, first=first: run_files(files, took, row, first))
             running[process] = (row, path)
-        process, status = os.wait()
+        process, status, used = os.wait4(-1, 0)
         row, path = running.pop(process)
         outcome = result(process, path, status)
         failed = outcome[2] if outcome is not None else []
@@ -821,7 +821,9 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             continue
         load(outcome[3] if outcome is not None else ())
         shared.done(row)
-        why = survival_reason(outcome, verbose, row)
+        why = "" if failed else survival_reason(outcome)
+        if verbose:
+            print(f"{used.ru_utime + used.ru_stime:5.1f} s  {row.title}: {why or failed[0]}", flush=True)
         if why:
             survivors.append((row, why))
     return survivors
@@ -925,15 +927,9 @@ def report_times(path: Path) -> dict[str, dict[str, float]]:
     return took
 
 
-def survival_reason(ran: Outcome | None, verbose: bool, row: Row) -> str:
-    """Why a row survived; empty where a test missed it."""
-    if ran is None:
-        why = f"its tests died or took longer than {SECONDS} s"
-    else:
-        why = "" if ran[2] else "no test of the likely files misses it"
-    if verbose:
-        print(f"{row.title}: {why or (ran and ran[2][0])}", flush=True)
-    return why
+def survival_reason(ran: Outcome | None) -> str:
+    """Why no test missed a row."""
+    return f"its tests died or took longer than {SECONDS} s" if ran is None else "no test of the likely files misses it"
 
 
 if __name__ == "__main__":
