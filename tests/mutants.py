@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -150,6 +150,8 @@ RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d
 """The records whose optional fields are rows."""
 FILES = 12
 """So many test files are tried for a row, the likely ones first."""
+NEWEST = 2
+"""So many tests that missed other rows of a table, or of one of that name, run before all others."""
 MORE_FILES = 4 * FILES
 """Of so many the quick tests are tried: which files are likely depends on what other rows were missed by before."""
 LATER = "not each of its rows has been seen to be missed"
@@ -201,6 +203,8 @@ class Row:
     label: str
     tests: str = ""
     """The test file of the field of a record; for other rows it is found."""
+    words: frozenset[str] = frozenset()
+    """The words of the row and of what it maps to."""
 
     @property
     def title(self) -> str:
@@ -225,7 +229,8 @@ def rows(root: Path = ROOT, packages: Sequence[str] = PACKAGES, by_name: bool = 
     for table, value in (*named, *within):
         if not any(re.fullmatch(pattern, table.title) for pattern in left_out):
             found.setdefault(id(value), (table, value))
-    every = [Row(table, at, _label(row)) for table, value in found.values() for at, row in enumerate(members(value))]
+    every = [Row(table, at, label, words=words_of(f"{label} {_at(value, at)!r}")) for table, value in found.values()
+             for at, label in enumerate(map(_label, members(value)))]
     return every + [Row(table, at, name, FIELD_TESTS[name]) for table, value in (*records, *held)
                     if RECORDS.fullmatch(table.title) for at, name in enumerate(optional(value)) if name in FIELD_TESTS]
 
@@ -267,6 +272,10 @@ def is_table(value: Any) -> bool:
 
 def is_record(value: Any) -> bool:
     return (is_dataclass(value) and not isinstance(value, type)) or hasattr(value, "_fields")
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(WORD.findall(text.lower()))
 
 
 def _label(member: Any) -> str:
@@ -381,7 +390,7 @@ class Place(Enum):
     """When a test of a row runs."""
 
     LIKELY = 1
-    """It missed other rows, has a word of the row that few tests of its file have, or is of a file in `OF_NAME`."""
+    """It missed other rows."""
     QUICK = 2
     SLOW = 3
 
@@ -389,10 +398,10 @@ class Place(Enum):
 class Behavioural:
     """A pytest plugin: leaves out tests that name the table, orders the others, and keeps what happened."""
 
-    def __init__(self, took: Mapping[str, Mapping[str, float]], row: Row | None, best: Set[str]) -> None:
+    def __init__(self, took: Mapping[str, Mapping[str, float]], row: Row | None, best: Sequence[str]) -> None:
         self.row, self.took, self.best = row, took, best
-        self.words = frozenset(WORD.findall(row.title.lower())) if row else frozenset()
-        self.label = frozenset(WORD.findall(row.label.lower())) if row else frozenset()
+        self.title = words_of(row.title if row else "")
+        self.words = row.words if row else frozenset()
         self.place: Place | None = None
         """The tests that run now; None where all do."""
         self.seconds: dict[str, float] = {}
@@ -416,20 +425,19 @@ class Behavioural:
         """
         name = item.nodeid.lower()
         every = texts(str(item.path))
-        own = self.label & every.get(_function(item), frozenset())
+        own = self.words & every.get(_function(item), frozenset())
         rare = sum(2 / sum(word in other for other in every.values()) for word in own)
         missed = item.nodeid.partition("[")[0] in self.best
-        return -(missed + sum(word in name for word in self.words) + rare), self.duration(item)
+        return -(missed + sum(word in name for word in self.title) + rare), self.duration(item)
 
     def place_of(self, item: pytest.Item) -> Place:
-        """When a test runs. A slow one that nothing names waits until the quick ones of all files have run."""
-        file = item.nodeid.partition("::")[0]
-        test = item.nodeid.partition("[")[0]
-        named = self.row is not None and file in of_name(self.row.table)
-        rare = _function(item) in rare_tests(str(item.path), self.label) and self.duration(item) < 10 * SLOW
-        if test in self.best or rare or (named and self.duration(item) <= SLOW):
+        """When a test runs. A slow one waits unless its file is named for the table or it has rare words of the row."""
+        if item.nodeid.partition("[")[0] in self.best:
             return Place.LIKELY
-        return Place.SLOW if self.duration(item) > SLOW and not named else Place.QUICK
+        path = str(item.path)
+        named = self.row is not None and item.nodeid.partition("::")[0] in of_name(self.row.table)
+        bound = 10 * SLOW if named or _function(item) in rare_tests(path, self.words) else SLOW
+        return Place.QUICK if self.duration(item) <= bound else Place.SLOW
 
     def duration(self, item: pytest.Item) -> float:
         """The seconds that a test takes with no row deleted; 0 where that is not known."""
@@ -562,7 +570,7 @@ def text_of(file: str) -> str:
 
 
 def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Row | None,
-              best: Set[str] = frozenset()) -> Outcome:
+              best: Sequence[str] = ()) -> Outcome:
     """Runs test files until a test fails, with one row deleted or with all of them."""
     if row is not None:
         sys.meta_path.insert(0, Deleting(row))
@@ -574,12 +582,10 @@ def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row
     code = 0
     turns: list[tuple[str, Place | None]] = [(file, None) for file in files]
     if row is not None:
-        missing = {test.partition("::")[0] for test in best}
-        missing.update(of_name(row.table))
-        likely_files = [file for file in files if file in missing or rare_tests(str(ROOT / file), plugin.label)]
-        slow = [file for file in files[:FILES] if max(took.get(file, {}).values(), default=0) > SLOW]
-        turns = [*((file, Place.LIKELY) for file in likely_files), *((file, Place.QUICK) for file in files),
-                 *((file, Place.SLOW) for file in slow)]
+        turns = [*((file, Place.LIKELY) for file in dict.fromkeys(test.partition("::")[0] for test in best)),
+                 *((file, Place.QUICK) for file in files[:FILES]),
+                 *((file, Place.SLOW) for file in files[:FILES] if max(took.get(file, {}).values(), default=0) > SLOW),
+                 *((file, Place.QUICK) for file in files[FILES:])]
     for tests, plugin.place in turns:
         code = run_file(tests, plugin)
         if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
@@ -687,26 +693,45 @@ def files_of_module() -> dict[str, list[str]]:
 
 
 @cache
-def likely(table: Table, labels: tuple[str, ...], root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> list[str]:
-    """The test files in the order in which they are likely to need the table.
+def holders(root: Path) -> dict[str, list[str]]:
+    """A word -> the test files whose text has it."""
+    found: dict[str, list[str]] = {}
+    for file in test_files(root):
+        for word in file.words:
+            found.setdefault(word, []).append(file.name)
+    return found
 
-    A file is likely if its name has words of the module or of the table, if it is in the room of the module, if it
-    imports the module or one that imports it, and if it contains the words of the rows.
+
+def likely(row: Row, best: Mapping[object, Iterable[str]], root: Path = ROOT,
+           packages: tuple[str, ...] = PACKAGES) -> list[str]:
+    """The test files in the order in which they are likely to miss the row. `best`: the tests that missed others, by
+    `keys`.
+
+    A file is likely if it is named for the table, if it missed others, if its name has words of the module, of the
+    table or of the row, if it is in the room of the module, if it imports the module or one that imports it, and if it
+    has words of the row that few files have.
     """
+    table = row.table
     rooms = table.module.split(".")
     if rooms[-1] == "serving":
         rooms = ["provider"]  # how a format is played, which is tested where it is played
-    names = {word for part in (*rooms, table.name.lower()) for word in (part, *part.split("_"))}
+    names = {word for part in (*rooms, table.name.lower()) for word in (part, *part.split("_"))} | words_of(row.label)
     folders = tuple(f"tests/{room}/" for room in rooms)
     above = importers(root, packages).get(table.module, set())
-    wanted = [words for label in labels if (words := set(WORD.findall(label.lower())))]
+    listed = of_name(table)
+    missed = [(weight, {test.partition("::")[0] for test in best.get(key, ())})
+              for weight, key in zip((3, 2, 1), keys(table), strict=True)]
+    rare: Counter[str] = Counter()
+    for word in row.words:
+        found = holders(root).get(word, [])
+        rare.update(dict.fromkeys(found, 1 / len(found)) if found else {})
 
     def score(file: Tests) -> float:
-        told = sum(words <= file.words for words in wanted) / len(wanted) if wanted else 0
         return (3 * len(file.named & names) + 2 * (table.module in file.modules) + 2 * file.name.startswith(folders)
-                + 10 * (file.name in of_name(table)) + bool(above & file.modules) + 4 * told)
+                + 10 * (file.name in listed) + bool(above & file.modules) + 4 * min(rare[file.name], 2)
+                + sum(weight for weight, files in missed if file.name in files))
 
-    return [file.name for file in sorted(test_files(root), key=score, reverse=True)]
+    return [file.name for file in sorted(test_files(root), key=score, reverse=True)][:MORE_FILES]
 
 
 def prepare() -> None:
@@ -778,9 +803,6 @@ def main() -> int:
 
 def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[str, float]]) -> list[tuple[Row, str]]:
     """The rows whose deletion no test notices, each with what happened instead. `took`: file -> test -> seconds."""
-    labels: dict[Table, list[str]] = {}
-    for row in chosen:
-        labels.setdefault(row.table, []).append(row.label)
     survivors: list[tuple[Row, str]] = []
     broken: set[str] = set()
     # First the rows of what most modules import, which can be shared then. The first row of every table of a module
@@ -794,9 +816,8 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
     while waiting or running:
         while waiting and len(running) < jobs:
             row = waiting.pop()
-            files = [row.tests] if row.tests else [
-                file for file in candidates(row.table, tuple(labels[row.table]), best) if file not in broken]
-            first = best.get(row.table, {}).keys() | best.get(row.table.name, {}).keys()
+            files = [row.tests] if row.tests else [file for file in likely(row, best) if file not in broken]
+            first = [test for key in (row.table, row.table.name) for test in [*best.get(key, ())][:NEWEST]]
             copies(str(ROOT / files[0]), row.table)  # these two once here, not once a row
             for file in files:
                 texts(str(ROOT / file))
@@ -827,12 +848,6 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
         if why:
             survivors.append((row, why))
     return survivors
-
-
-def candidates(table: Table, labels: tuple[str, ...], best: Mapping[object, Iterable[str]]) -> list[str]:
-    """The test files for a row of the table, likely ones first. `best`: the tests that missed other rows, by `keys`."""
-    own, module, name = ([test.partition("::")[0] for test in best.get(key, ())] for key in keys(table))
-    return list(dict.fromkeys([*own, *of_name(table), *module, *name[:2], *likely(table, labels)[:MORE_FILES], *name]))
 
 
 def keys(table: Table) -> tuple[object, ...]:
