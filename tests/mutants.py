@@ -6,13 +6,13 @@
 A table is every tuple, list, set or mapping that a module assigns to a public name in capitals, and what `PARTS` names;
 `LEFT_OUT` says which are not tried, and why. Each row is deleted in a process of its own, as soon as its table is
 assigned, so that whatever is derived from the table is derived without it; then test files run until the first
-failure: first those that missed other rows of the table, of its module, or of a table of that name, then those that
-are likely by their names, rooms, imports and words. Of all these files those tests run first that missed other rows of
-the table or of one of that name, or that have a word of the row which few tests of their file have; slow ones that
-nothing names run last. How long each test takes stands in the JUnit report of a run of the whole suite; without one,
-each file that misses a row runs once with no row deleted. A test that names the table, itself or through what it
-calls, does not count: a copy of a table proves nothing. A row without which its module cannot be loaded is missed by
-every test.
+failure: those that are likely by their names, rooms, imports and words, and by what they missed before. A likely file
+runs first unless the tests of another take much less time. The tests that missed other rows of the table, or of one of
+that name, run before all others; then, of each file, those that have a word of the row which few tests of the file have,
+then the quick ones, then the slow ones. How long each test takes stands in the JUnit report of a run of the whole
+suite; without one, each file that misses a row runs once with no row deleted. A test that names the table, itself or
+through what it calls, does not count: a copy of a table proves nothing. A row without which its module cannot be loaded
+is missed by every test.
 Recorded traffic is hidden, since these proofs must hold without it. Needs `fork`.
 """
 
@@ -52,6 +52,8 @@ SECONDS = 240
 """A row whose tests take longer is reported: a mutant must not hang the build."""
 SLOW = 0.05
 """Seconds of a slow test."""
+START = 0.15
+"""Seconds that pytest takes for a file before the first test of it runs."""
 FEW = 6
 """A word that more tests of a file have says nothing of one of them."""
 WORD = re.compile(r"\w{3,}")
@@ -103,6 +105,7 @@ OF_NAME = {
     "RESULT_FIELDS": ("tests/wire/test_asking.py",), "WRAPPINGS": ("tests/test_reader.py",),
     "SYSTEMS": ("tests/sessions/test_otlp.py", "tests/sessions/test_otlp_logs.py"),
     "values.FINISHED": ("tests/wire/test_finished.py",),
+    **dict.fromkeys(("records.STARTED", "EVENT_MEMBERS"), ("tests/sessions/test_open.py",)),
     "MAY_RUN": ("tests/turn/test_presets.py",), "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
     "cursor.FIELDS": ("tests/sessions/test_droid_cursor.py",),
     "continue_dev.FIELDS": ("tests/sessions/test_continue.py",),
@@ -149,11 +152,11 @@ file with the name of the module or package, such as `test_pi.py`, need not be l
 RECORDS = re.compile(r"wire\..*\.(FORMAT|([A-Z]+_)?SERVING)|formats\.FORMATS\.\d+")
 """The records whose optional fields are rows."""
 FILES = 12
-"""So many test files are tried for a row, the likely ones first."""
+"""Of so many test files the slow tests are tried for a row, the likely ones first."""
 NEWEST = 2
 """So many tests that missed other rows of a table, or of one of that name, run before all others."""
 MORE_FILES = 4 * FILES
-"""Of so many the quick tests are tried: which files are likely depends on what other rows were missed by before."""
+"""Of so many the others are tried: which files are likely depends on what other rows were missed by before."""
 LATER = "not each of its rows has been seen to be missed"
 BY_NAME = "tried where a word names it, as `mutants.py serving` does: with all of these the check takes 15 minutes"
 LEFT_OUT: dict[str, str] = {
@@ -387,10 +390,10 @@ def _target(statement: ast.stmt) -> str | None:
 
 
 class Place(Enum):
-    """When a test of a row runs."""
+    """What is known of a test of a row."""
 
     LIKELY = 1
-    """It missed other rows."""
+    """It missed other rows, or has a word of the row that few tests of its file have."""
     QUICK = 2
     SLOW = 3
 
@@ -409,7 +412,7 @@ class Behavioural:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         left_out = [item for item in items if _function(item) in self.copies(item)
-                    or self.place not in (None, self.place_of(item))]
+                    or self.place not in (None, self.place_of(item.nodeid))]
         items[:] = sorted((item for item in items if item not in left_out), key=self.order)
         config.hook.pytest_deselected(items=left_out)
 
@@ -428,20 +431,32 @@ class Behavioural:
         own = self.words & every.get(_function(item), frozenset())
         rare = sum(2 / sum(word in other for other in every.values()) for word in own)
         missed = item.nodeid.partition("[")[0] in self.best
-        return -(missed + sum(word in name for word in self.title) + rare), self.duration(item)
+        return -(missed + sum(word in name for word in self.title) + rare), self.duration(item.nodeid)
 
-    def place_of(self, item: pytest.Item) -> Place:
-        """When a test runs. A slow one waits unless its file is named for the table or it has rare words of the row."""
-        if item.nodeid.partition("[")[0] in self.best:
+    def place_of(self, test: str) -> Place:
+        file, _, name = test.partition("::")
+        if test.partition("[")[0] in self.best:
             return Place.LIKELY
-        path = str(item.path)
-        named = self.row is not None and item.nodeid.partition("::")[0] in of_name(self.row.table)
-        bound = 10 * SLOW if named or _function(item) in rare_tests(path, self.words) else SLOW
-        return Place.QUICK if self.duration(item) <= bound else Place.SLOW
+        rare = name.partition("[")[0] in rare_tests(str(ROOT / file), self.words)
+        if self.duration(test) > (10 * SLOW if rare else SLOW):
+            return Place.SLOW
+        return Place.LIKELY if rare else Place.QUICK
 
-    def duration(self, item: pytest.Item) -> float:
+    def turns(self, files: Sequence[str]) -> list[tuple[str, Place | None]]:
+        """Which tests of which file run first: those that missed other rows, then those of the likelier of two files
+        unless they take longer by as much."""
+        best = {(test.partition("::")[0], Place.LIKELY): 0.0 for test in self.best}
+        costs: dict[tuple[str, Place | None], float] = {**best}
+        for rank, file in enumerate(files, 1):
+            for test, seconds in self.took.get(file, {"": 0.0}).items():
+                place = self.place_of(test) if test else None
+                if (file, place) not in best and (place is not Place.SLOW or rank <= FILES):
+                    costs[file, place] = costs.get((file, place), START * rank) + seconds * rank
+        return sorted(costs, key=costs.__getitem__)
+
+    def duration(self, test: str) -> float:
         """The seconds that a test takes with no row deleted; 0 where that is not known."""
-        return self.took.get(item.nodeid.partition("::")[0], {}).get(item.nodeid, 0)
+        return self.took.get(test.partition("::")[0], {}).get(test, 0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
@@ -580,13 +595,8 @@ def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row
             return 0, {}, [f"the module cannot be loaded: {error!r}"], set()
     plugin = Behavioural(took, row, best)
     code = 0
-    turns: list[tuple[str, Place | None]] = [(file, None) for file in files]
-    if row is not None:
-        turns = [*((file, Place.LIKELY) for file in dict.fromkeys(test.partition("::")[0] for test in best)),
-                 *((file, Place.QUICK) for file in files[:FILES]),
-                 *((file, Place.SLOW) for file in files[:FILES] if max(took.get(file, {}).values(), default=0) > SLOW),
-                 *((file, Place.QUICK) for file in files[FILES:])]
-    for tests, plugin.place in turns:
+    for tests, place in plugin.turns(files):
+        plugin.place = place
         code = run_file(tests, plugin)
         if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
             plugin.failed = [f"{tests}: it cannot be loaded"]

@@ -77,14 +77,34 @@ def test_a_new_table_is_found_without_being_named_anywhere(orchard: Path) -> Non
         "orchard.trees.words.PAGES.columns[second]"}
 
 
-@pytest.mark.parametrize(("name", "labels", "first"), [
-    ("STOPS", ("ripe", "sour"), ["tests/trees/test_words.py", "tests/trees/test_press.py"]),
-    ("FRUITS", ("plum", "pear"), ["tests/trees/test_words.py", "tests/roads/test_fruit.py"]),
+@pytest.mark.parametrize(("name", "label", "first"), [
+    ("STOPS", "ripe", ["tests/trees/test_words.py", "tests/trees/test_press.py"]),
+    ("FRUITS", "plum", ["tests/trees/test_words.py", "tests/roads/test_fruit.py"]),
+    ("LOCKED", "roads", ["tests/trees/test_words.py", "tests/roads/test_roads.py"]),
 ])
 def test_its_tests_are_found_by_name_room_imports_and_words(
-        orchard: Path, name: str, labels: tuple[str, ...], first: list[str]) -> None:
-    table = mutants.Table("orchard.trees.words", name)
-    assert mutants.likely(table, labels, orchard, ("orchard",))[:2] == first
+        orchard: Path, name: str, label: str, first: list[str]) -> None:
+    row = mutants.Row(mutants.Table("orchard.trees.words", name), 0, label, words=mutants.words_of(label))
+    assert mutants.likely(row, {}, orchard, ("orchard",))[:len(first)] == first
+
+
+def test_files_that_missed_other_rows_come_first(orchard: Path) -> None:
+    row = mutants.Row(mutants.Table("orchard.trees.press", "LIMITS"), 0, "ripe")
+    missed = {row.table: ["tests/roads/test_roads.py::test_other"]}
+    assert mutants.likely(row, missed, orchard, ("orchard",)).index("tests/roads/test_roads.py") < mutants.likely(
+        row, {}, orchard, ("orchard",)).index("tests/roads/test_roads.py")
+
+
+def test_a_likely_file_runs_first_unless_another_takes_much_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "rare_tests", lambda _path, _words: {"test_rare"})
+    took = {"likely.py": {"likely.py::test_slow": 3.0, "likely.py::test_quick[1]": 0.0, "likely.py::test_quick[2]": 0.0},
+            "other.py": {"other.py::test_rare": 0.2}, "last.py": {"last.py::test_it": 0.01}}
+    row = mutants.Row(mutants.Table("orchard.trees.press", "LIMITS"), 0, "ripe")
+    files = ["likely.py", "other.py", "new.py", "last.py"]
+    likely, quick, slow = mutants.Place
+    assert mutants.Behavioural(took, row, ()).turns(files) == [
+        ("likely.py", quick), ("new.py", None), ("last.py", quick), ("other.py", likely), ("likely.py", slow)]
+    assert mutants.Behavioural(took, row, ["last.py::test_it"]).turns(files)[0] == ("last.py", likely)
 
 
 def test_the_words_of_a_test_are_those_of_its_source_and_of_what_it_names(tmp_path: Path) -> None:
@@ -106,8 +126,8 @@ def test_a_word_that_few_tests_of_a_file_have_names_them(tmp_path: Path):
 def test_a_test_whose_source_has_rare_words_of_the_row_runs_first(tmp_path: Path) -> None:
     path = tmp_path / "test_words.py"
     path.write_text(COPIES)
-    row = mutants.Row(mutants.Table("orchard.trees.words", "STOPS"), 0, "ripe")
-    plugin = mutants.Behavioural({}, row, frozenset())
+    row = mutants.Row(mutants.Table("orchard.trees.words", "STOPS"), 0, "ripe", words=frozenset({"ripe"}))
+    plugin = mutants.Behavioural({}, row, ())
 
     def place(name: str) -> tuple[float, float]:
         item = SimpleNamespace(nodeid=f"test_words.py::{name}", path=path, name=name)
