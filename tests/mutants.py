@@ -8,7 +8,7 @@ A table is every tuple, list, set or mapping that a module assigns to a public n
 assigned, so that whatever is derived from the table is derived without it; then test files run until the first
 failure: those that are likely by their names, rooms, imports and words, and by what they missed before. A likely file
 runs first unless the tests of another take much less time. The tests that missed other rows of the table, or of one of
-that name, run before all others; then, of each file, those that have a word of the row which few tests of the file have,
+that name, run before all others; then, of each file, those that have a word of the row which few of its tests have,
 then the quick ones, then the slow ones. How long each test takes stands in the JUnit report of a run of the whole
 suite; without one, each file that misses a row runs once with no row deleted. A test that names the table, itself or
 through what it calls, does not count: a copy of a table proves nothing. A row without which its module cannot be loaded

@@ -97,7 +97,7 @@ def test_files_that_missed_other_rows_come_first(orchard: Path) -> None:
 
 def test_a_likely_file_runs_first_unless_another_takes_much_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutants, "rare_tests", lambda _path, _words: {"test_rare"})
-    took = {"likely.py": {"likely.py::test_slow": 3.0, "likely.py::test_quick[1]": 0.0, "likely.py::test_quick[2]": 0.0},
+    took = {"likely.py": {"likely.py::test_slow": 3.0, "likely.py::test_it[1]": 0.0, "likely.py::test_it[2]": 0.0},
             "other.py": {"other.py::test_rare": 0.2}, "last.py": {"last.py::test_it": 0.01}}
     row = mutants.Row(mutants.Table("orchard.trees.press", "LIMITS"), 0, "ripe")
     files = ["likely.py", "other.py", "new.py", "last.py"]
