@@ -103,7 +103,7 @@ def test_a_likely_file_runs_first_unless_another_takes_much_less_time(monkeypatc
     files = ["likely.py", "other.py", "new.py", "last.py"]
     likely, quick, slow = mutants.Place
     assert mutants.Behavioural(took, row, ()).turns(files) == [
-        ("likely.py", quick), ("new.py", None), ("last.py", quick), ("other.py", likely), ("likely.py", slow)]
+        ("likely.py", quick), ("new.py", None), ("other.py", likely), ("last.py", quick), ("likely.py", slow)]
     assert mutants.Behavioural(took, row, ["last.py::test_it"]).turns(files)[0] == ("last.py", likely)
 
 
