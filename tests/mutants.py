@@ -584,10 +584,6 @@ def result(process: int, path: Path, status: int | None = None) -> Any:
         path.unlink()
 
 
-def text_of(file: str) -> str:
-    return (ROOT / file).read_text("utf-8")
-
-
 def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row: Row | None,
               best: Sequence[str] = ()) -> Outcome:
     """Runs test files until a test fails, with one row deleted or with all of them."""
@@ -602,7 +598,7 @@ def run_files(files: Sequence[str], took: Mapping[str, Mapping[str, float]], row
     for tests, place in plugin.turns(files):
         plugin.place = place
         code = run_file(tests, plugin)
-        if code == pytest.ExitCode.INTERRUPTED and row is not None and row.table.name not in text_of(tests):
+        if code == pytest.ExitCode.INTERRUPTED and row and row.table.name not in (ROOT / tests).read_text("utf-8"):
             plugin.failed = [f"{tests}: it cannot be loaded"]
         if plugin.failed:
             break
@@ -856,7 +852,8 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
             continue
         load(outcome[3] if outcome is not None else ())
         shared.done(row)
-        why = "" if failed else survival_reason(outcome)
+        died = "" if outcome else f"its tests died or took longer than {SECONDS} s"
+        why = "" if failed else died or "no test of the likely files misses it"
         if verbose:
             print(f"{used.ru_utime + used.ru_stime:5.1f} s  {row.title}: {why or failed[0]}", flush=True)
         if why:
@@ -954,11 +951,6 @@ def report_times(path: Path) -> dict[str, dict[str, float]]:
         file = module.replace(".", "/") + ".py"
         took.setdefault(file, {})[f"{file}::{case.get('name')}"] = float(case.get("time") or 0)
     return took
-
-
-def survival_reason(ran: Outcome | None) -> str:
-    """Why no test missed a row."""
-    return f"its tests died or took longer than {SECONDS} s" if ran is None else "no test of the likely files misses it"
 
 
 if __name__ == "__main__":
