@@ -107,7 +107,7 @@ OF_NAME = {
     "SYSTEMS": ("tests/sessions/test_otlp.py", "tests/sessions/test_otlp_logs.py"),
     "values.FINISHED": ("tests/wire/test_finished.py",),
     **dict.fromkeys(("records.STARTED", "EVENT_MEMBERS"), ("tests/sessions/test_open.py",)),
-    "heat.MEASURES": ("tests/whatif/test_tune_report.py",),
+    "heat.MEASURES": ("tests/whatif/test_tune_report.py",), "FOLDERS_BESIDE": ("tests/report/test_turn_index.py",),
     "MAY_RUN": ("tests/turn/test_presets.py",), "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
     "cursor.FIELDS": ("tests/sessions/test_droid_cursor.py",),
     "continue_dev.FIELDS": ("tests/sessions/test_continue.py",),
