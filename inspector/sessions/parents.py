@@ -346,7 +346,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
     if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
-        hint_name = wordings.asks_again(text) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
+        hint_name = wordings.asks_again(tail[-1].text) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
                 "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")

@@ -421,6 +421,26 @@ def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, emp
     assert [link(loaded, at).place.value for at in (0, 1)] == ["request", place]
 
 
+@pytest.mark.parametrize("before", [
+    [assistant(None, call("write", "{}", "call_9Kd72Lm4Xq")), result("ok", "call_9Kd72Lm4Xq")],
+    [assistant("Done."), user("and now?")],
+])
+@pytest.mark.parametrize("quoted", [[], [user("<thinking>They want it.</thinking>")]])
+def test_an_empty_answer_that_was_left_out_later_in_a_conversation(load, before, quoted):
+    """The request goes on from the empty answer, and not a second time from the last answer that it repeats."""
+    first, calls = [user("write it")], before[0].get("tool_calls", [])
+    answer = chat_body(before[0]["content"], "tool_calls" if calls else "stop", *calls)
+    second = [*first, *before]
+    nudge = [*quoted, user("<system>Please return text or call a tool.</system>")]
+    loaded = load(har(entry(first, answer), entry(second, chat_body("", "stop")),
+                      entry([*second, *nudge], chat_body("", "stop")),
+                      entry([*second, *nudge, *nudge], chat_body("Written."))))
+    assert [(link(loaded, at).place.value, link(loaded, at).parent) for at in (2, 3)] == [("nudge", 1), ("nudge", 2)]
+    other = load(har(entry(first, answer), entry(second, chat_body("", "stop")),
+                     entry([*second, *nudge, user("No, read it.")], chat_body("Read."))))
+    assert link(other, 2).place.value == "request", "somebody asked for something else after the nudge"
+
+
 def test_a_nudge_after_a_whole_answer_begins_a_turn_of_its_conversation(load):
     """The first answer is judged by itself: a turn with both would hide how the second one ended."""
     first = [user("write the report")]
