@@ -165,25 +165,23 @@ class Index:
 
     def find(self, history: History) -> ParentMatch | None:
         """The nearest exchange that a history contains, request and answer; None if it contains none."""
-        last = True
+        last = last_answer(history)
         # From the end, because the history contains the parent's ancestors too, and the parent is the nearest.
-        for number in range(len(history.items) - 1, -1, -1):
+        for number in range(last, -1, -1):
             item = history.items[number]
             if item.kind is not ItemKind.ASSISTANT:
                 continue
             node = history.nodes[number]
             found = self._exact(item, node) if node in self._answers else None
-            if found is None and last:
+            if found is None and number == last:
                 found = self._by_ids(item) or self._find_related(item, node)
             if found is not None:
                 return ParentMatch(found[0], number, found[1])
-            last = False
         return None
 
     def _exact(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
         answers = self._at(node)
-        found = answers.get(item.key)
-        if found:
+        if found := answers.get(item.key):
             return found, "the history repeats its request and its answer"
         calls, text = item.calls, item.text
         found = [one for one in answers.get(self.tree.loose_answer_key(text, calls), ()) if _same_ids(one.calls, calls)]
@@ -208,12 +206,15 @@ class Index:
                     call.name in said and squeeze(call.arguments or "") in squeeze(said) for call in calls)]
             return (found, why) if found else None
         found = answers.get(self._text_key(text)) if text.strip() else None
-        if not found and (words := text.rstrip()):  # AI SDK 4 leaves out the word that was cut
-            near = self._answers[node][-64:]
-            found = [one for said, one in near if one.cut and said.rsplit(None, 1)[:1] == [words]]
+        near = [] if found else self._answers[node][-64:]
+        if words := text.rstrip():  # AI SDK 4 leaves out the word that was cut
+            found = found or [one for said, one in near if one.cut and said.rsplit(None, 1)[:1] == [words]]
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
-            spelled = [(one, tuple(call.id for call in one.calls)) for _, one in self._answers[node][-64:]]
+            spelled = [(one, tuple(call.id for call in one.calls)) for _, one in near]
             found = [one for one, ids in spelled if are_distinctive(ids) and all(str(key) in text for key in ids)]
+        if not found:  # Pydantic AI writes reasoning as text: `<think>`
+            found = [one for said, one in near if (thought := squeeze(one.exchange.response.reasoning_content or ""))
+                     and (all_text := squeeze(text)).endswith(squeeze(said)) and thought in all_text]
         return (found, "the history repeats its request and its text, without its calls or cut word") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
@@ -227,8 +228,7 @@ class Index:
         return None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
-        """The exchanges with the same request whose answer the history has continued or shortened, or whose answer was
-        not recorded; None if there are none."""
+        """The exchanges with the same request whose answer is continued, shortened or not recorded; None if none."""
         if node in self._unrecorded:
             return self._unrecorded[node], "the history continues its request; the answer to it was not recorded"
         item_text, key = squeeze(item.text), self.tree.loose_answer_key

@@ -441,6 +441,22 @@ def test_an_empty_answer_that_was_left_out_later_in_a_conversation(load, before,
     assert link(other, 2).place.value == "request", "somebody asked for something else after the nudge"
 
 
+@pytest.mark.parametrize(("answer", "reason", "sent_back", "place"), [
+    ("", "stop", "<think>\nThey want it written.\n</think>", "nudge"),
+    (CUT, "length", f"<think>\nThey want it written.\n</think>\n{CUT}", "continuation"),
+    ("", "stop", "<think>\nThey want it read.\n</think>", None),
+    (CUT, "length", f"<think>\nThey want it written.\n</think>\n{REST}", None),
+])
+def test_an_answer_whose_reasoning_is_sent_back_as_text_is_found(load, answer, reason, sent_back, place):
+    first = [user("write it")]
+    body = json.loads(chat_body(answer, reason))
+    body["choices"][0]["message"]["reasoning_content"] = "They want it written."
+    nudge = user("Continue" if reason == "length" else "<system>Please return text or call a tool.</system>")
+    loaded = load(har(entry(first, json.dumps(body)),
+                      entry([*first, assistant(sent_back), nudge], chat_body("Written."))))
+    assert (link(loaded, 1).place.value, link(loaded, 1).parent) == ((place, 0) if place else ("request", None))
+
+
 def test_a_nudge_after_a_whole_answer_begins_a_turn_of_its_conversation(load):
     """The first answer is judged by itself: a turn with both would hide how the second one ended."""
     first = [user("write the report")]
