@@ -14,6 +14,7 @@ from inspector.replay.recorded_calls import gate_exchange
 from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
+from inspector.sessions.wordings import begins_as_result
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
@@ -368,12 +369,15 @@ def _last_message(case: Case, link: Link) -> Message:
 
 
 def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
-    """The tool results at the end of a request, after its last assistant message."""
+    """The tool results at the end of a request, after its last assistant message; a text may stand for all of them."""
     found: list[ToolResultPart] = []
+    text = ""
     for message in reversed(exchange.request.messages if exchange.request else ()):
         if message.role is Role.ASSISTANT:
             break
-        found[:0] = message.results
+        found[:0], text = message.results, message.text
+    if not found and begins_as_result(text):
+        found = [ToolResultPart(None, None, text, is_error="error:" in text[:60].lower())]
     return tuple(found)
 
 

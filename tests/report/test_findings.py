@@ -92,6 +92,21 @@ def test_a_held_call_ran_also_where_the_server_keeps_the_conversation():
     assert ("ran_held_call", 0, Severity.ERROR) in agent(show(first, second))
 
 
+@pytest.mark.parametrize(("text", "rules"), [
+    ("Observation:\nok, written", ["ran_held_call"]),
+    ("Observation:\nError: the disk is full", ["failed_held_call"]),
+    ("Call id: call_1\nError:\nError executing tool 'write_file'", ["failed_held_call"]),
+    ("An observation: ok, written", []),
+])
+def test_a_held_call_ran_also_where_calls_and_results_are_sent_back_as_texts(text, rules):
+    """smolagents writes a call that it could not parse into the history, and runs it with the unparsed text."""
+    first, second = cut_call_ran()
+    messages = second["request"]["body"]["messages"]
+    messages[-2:] = [assistant(f"Calling tools:\n[{messages[-2]['tool_calls'][0]}]"), user(text)]
+    found = [rule for rule, response, _ in agent(show(first, second)) if response == 0]
+    assert [rule for rule in found if "held_call" in rule] == rules
+
+
 @pytest.mark.parametrize(("later", "ran"), [("call_2", 1), ("call_1", 0)])
 def test_a_held_call_of_a_paused_answer_ran_also_after_the_resumption(later, ran):
     """Google's client resumes an interaction by itself, and the results of both answers come in one request."""
