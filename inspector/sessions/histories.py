@@ -12,11 +12,12 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
-from inspector.sessions.traffic import host_of, moment
+from inspector.sessions.traffic import host_of
+from inspector.sessions.wordings import asks_again
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap, has_calls, has_content
 from loop_core.values import (
@@ -177,12 +178,23 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 
 def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
-    for kind, run in groupby(messages, key=_kind):
+    for kind, run in groupby(chain.from_iterable(map(_apart, messages)), key=_kind):
         # Clients may split an answer or join results; each message of a user is an item.
         if kind in (ItemKind.ASSISTANT, ItemKind.RESULTS):
             yield kind, tuple(run)
         else:
             yield from ((kind, (message,)) for message in run)
+
+
+def _apart(message: Message) -> Iterable[Message]:
+    """The message, and the hints at its end that ask again as messages of their own: where roles alternate (Converse),
+    a client adds them to the message whose answer it leaves out."""
+    parts, end = message.parts, len(message.parts)
+    while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text) is not None:
+        end -= 1
+    if end == len(parts) or message.role is Role.ASSISTANT:
+        return (message,)
+    return (message._replace(parts=parts[:end]), *(Message(Role.USER, (part,)) for part in parts[end:]))
 
 
 def _kind(message: Message) -> ItemKind:
@@ -385,16 +397,3 @@ def _is_unparseable(call: ToolCall) -> bool:
         return not isinstance(from_json(call.arguments.encode()), dict)
     except (ValueError, TypeError):  # a lone surrogate is not text to the parser
         return True
-
-
-def times_of(exchanges: Sequence[Exchange], group: Sequence[int]) -> tuple[dict[int, float], bool]:
-    """The start time of each exchange, and whether the times are reliable. Empty without recorded times, when the order
-    in the file counts."""
-    stated = {exchanges[index].started for index in group}
-    if stated == {None}:
-        return {}, True
-    if len(stated) == 1:  # the default value of a converter
-        return dict.fromkeys(group, 0.0), False
-    moments = {index: moment(exchanges[index].started) for index in group}
-    reliable = None not in moments.values()  # an exchange without a time may be anywhere
-    return {index: when or 0.0 for index, when in moments.items()}, reliable

@@ -21,11 +21,10 @@ from inspector.sessions.histories import (
     seat,
     size_of,
     split_prompts,
-    times_of,
 )
 from inspector.sessions.parents import Index, last_answer, narrow, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
-from inspector.sessions.traffic import moment
+from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again
 from loop_core.values import Request
 
@@ -102,7 +101,7 @@ class _Threader:
         self.placed = any(exchanges[index].recorded_place is not None for index in group)
         """Whether a recorder states the places of its requests, each of which follows the previous exchange."""
         self.index = Index(self.tree)
-        self.times, self.ordered = times_of(exchanges, group)
+        self.times, self.ordered = times_of({index: exchanges[index].started for index in group})
         self.requests = split_prompts(exchanges, group) | name_answers(exchanges, group, self.times)
         self.fetched: dict[str | None, list[int]] = {}
         """Id of a response -> the exchanges without a request that have it, in order, until they are assigned."""

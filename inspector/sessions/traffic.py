@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -338,3 +338,16 @@ def moment(text: str | None) -> int | None:
 def _whole(number: int) -> int | None:
     # 64-bit nanoseconds end in the year 2262; a later time is an error of the recorder.
     return number if 0 < number < 2**63 else None
+
+
+def times_of(started: Mapping[int, str | None]) -> tuple[dict[int, float], bool]:
+    """Recorded start times as numbers, and whether they are reliable. Empty without recorded times, when the order in
+    the file counts."""
+    stated = {*started.values()}
+    if stated == {None}:
+        return {}, True
+    if len(stated) == 1:  # the default value of a converter
+        return dict.fromkeys(started, 0.0), False
+    moments = {index: moment(text) for index, text in started.items()}
+    reliable = None not in moments.values()  # an exchange without a time may be anywhere
+    return {index: when or 0.0 for index, when in moments.items()}, reliable
