@@ -75,6 +75,13 @@ def test_an_object_without_one_of_the_members_is_another(lacking):
     assert choose(json.dumps({**written, "x": "conversation_manager_state"}).encode(), "x.json") != "strands"
 
 
+def test_the_empty_message_after_a_stop_for_calls_without_a_call_is_no_new_message(tmp_path):
+    """Strands stores it, and sends only the answers: the same turn goes on, and nobody wrote anything."""
+    seen = read(tmp_path, GO, model(text("I look.")), user(), model(CALL), result(), model(text("Ada.")))
+    assert [len(turn.responses) for turn in seen.turns] == [3]
+    assert stops(seen)[0] == "unknown"
+
+
 def test_a_call_that_strands_took_out_of_a_cut_answer_is_held(tmp_path):
     seen = read(tmp_path, GO, model(text("I write."), text(CUT)))
     assert (words(seen), stops(seen)) == (["CALL HELD"], ["max_tokens"])

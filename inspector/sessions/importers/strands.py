@@ -86,7 +86,7 @@ class _Session(ChatReader):
         results = [_result(object_of(block["toolResult"])) for block in blocks if "toolResult" in block]
         place = self.results(line, place, *results)
         text = "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
-        return self.say(line, place, text) if text or not results else place
+        return self.say(line, place, text) if text or (blocks and not results) else place
 
     def _answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], member: str) -> TreePlace:
         answer = self.answer(line, place)
