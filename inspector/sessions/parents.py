@@ -168,10 +168,9 @@ class Index:
         last = last_answer(history)
         # From the end, because the history contains the parent's ancestors too, and the parent is the nearest.
         for number in range(last, -1, -1):
-            item = history.items[number]
+            item, node = history.items[number], history.nodes[number]
             if item.kind is not ItemKind.ASSISTANT:
                 continue
-            node = history.nodes[number]
             found = self._exact(item, node) if node in self._answers else None
             if found is None and number == last:
                 found = self._by_ids(item) or self._find_related(item, node)
@@ -346,7 +345,8 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
     if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
-        hint_name = wordings.asks_again(tail[-1].text) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
+        last = tail[-1].text
+        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
                 "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")

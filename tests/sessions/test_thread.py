@@ -441,26 +441,27 @@ def test_an_empty_answer_that_was_left_out_later_in_a_conversation(load, before,
     assert link(other, 2).place.value == "request", "somebody asked for something else after the nudge"
 
 
-def test_a_nudge_that_is_part_of_the_message_whose_empty_answer_was_left_out(load):
+USED = {"toolUse": {"toolUseId": "tooluse_9Kd72Lm4Xq", "name": "write", "input": {}}}
+TOOK = {"toolResult": {"toolUseId": "tooluse_9Kd72Lm4Xq", "content": [{"text": "ok"}]}}
+
+
+@pytest.mark.parametrize(("before", "first"), [
+    ([], {"text": "write it"}),
+    ([{"role": "user", "content": [{"text": "write it"}]}, {"role": "assistant", "content": [USED]}], TOOK),
+])
+def test_a_nudge_that_is_part_of_the_message_whose_empty_answer_was_left_out(load, before, first):
     """The roles of Converse alternate, so a client adds the nudge to the question, or to the results."""
-    def converse(content, text):
-        body = {"output": {"message": {"role": "assistant", "content": [{"text": text}] if text else []}},
+    def converse(*content, answer=""):
+        body = {"output": {"message": {"role": "assistant", "content": [{"text": answer}] if answer else []}},
                 "stopReason": "end_turn", "usage": {"inputTokens": 9, "outputTokens": 7, "totalTokens": 16}}
-        posted = {"messages": [*before, {"role": "user", "content": content}]}
         return entry(None, json.dumps(body), url="https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse",
-                     request=posted)
+                     request={"messages": [*before, {"role": "user", "content": [*content]}]})
 
     nudge = {"text": "<system>Please return text or call a tool.</system>"}
-    used = {"toolUse": {"toolUseId": "tooluse_9Kd72Lm4Xq", "name": "write", "input": {}}}
-    for before, first in (
-        ([], {"text": "write it"}),
-        ([{"role": "user", "content": [{"text": "write it"}]}, {"role": "assistant", "content": [used]}],
-         {"toolResult": {"toolUseId": "tooluse_9Kd72Lm4Xq", "content": [{"text": "ok"}]}}),
-    ):
-        loaded = load(har(converse([first], ""), converse([first, nudge], ""), converse([first, nudge, nudge], "Ok.")))
-        assert [(link(loaded, at).place.value, link(loaded, at).parent) for at in (1, 2)] == [("nudge", 0), ("nudge", 1)]
-        other = load(har(converse([first], ""), converse([first, {"text": "And that."}], "Ok.")))
-        assert link(other, 1).parent is None
+    loaded = load(har(converse(first), converse(first, nudge), converse(first, nudge, nudge, answer="Ok.")))
+    assert [(link(loaded, at).place.value, link(loaded, at).parent) for at in (1, 2)] == [("nudge", 0), ("nudge", 1)]
+    other = load(har(converse(first), converse(first, {"text": "And that."}, answer="Ok.")))
+    assert link(other, 1).parent is None
 
 
 @pytest.mark.parametrize(("answer", "reason", "sent_back", "place"), [
