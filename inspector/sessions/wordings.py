@@ -168,8 +168,8 @@ REFUSALS: tuple[NotRun, ...] = (
            "Mistral Vibe core/utils/tags.py: mostly with the name of the tool alone"),
     NotRun("input_rewritten", r"user cancell?ed assistant tool calling\b", "the user cancelled it first", "Crush"),
     NotRun("hook_denied", r"tool (?:call|execution) blocked by hook\b", "a hook refused it", "Crush; CrewAI"),
-    NotRun("unread_arguments", r"(?:-?\d+: )?could not interpret tool use parameters\b",
-           "the agent could not read its arguments", "Goose"),
+    NotRun("unread_arguments", r"(?:(?:-?\d+: )?could not interpret tool use parameters\b|\[\] \(empty list\)$)",
+           "the agent could not read its arguments", "Goose; Swarms, whose results name the function that ran"),
     NotRun("no_such_tool", r"(?:tool not found: |tool not found$|no such tool available\b|tool \S+ not found\b|"
            r"unknown tool(?: name)?: |no tool named \S+ exists$|model tried to call unavailable tool '|"
            r"agenttoolexecutionerror: unknown tool \S+, should be one of: |"

@@ -163,6 +163,7 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Error: user cancelled assistant tool calling", "the user cancelled it first"),
     ("Tool call blocked by hook. Reason: nope", "a hook refused it"),
     ("-32602: Could not interpret tool use parameters for id c: EOF", "the agent could not read its arguments"),
+    ("[] (empty list)", "the agent could not read its arguments"),
     ("tool not found: map", "the agent knows no such tool"),
     ("Let the user know the tool call was skipped in Goose chat mode.", "the agent runs no tools in this mode"),
     ("Skipped due to queued user message.", "the user spoke first, and it was skipped"),
@@ -304,6 +305,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     '{"error": "Input validation error: no such branch"}', 'Required parameter "id" missing for the endpoint "a"',
     "helper() missing 1 required positional argument: 'content'", "Write() missing 2 of 3 lines",
     'Invalid input: "a.csv": Required columns are missing',
+    "[]", "[] (empty list) of changes",
     "Permission denied by user 'root'", "Command blocked by security policy of the host: see /etc/policy",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
