@@ -211,9 +211,9 @@ class Index:
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
             spelled = [(one, tuple(call.id for call in one.calls)) for _, one in near]
             found = [one for one, ids in spelled if are_distinctive(ids) and all(str(key) in text for key in ids)]
-        if not found:  # Pydantic AI writes reasoning as text: `<think>`
-            found = [one for said, one in near if (thought := squeeze(one.exchange.response.reasoning_content or ""))
-                     and (all_text := squeeze(text)).endswith(squeeze(said)) and thought in all_text]
+        if not found and (whole := squeeze(text)):  # Pydantic AI writes reasoning as text: `<think>`
+            found = [one for said, one in near if whole.endswith(squeeze(said)) and (
+                thought := squeeze(one.exchange.response.reasoning_content or "")) and thought in whole]
         return (found, "the history repeats its request and its text, without its calls or cut word") if found else None
 
     def _by_ids(self, item: HistoryItem) -> tuple[list[SeatedExchange], str] | None:
