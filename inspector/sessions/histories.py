@@ -190,8 +190,8 @@ def _apart(message: Message) -> Iterable[Message]:
     """The message, and the hints at its end that ask again as messages of their own: where roles alternate (Converse),
     a client adds them to the message whose answer it leaves out."""
     parts, end = message.parts, len(message.parts)
-    while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text) is not None:
-        end -= 1
+    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) < 99 and asks_again(part.text):
+        end -= 1  # the length is looked at first, since the words of every message of every request would take time
     if end == len(parts) or message.role is Role.ASSISTANT:
         return (message,)
     return (message._replace(parts=parts[:end]), *(Message(Role.USER, (part,)) for part in parts[end:]))
