@@ -750,6 +750,7 @@ def prepare() -> None:
     sys.path[:] = [str(ROOT), *(entry for entry in sys.path if Path(entry or ".").resolve() != ROOT / "tests")]
     os.environ["LOOP_INSPECTOR_CORPUS"] = str(ROOT / "no-recorded-traffic")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["SWEEPS"] = "all"  # a row may be missed by one cell of a sweep alone
     storage = os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-")
     atexit.register(shutil.rmtree, storage, ignore_errors=True)
     # Imported once here, not once a row. Hypothesis' plugin is left out: it would parse every module of the project.

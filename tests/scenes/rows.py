@@ -1,11 +1,48 @@
-"""Many small rows as one test: what pytest does around a test costs more than such a row does."""
+"""Many small rows as one test: what pytest does around a test costs more than such a row does; and a share of a sweep.
+
+A sweep runs the same code over many cells that differ by their data alone. A run tries one share of each sweep, by the
+commit, so that all cells are tried in turn; `SWEEPS=all` tries all, `SWEEPS=3` the third share.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+SHARES = 8
+T = TypeVar("T")
+
+
+def chosen_share() -> int | None:
+    """The share that this run tries, from 1 on: what is asked for, else by the commit; None is all of them."""
+    asked = os.environ.get("SWEEPS")
+    if asked == "all":
+        return None
+    if not asked:
+        found = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=Path(__file__).parent,
+                               capture_output=True, text=True, check=False).stdout
+        asked = str(int(found or "0", 16) % SHARES + 1)
+    if asked not in map(str, range(1, SHARES + 1)):
+        raise ValueError(f"SWEEPS={asked}: it is all, or a number from 1 to {SHARES}")
+    return int(asked)
+
+
+SHARE = chosen_share()
+
+
+def share(cells: Iterable[T], row: str = "") -> list[T]:
+    """The cells of one row of a sweep that this run tries: every eighth, at least one. Rows begin at different cells."""
+    every = list(cells)
+    if SHARE is None or not every:
+        return every
+    first = (SHARE - 1 + crc32(row.encode())) % min(SHARES, len(every))
+    return every[first::SHARES]
 
 
 def each_row(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[..., Any]:
