@@ -32,6 +32,7 @@ from loop_core.values import (
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.servers import GENERIC
 from tests.scenes.provider import CALLING
+from tests.scenes.rows import share
 
 CALLED = {
     "openai_chat": "tool_calls", "openai_responses": "completed", "anthropic_messages": "tool_use",
@@ -165,7 +166,7 @@ def test_a_response_that_is_written_in_another_format_has_a_word_of_that_format(
     """A translator that copies `stop` into `stop_reason` writes an answer whose end no client knows. A meaning that the
     other format cannot say must not become a better one."""
     text, call = TextPart("Hi."), ToolCall("c1", "weather", '{"city": "Oslo"}', True)
-    for word, row in wire(api).stop_reasons.items():
+    for word, row in share(wire(api).stop_reasons.items(), [*FORMATS].index(target)):
         for parts in (text,), (text, call):
             response = ChatResponse(api, parts, StopReason(row.stop, word, row.detail), saw_done=True)
             for stream in False, True:

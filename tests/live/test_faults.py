@@ -29,6 +29,7 @@ from tests.scenes.live import KINDS, WORDS, answer, holds, plan, request, server
 from tests.scenes.loop_server import Line, Loopback, ReadCounter, loopback
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
+from tests.scenes.rows import share
 
 each_format = pytest.mark.parametrize("api", CALLING)
 PATIENT = Reach(Timeouts(connect=20, silence=20, whole=60, poll=0.01), Retries(most=0))
@@ -176,9 +177,10 @@ def test_a_network_that_is_cut_anywhere_interrupts_and_releases_no_call(api: str
         found = sorted({*places(pieces), *ends})
         marked = {found[0], found[-1], *ends}
         async with loopback() as host:
-            for number, at in enumerate(found):
-                for way in WAYS if at in marked else (WAYS[0], WAYS[1 + number // 2 % 3])[: 1 + number % 2]:
-                    await cut(host, way, at)
+            cells = [(way, at) for number, at in enumerate(found) for way in (
+                WAYS if at in marked else (WAYS[0], WAYS[1 + number // 2 % 3])[: 1 + number % 2])]
+            for way, at in share(cells, CALLING.index(api)):
+                await cut(host, way, at)
         return len(found)
 
     assert asyncio.run(all_of_them()) > len(pieces) + INSIDE // 2
@@ -194,8 +196,9 @@ def test_a_whole_answer_that_is_cut_anywhere_interrupts_and_releases_no_call(api
     async def all_of_them() -> None:
         async with loopback() as host:
             found = sorted({*range(0, len(body), 1 + len(body) // 12), len(body) - 1})
-            for at, chunked in [(at, chunked) for number, at in enumerate(found) for chunked in (True, False)
-                                if chunked is bool(number % 2) or at in (found[0], found[-1])]:
+            cells = [(at, chunked) for number, at in enumerate(found) for chunked in (True, False)
+                     if chunked is bool(number % 2) or at in (found[0], found[-1])]
+            for at, chunked in share(cells, CALLING.index(api)):
                 host.chunked, path = chunked, tmp_path / f"{at}-{chunked}.jsonl"
                 seen, ran = RecordingCounter(path), list[Any]()
 

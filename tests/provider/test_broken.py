@@ -24,6 +24,7 @@ from loop_core.values import Message, Request, Role, Stop, TextPart
 from loop_core.wire import decode, wire
 from loop_core.wire.profiles import PROFILES
 from tests.scenes.provider import BASES, CALLING, MEANT, QUICK, TOOLS, at_once, play, reply
+from tests.scenes.rows import share
 
 MOST = 40
 """More frames than the answer has in any format; a number beyond the last means the last."""
@@ -81,8 +82,8 @@ def test_the_network_is_cut_at_every_frame(api: str, provider: Provider) -> None
             times = 1 if came.text else 1 + QUICK.retries.most  # what nobody has seen is asked for again
             assert [(seen.api, seen.scenario) for seen in provider.seen].count((api, name)) == times, where
 
-    at_once(check, [(how, number) for number in range(count) for how in (
-        ("dropped", "reset") if min(number, count - 1 - number) < 3 else ("dropped", "reset")[number % 2 :][:1])])
+    at_once(check, share([(how, number) for number in range(count) for how in (
+        ("dropped", "reset") if min(number, count - 1 - number) < 3 else ("dropped", "reset")[number % 2 :][:1])], api))
 
 
 class Frames(Observer):
@@ -119,7 +120,7 @@ async def cancel_turn(provider: Provider, api: str, number: int) -> tuple[Turn, 
 async def test_a_turn_is_cancelled_at_every_frame(api: str, provider: Provider) -> None:
     """For the other formats see `live/test_faults`."""
     count = len(frames(api, story_name(api, "stalled", 0)))
-    for number in range(count):
+    for number in share(range(count), api):
         seen = len(provider.seen)
         turn, ran = await cancel_turn(provider, api, number)
         where = f"{api}: after {number} of {count} frames"

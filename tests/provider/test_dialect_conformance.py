@@ -19,6 +19,7 @@ from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES, choose
 from loop_core.wire.serving import Moment
 from tests.scenes.provider import table_rows
+from tests.scenes.rows import share
 
 each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 BUDGETS = (1, 2, 7, 8, 9, 10, 12, 16, 17, 20, 33, 40, 64)
@@ -60,7 +61,7 @@ def test_nothing_that_is_cut_is_finished_or_run(scenario: str) -> None:
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("scenario", ["call-cut", "two-calls", "call-then-text", "thinking"])
 def test_wherever_the_budget_ends(scenario: str, budget: int) -> None:
-    chosen = DIALECTS[BUDGETS.index(budget) % 2 :: 2]  # each with every other budget
+    chosen = tuple(share(DIALECTS[BUDGETS.index(budget) % 2 :: 2], budget))  # each with every other budget
     for row in rows(SCENARIOS[scenario], budget, chosen, settings=Settings(policy=STRICT)):
         if not isinstance(row, DialectRow):
             continue

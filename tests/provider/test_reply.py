@@ -21,6 +21,7 @@ from loop_core.wire import decode, wire
 from loop_core.wire.servers import CHAT, OLLAMA, RESPONSES
 from loop_core.wire.serving import Moment
 from tests.scenes.provider import BASES, CALLING, MEANT, PAGE, TOOLS, WRITE, each_way, reply
+from tests.scenes.rows import share
 
 THOUGHT = "The metrics come first, then the consumers, and then what the two have to do with each other."
 STORY = Story("all", "x", (replace(BASES["calls"][0], reasoning=THOUGHT),), TOOLS)
@@ -44,7 +45,7 @@ def total() -> int:
 @pytest.mark.parametrize(("api", "stream"), [way for way in each_way if way[0] in CALLING])
 def test_an_answer_is_cut_at_the_cap_that_was_sent_and_usage_agrees(api: str, stream: bool) -> None:
     full = total()
-    for cap in (*range(1, full + 3), None):
+    for cap in (*share(range(1, full + 3), api), None):
         came = reply(STORY, request_of(api, stream, max_tokens=cap), stream)
         response = decode(api, b"".join(came.frames))
         spent = full if cap is None else min(cap, full)
@@ -89,7 +90,7 @@ def test_every_dialect_speaks_under_every_budget(dialect: object, stream: bool) 
         with pytest.raises(CallerError, match=r"the scenario all cannot be played in \w+: a .* neither tools nor"):
             reply(STORY, request_of(api, stream), stream, name)
         return
-    for cap in (*range(1 + stream, total() + 1, 3), None):
+    for cap in (*share(range(1 + stream, total() + 1, 3), name), None):
         came = reply(STORY, request_of(api, stream, max_tokens=cap), stream, name)
         response = decode(api, b"".join(came.frames), http_status=came.status)
         request = request_of(api, stream, max_tokens=cap)

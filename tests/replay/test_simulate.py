@@ -26,6 +26,7 @@ from loop_core.values import ReasoningPart, Request, Stop, TextPart, Usage
 from loop_core.wire import decode
 from tests.scenes.essence import essence
 from tests.scenes.provider import CALLING
+from tests.scenes.rows import share
 from tests.scenes.simulated import AMPLE, TOKEN, WHOLE_CALLS, WORDS, answers, call, play, reply, simulation_of, tokens
 
 each_format = pytest.mark.parametrize("api", CALLING)
@@ -54,7 +55,7 @@ def last_turn(trace: Trace):
 def test_at_every_budget_the_merged_text_is_the_text(api: str) -> None:
     """The methods take turns: each has every third budget, and every budget of each method is that of three formats."""
     known = answers_of(api, TEXT)
-    for budget in range(1, tokens(TEXT) + 3):
+    for budget in share(range(1, tokens(TEXT) + 3), api):
         method = (Method.PREFILL, Method.ANCHOR, Method.HINT)[(budget + CALLING.index(api)) % 3]
         trace = play(known, budget, method=method)
         assert last_turn(trace).joined_answer().text == TEXT, budget

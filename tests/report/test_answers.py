@@ -21,7 +21,7 @@ from loop_core.turn.limits import Limits
 from loop_core.turn.state import ProviderResponse
 from loop_core.wire import decode
 from tests.scenes.recordings import ASKS, PARTS, chat, cut_call_ran, cut_text, pair_of, repair_turn, show
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_sessions").glob("*.jsonl"))
 AMPLE = Limits(continuation_max_attempts=50, continuation_max_total_completion_tokens=10**6)
@@ -159,7 +159,7 @@ def test_every_view_of_every_sample_at_other_budgets(path, budget):
     assert seen.headline()
     shown = [*((tab.name, (*tab.forms, "")[0]) for tab in TABS[:-1]), ("diff", "request")]
     for step in range(len(seen.steps)):
-        for tab, form in shown[step % 2 :: 2] if 1 < step < len(seen.steps) - 2 else shown:
+        for tab, form in share(shown[step % 2 :: 2] if 1 < step < len(seen.steps) - 2 else shown, step):
             sheet = sheets.at(Viewpoint(tab, outline, step, form))
             assert len(sheet)
             assert sheet.height(len(sheet) - 1, 70) == len(sheet.rows(len(sheet) - 1, 70))

@@ -35,6 +35,7 @@ from loop_core.turn.tools import Toolbox, ToolRunner
 from loop_core.values import Message, Request, Role, TextPart, Tool, ToolCall
 from loop_core.wire import wire
 from loop_core.wire.profiles import PROFILES
+from tests.scenes.rows import share
 
 QUICK = Connection(Timeouts(connect=5, silence=2, whole=20, poll=0.01), Retries(most=2, longest=1, first=0.01))
 """Silence that is short beside a stall, and long beside a busy machine."""
@@ -88,12 +89,12 @@ def at_once(check: Callable[[Any], None], cases: Iterable[Any]) -> None:
         list(pool.map(check, cases))
 
 
-def in_each_way(check: Callable[[str, bool], None], fault: str) -> None:
-    """Checks every format, streamed and whole; several at a time where the fault is one that is waited for."""
+def in_each_way(check: Callable[[str, bool], None], fault: str, row: int) -> None:
+    """Checks a share of all formats, streamed and whole; several at a time where the fault is waited for."""
     if fault in WAITED_FOR:
-        at_once(lambda way: check(*way), each_way)
+        at_once(lambda way: check(*way), share(each_way, row))
     else:
-        for api, stream in each_way:
+        for api, stream in share(each_way, row):
             check(api, stream)
 
 

@@ -10,6 +10,7 @@ import inspect
 import os
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,8 +26,10 @@ def chosen_share() -> int | None:
     if asked == "all":
         return None
     if not asked:
-        found = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=Path(__file__).parent,
-                               capture_output=True, text=True, check=False).stdout
+        found = ""
+        with suppress(OSError):  # there is no git
+            found = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=Path(__file__).parent,
+                                   capture_output=True, text=True, check=False).stdout
         asked = str(int(found or "0", 16) % SHARES + 1)
     if asked not in map(str, range(1, SHARES + 1)):
         raise ValueError(f"SWEEPS={asked}: it is all, or a number from 1 to {SHARES}")
@@ -36,12 +39,14 @@ def chosen_share() -> int | None:
 SHARE = chosen_share()
 
 
-def share(cells: Iterable[T], row: str = "") -> list[T]:
-    """The cells of one row of a sweep that this run tries: every eighth, at least one. Rows begin at different cells."""
+def share(cells: Iterable[T], row: int | str = 0) -> list[T]:
+    """The cells of one row of a sweep that this run tries: every eighth, and at least one. Another row begins at
+    another cell."""
     every = list(cells)
     if SHARE is None or not every:
         return every
-    first = (SHARE - 1 + crc32(row.encode())) % min(SHARES, len(every))
+    number = crc32(row.encode()) if isinstance(row, str) else row
+    first = (SHARE - 1 + number) % min(SHARES, len(every))
     return every[first::SHARES]
 
 

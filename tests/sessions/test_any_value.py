@@ -18,6 +18,7 @@ from inspector.sessions.importers import har as har_file
 from inspector.sessions.importers import pairs as pair_file
 from inspector.sessions.importers.recognition import choose
 from tests import fuzz
+from tests.scenes.rows import share
 from tests.scenes.shapes import GONE, PI, SHAPES, Shape, places, put
 
 DATABASES = {"ag2", "agno", "crewai", "crush", "llm", "openai-agents", "voltagent", "zed"}
@@ -67,7 +68,7 @@ def test_any_value_in_any_place_is_read_explained_and_replayed(shape: Shape, tmp
     path = tmp_path / shape.name
     path.touch()
     different: set[bytes] = set()
-    for told, made in _odd(shape.value):
+    for told, made in share(_odd(shape.value), shape.name):
         _write_over(path, shape.file_bytes(made))
         try:
             loaded = open_paths([str(path)])
@@ -85,7 +86,7 @@ def test_any_value_in_any_place_is_read_explained_and_replayed(shape: Shape, tmp
 def test_odd_values_are_tuned_and_exported_in_every_form(shape: Shape, tmp_path: Path):
     path = tmp_path / shape.name
     files = [*_odd(shape.value)]
-    for told, made in files[:: max(1, len(files) // 7)]:
+    for told, made in share(files[:: max(1, len(files) // 7)], shape.name):
         path.write_bytes(shape.file_bytes(made))
         try:
             fuzz.leave(*fuzz.read(str(path)))

@@ -29,7 +29,7 @@ from tests.scenes.bodies import (
     result,
     user,
 )
-from tests.scenes.rows import each_row
+from tests.scenes.rows import SHARE, each_row, share
 
 HELLO = [user("hello")]
 
@@ -365,7 +365,7 @@ def test_a_har_that_is_cut_gives_its_complete_entries_and_the_place_of_the_cut(l
 def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(load, make):
     whole = har(entry(HELLO, make("größe")), entry(HELLO, make("zwei"))).encode()
     cuts = 0
-    for end in range(0, len(whole), 7):
+    for end in share(range(0, len(whole), 7)):
         loaded = load(whole[:end], "cut.har")
         assert loaded.inputs[0].error
         for position, exchange in enumerate(loaded.exchanges):
@@ -378,7 +378,7 @@ def test_a_har_cut_at_every_byte_never_raises_and_blames_no_server_for_its_cut(l
             else:
                 assert (stop.normalized, stop.raw) == (Stop.END_TURN, "stop")
             assert exchange.request is None or [said.text for said in exchange.request.messages] == ["hello"]
-    assert cuts > 4
+    assert cuts > (0 if SHARE else 4)
 
 
 def test_a_number_that_is_cut_is_no_number(load):

@@ -16,7 +16,7 @@ from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart
 from tests import fuzz
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 from tests.scenes.shapes import EVERY, GONE
 from tests.scenes.transcripts import rules, text, view_file, words
 
@@ -247,7 +247,7 @@ PLACES = [(name, number, column) for name, rows in WITH_A_CALL.items() for numbe
 @pytest.mark.parametrize("turn", range(10))
 def test_any_value_in_any_column_is_read_and_explained(turn, tmp_path):
     """Places next to each other take turns: each gets a tenth of the values, and each value is in a tenth of them."""
-    for index, (name, number, column) in enumerate(PLACES[turn::10]):
+    for index, (name, number, column) in share(enumerate(PLACES[turn::10]), turn):
         rows = WITH_A_CALL[name]
         table, row = rows[number]
         for odd in ODD[index % 10 :: 10]:

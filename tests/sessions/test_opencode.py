@@ -20,7 +20,7 @@ from inspector.report.times_and_costs import InputTokens, input_tokens
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 from tests.scenes.transcripts import places, rules, show, stops, view_file, words
 
 Row = dict[str, Any]
@@ -727,7 +727,7 @@ def test_an_export_that_is_cut_within_a_message_shows_no_fault_of_the_model(tmp_
     (question, typed), (answer, *rest) = prompt(), reply(*parts, finish=finish, tokens=TOKENS)
     whole = json.dumps({"info": {"id": "s"}, "messages": [{"info": question, "parts": [typed]},
                                                           {"info": answer, "parts": rest}]})
-    for at in range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole)):
+    for at in share(range(whole.index('"parts"', whole.index('"finish"')) + 10, len(whole))):
         if whole[at - 2 : at + 1].isalnum():
             continue  # within a word, as the cut behind its first letter
         seen = show(whole[:at], tmp_path, name="export.json")

@@ -7,7 +7,7 @@ from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatches, drive, last
 
 WORDS = [word for word in Stop if word in RAW or word is Stop.INTERRUPTED]
@@ -51,7 +51,7 @@ def run_foreign(policy: str, word: Stop, *calls: ToolCall) -> Foreign:
 @each_row("policy", sorted(POLICIES))
 @each_row("hazard", sorted(HELD))
 def test_no_held_call_runs(policy: str, hazard: str) -> None:
-    for word in WORDS:
+    for word in share(WORDS, policy + hazard):
         for calls in ((HELD[hazard],), (call(), HELD[hazard]), (HELD[hazard], call())):
             found = run_foreign(policy, word, *calls).calls
             assert HELD[hazard] not in found, (word, calls)

@@ -12,7 +12,7 @@ from loop_core.turn import history
 from loop_core.turn.continuation import HINT_POINTS, Method, Seam, SeamDecision, Segment, mark_for
 from loop_core.turn.seam import ANCHOR_CHARS, join
 from loop_core.values import Message, Role, TextPart
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 
 FOX = "The quick brown fox jumps over the lazy dog, and then it goes on to"
 REST = " sleep under the tree.\nThe end."
@@ -389,7 +389,7 @@ CASES = "\n".join(f'    def test_{name}(self):\n        result = self.client.get
 @pytest.mark.parametrize("text", [RECORDS, SECTIONS, CASES], ids=["records", "sections", "cases"])
 def test_rows_of_other_values_are_never_surely_a_quotation(text: str, chatter: str) -> None:
     """The model goes on without the words, and the next row holds them behind a quotation mark or another value."""
-    for place in range(ANCHOR_CHARS * 3 // 2, len(text) - 1):
+    for place in share(range(ANCHOR_CHARS * 3 // 2, len(text) - 1), chatter):
         first, rest = text[:place], text[place:]
         made, seam = merge_quote(chatter + rest, first)
         assert made.endswith(rest) or (chatter and not seam.sure), place

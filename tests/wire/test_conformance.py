@@ -30,7 +30,7 @@ from loop_core.wire import FORMATS, decode, deltas, wire
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from tests.scenes.essence import essence
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 
 FINISHED = (Stop.END_TURN, Stop.TOOL_CALL)
 Recorded = Callable[[str], Sequence[Any]]
@@ -554,7 +554,7 @@ def holds_under_a_cut(cut: ChatResponse, whole: ChatResponse, *, exact: bool) ->
 def test_a_stream_cut_at_any_byte_is_finished_by_its_reason_only(api: str) -> None:
     data = STREAMS[api]
     whole = decode(api, data)
-    for end in range(1, len(data)):
+    for end in share(range(1, len(data)), api):
         try:
             cut = decode(api, data[:end])
         except DecodeError:
@@ -598,7 +598,7 @@ def test_events_without_their_framing_are_finished_by_their_reason_only(api: str
     body = WITHOUT_FRAMES[form](events)
     whole = decode(api, body)
     assert whole.saw_stop_reason
-    for end in range(body.index(b"{") + 1, len(body)):
+    for end in share(range(body.index(b"{") + 1, len(body)), api):
         holds_under_a_cut(decode(api, body[:end]), whole, exact=False)
 
 
@@ -941,7 +941,7 @@ def test_any_field_of_a_stream_may_hold_anything(api: str) -> None:
     for number, (value, name) in enumerate(whole):
         before, after = b"".join(parts[:number]), b"".join(parts[number + 1 :])
         for index, path in enumerate(paths(value)):
-            for other in ODD[(index + number) % 2 :: 2]:
+            for other in share(ODD[(index + number) % 2 :: 2], index + number // 2):
                 with named(other, path):
                     survives(api, before + body_of(api, [(with_value(value, path, other), name)]) + after)
 
@@ -949,8 +949,8 @@ def test_any_field_of_a_stream_may_hold_anything(api: str) -> None:
 @each_format
 def test_any_field_of_a_body_may_hold_anything(api: str) -> None:
     body = json.loads(b"".join(wire(api).encode(decode(api, STREAMS[api]))))
-    for path in paths(body):
-        for other in ODD:
+    for index, path in enumerate(paths(body)):
+        for other in share(ODD, index):
             with named(other, path):
                 survives(api, json.dumps(with_value(body, path, other)).encode())
 

@@ -17,7 +17,7 @@ from loop_core.values import ArgsForm, OpaquePart, Stop, ToolCall
 from loop_core.wire import FORMATS, wire
 from loop_core.wire.json_values import byte_span, path_of, pointer
 from loop_core.wire.reads import find
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 from tests.wire.test_provenance import BY_HAND
 
 Body = Callable[[Any, Any], dict[str, Any]]
@@ -236,8 +236,8 @@ def test_no_value_of_another_type_is_lost_without_a_word(api: str) -> None:
         before = read(api, body)
         known = {(each.rule, each.message) for each in before.findings}
         ran = {(each.call.name, each.call.arguments) for each in before.calls if each.admission is Admission.READY}
-        for fact, place, start, end in places_of(api, body):
-            for other, mark in OTHERS.items():
+        for number, (fact, place, start, end) in enumerate(places_of(api, body)):
+            for other, mark in share(OTHERS.items(), number):
                 if type(json.loads(other)) is type(json.loads(body[start:end])):
                     continue
                 tried += 1
