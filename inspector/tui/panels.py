@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -11,7 +11,7 @@ from textual.events import Click, Key, Paste
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
 from textual.suggester import Suggester
 from textual.widget import Widget
@@ -307,6 +307,13 @@ def lines(text: str, id: str) -> WrappedLines:  # noqa: A002 - Textual's own nam
 # -- A question, a form or a list in a box over the screen -----------------------------------------------------------
 
 
+def set_size_classes(screen: Screen[Any]) -> None:
+    """Sets the classes of the terminal's size. Textual sets them after it styled all parts, and styles them again."""
+    for breakpoints, size in zip((screen.HORIZONTAL_BREAKPOINTS, screen.VERTICAL_BREAKPOINTS), screen.app.size,
+                                 strict=True):
+        screen.add_class(*[name for least, name in breakpoints or () if least <= size][-1:])
+
+
 class Dialog(ModalScreen[ScreenResultType]):
     """A screen with one box, which is in the middle of the terminal and as high as its content."""
 
@@ -329,6 +336,10 @@ class Dialog(ModalScreen[ScreenResultType]):
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - declared so by Textual
         (0, "-rows-0"), (15, "-rows-15"), (24, "-rows-24"), (36, "-rows-36")]
     note: reactive[str] = reactive("", init=False, repaint=False)
+
+    def on_compose(self) -> None:
+        """Fits the box to the terminal before its parts are styled."""
+        set_size_classes(self)
 
     def watch_note(self, note: str) -> None:
         """Shows the message of the last action above the keys."""
@@ -382,6 +393,8 @@ class LineInput(Input, KeysInOrder):
 
 def line_input(value: str, hint: str, id: str | None = None, suggester: Suggester | None = None) -> Input:  # noqa: A002
     """A field of one row; its cursor does not blink, so that an idle screen draws nothing."""
-    input_field = LineInput(value, placeholder=hint, compact=True, id=id, suggester=suggester)
+    # With the class that `compact` sets, the field is not styled before it is part of a screen.
+    input_field = LineInput(
+        value, placeholder=hint, compact=True, id=id, suggester=suggester, classes="-textual-compact")
     input_field.cursor_blink = False
     return input_field

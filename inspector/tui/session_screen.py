@@ -26,7 +26,7 @@ from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
-from inspector.tui.panels import Status, VerdictPanel
+from inspector.tui.panels import Status, VerdictPanel, set_size_classes
 from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace
 from inspector.tui.session_panes import Panes, Tracing
@@ -219,11 +219,8 @@ class SessionScreen(SessionStage):
 
     def compose(self) -> ComposeResult:
         """Yields the panes; the stylesheet decides which are visible."""
-        # The classes that the breakpoints will set anyway, so that the panes are styled only once.
-        columns, rows = self.app.size
-        self.set_class(NARROW <= columns < ROOMY, "-folded")
-        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= columns][-1])
-        self.add_class([name for least, name in self.VERTICAL_BREAKPOINTS if least <= rows][-1])
+        self.set_class(NARROW <= self.app.size.width < ROOMY, "-folded")
+        set_size_classes(self)
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(

@@ -21,7 +21,7 @@ from inspector.tui.heat_map import HeatMap
 from inspector.tui.keys import KeyBar
 from inspector.tui.lists import Choose
 from inspector.tui.messages import RowOpened, ask_operator
-from inspector.tui.panels import WrappedLines
+from inspector.tui.panels import WrappedLines, set_size_classes
 from inspector.tui.questions import AxesPrompt
 from inspector.tui.session_files import reading_of
 from inspector.tui.text_view import TextView
@@ -107,6 +107,7 @@ class TuneScreen(Screen[int | None]):
 
     def compose(self) -> ComposeResult:
         """Yields the parameters and the conclusion, the map and the answers, the cell and the key bar."""
+        set_size_classes(self)
         yield self._head
         with Container(id="tune-body"):
             with Vertical(id="tune-left"):

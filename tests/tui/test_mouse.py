@@ -25,6 +25,7 @@ from inspector.tui.run_views import RunTree
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import check_wheel, entry, page, screen_rows, stream, until, user
 from tests.scenes.provider import rows_by_query
+from tests.scenes.rows import share
 from tests.scenes.transcripts import block, claude, prompt, text
 
 AppOn = Callable[..., LoopInspector]
@@ -77,7 +78,7 @@ async def test_a_key_at_the_foot_is_clicked(app_on: AppOn) -> None:
         for name, keys in SCREENS.items():
             await open_screen(pilot, *keys)
             below = pilot.app.screen
-            for size in ((60, 20), (80, 24), (160, 45)):
+            for size in share(((60, 20), (80, 24), (160, 45)), name):
                 await pilot.resize_terminal(*size)
                 await pilot.pause()
                 await click_words(pilot, "? help")
@@ -190,7 +191,7 @@ async def test_the_keys_of_a_line_at_the_foot_are_clicked(app_on: AppOn) -> None
                                  ("P:", "esc", "ProvidersScreen")):
             for key in keys[:-1]:
                 await open_screen(pilot, key)
-            for width in (60, 120):
+            for width in share((60, 120), keys):
                 await pilot.resize_terminal(width, 30)
                 await open_screen(pilot, keys[-1])
                 assert isinstance(pilot.app.screen, Prompt), (keys, width)

@@ -31,6 +31,7 @@ from inspector.tui.text_view import TextView
 from inspector.tui.turns_screen import TurnsScreen
 from tests.scenes.app import page, screen_rows, until, view_text
 from tests.scenes.provider import rows_by_query
+from tests.scenes.rows import share
 
 AppOn = Callable[..., LoopInspector]
 SMALL, LARGE = (80, 24), (160, 45)
@@ -385,7 +386,7 @@ async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyP
 async def test_ascii_is_ascii_in_every_scenario_at_every_size() -> None:
     async with ProvidersApp(plain=True).run_test(size=LARGE) as pilot:
         for scenario in SCENARIOS:
-            for size in ((60, 15), SMALL, LARGE):
+            for size in share(((60, 15), SMALL, LARGE), scenario):
                 await pilot.resize_terminal(*size)
                 await settled_rows(pilot)
                 rows = screen_rows(pilot.app)

@@ -18,6 +18,7 @@ from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
 from inspector.tui.text_view import TextView
 from tests.scenes.app import cut_text, page, screen_rows
+from tests.scenes.rows import share
 
 AppOn = Callable[..., LoopInspector]
 SAMPLE = "sample_sessions/01-cut-call-and-long-answer.session.jsonl"
@@ -51,7 +52,7 @@ def always(app: LoopInspector) -> None:
 async def test_what_must_be_seen_is_seen_and_every_tab_is_whole_in_the_strip(app_on: AppOn) -> None:
     names = ["Merged", "Response", "Wire", "Calls", "Diff", "Events", "Machine"]
     async with app_on().run_test(size=SIZES[0]) as pilot:
-        async for size in each_size(pilot, SIZES):
+        async for size in each_size(pilot, share(SIZES)):
             strip = next(row for row in screen_rows(pilot.app) if "Merged" in row).replace(" ", "")
             for number, name in enumerate(names, 1):
                 assert f"{number}{name if size[0] >= 80 else name[:3]}" in strip, size
@@ -159,9 +160,11 @@ async def test_resizing_at_random_keeps_the_step_and_the_screen_whole(app_on: Ap
     chance = random.Random(7)
     async with app_on().run_test(size=(160, 45)) as pilot:
         await pilot.press("space", "space", "space", "space")
-        for _ in range(25):
-            await pilot.resize_terminal(chance.randint(60, 160), chance.randint(15, 45))
-            await pilot.press(chance.choice("1234567"))
+        for width, height, tab in share([
+            (chance.randint(60, 160), chance.randint(15, 45), chance.choice("1234567")) for _ in range(25)
+        ]):
+            await pilot.resize_terminal(width, height)
+            await pilot.press(tab)
             await pilot.pause()
             assert pilot.app.screen.step == 4
             always(pilot.app)
@@ -249,7 +252,7 @@ async def test_a_box_names_its_keys_in_full_at_any_size() -> None:
         for keys, said in BOXES.items():
             await pilot.resize_terminal(40, 10)
             await pilot.press(keys)
-            async for size in each_size(pilot, [(40, 10), (60, 15), (60, 20), (80, 24)]):
+            async for size in each_size(pilot, share([(40, 10), (60, 15), (60, 20), (80, 24)], keys)):
                 assert isinstance(app.screen, Dialog), keys
                 rows = screen_rows(app)
                 assert said in " ".join(" ".join(row.strip("│ ") for row in rows).split()), (keys, size)
@@ -318,13 +321,13 @@ async def test_a_terminal_of_one_cell_ends_no_screen() -> None:
     app = LoopInspector([SAMPLE], opened_already=load([SAMPLE], ReadingOptions()))
     async with app.run_test(size=(80, 24)) as pilot:
         below = app.screen
-        for keys in ("", "e", "W", "u", "p", "P", "L", "R", "question_mark"):
+        for row, keys in enumerate(("", "e", "W", "u", "p", "P", "L", "R", "question_mark")):
             await pilot.press(*[keys] * bool(keys))
             await app.workers.wait_for_complete()
             await pilot.pause()
             assert (app.screen is below) is not bool(keys)
             before = screen_rows(app)
-            async for _ in each_size(pilot, [(20, 5), (1, 1), (10, 3), (80, 24)]):
+            async for _ in each_size(pilot, [*share([(20, 5), (1, 1), (10, 3)], row), (80, 24)]):
                 await app.workers.wait_for_complete()
                 await pilot.pause()
             assert screen_rows(app)[0] == before[0], keys

@@ -23,6 +23,7 @@ from inspector.tui.heat_map import HeatMap
 from inspector.tui.paint import ANSI, CONTRAST, DARK, LIGHT, LOOKS, THEMES, Paint, own_colours, readable, with_contrast
 from loop_core.errors import CallerError
 from tests.scenes.app import page, story, until
+from tests.scenes.rows import share
 
 AppOn = Callable[..., LoopInspector]
 BACKGROUNDS = ("background", "surface", "panel", "cursor")
@@ -99,7 +100,9 @@ async def test_what_a_dialog_shows_can_be_read(app_on: AppOn) -> None:
         below = app.screen
         for key in ("e", "L", "question_mark", "slash", "ctrl+p"):
             await pilot.press(key)
-            for theme in (DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark", "flexoki"):
+            for theme in share(
+                (DARK, LIGHT, CONTRAST, "textual-light", "atom-one-light", "atom-one-dark", "flexoki"), key
+            ):
                 app.theme = theme
                 await pilot.pause()
                 screen, single = app.screen, key != "ctrl+p"  # few entries of the palette are one word
