@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests import mutants
+from tests.scenes import rows as scene_rows
 from tests.scenes.rows import each_row
 
 WORDS = '''
@@ -222,3 +223,28 @@ def test_what_is_left_out_is_still_there_and_has_a_reason(monkeypatch: pytest.Mo
     assert [pattern for pattern in left_out if not any(re.fullmatch(pattern, title) for title in titles)] == []
     assert all(left_out.values())
     assert len(left_out) <= 20
+
+
+@each_row("count", range(1, 30))
+@each_row("row", [0, 3, "a fault"])
+def test_the_shares_of_a_sweep_are_all_its_cells_and_none_is_empty(count: int, row: int | str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        tried = []
+        for number in range(1, scene_rows.SHARES + 1):
+            patch.setattr(scene_rows, "SHARE", number)
+            tried.append(scene_rows.share(range(count), row))
+        assert set().union(*tried) == set(range(count))
+        assert all(1 <= len(cells) <= -(-count // scene_rows.SHARES) for cells in tried)
+        patch.setattr(scene_rows, "SHARE", None)
+        assert scene_rows.share(range(count), row) == [*range(count)]
+
+
+@each_row("asked, chosen", [("all", None), ("1", 1), ("8", 8)])
+def test_a_share_can_be_asked_for(asked: str, chosen: int | None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SWEEPS", asked)
+        assert scene_rows.chosen_share() == chosen
+        for wrong in ("0", "9", "some"):
+            patch.setenv("SWEEPS", wrong)
+            with pytest.raises(ValueError, match="all, or a number from 1 to 8"):
+                scene_rows.chosen_share()

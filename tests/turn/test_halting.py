@@ -19,7 +19,7 @@ from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
 from loop_core.turn.trace import Step, StepIdentity, Trace, step_key
 from loop_core.values import CallKind, OpaquePart, ReasoningPart, Stop, ToolCall
-from tests.scenes.rows import each_row
+from tests.scenes.rows import each_row, share
 from tests.scenes.turns import (
     CUT,
     REQUEST,
@@ -53,14 +53,17 @@ KINDS = [name for name in ABC if name not in NEWER]
 
 
 def paths(
-    limits: Limits, among: Sequence[str] = KINDS, **more: Any
+    limits: Limits, among: Sequence[str] = KINDS, begins: Sequence[str] = (), **more: Any
 ) -> Iterator[tuple[tuple[str, ...], Trace]]:
-    """Every sequence of responses that a turn can meet, to its end: those that it still waits after are continued."""
+    """Every sequence of responses that a turn can meet, to its end: those that it still waits after are continued.
+
+    `begins`: only those that begin with one of these.
+    """
     waiting: list[tuple[tuple[str, ...], tuple[Step, ...]]] = [((), drive((), limits, **more).steps[:-1])]
     while waiting:
         longer: list[tuple[tuple[str, ...], tuple[Step, ...]]] = []
         for names, before in waiting:
-            for name in among:
+            for name in among if names else begins or among:
                 # A turn is a value: it goes on from the request that its last sequence left unanswered.
                 trace = Trace((*before, *steps_from(before[-1], ScriptedSource([ABC[name]]))))
                 if last(trace).terminal == "unrecorded":
@@ -95,10 +98,13 @@ def check_safety(trace: Trace) -> None:
 
 @pytest.mark.parametrize("prefill", [False, True])
 def test_every_sequence_of_responses_halts(prefill: bool) -> None:
-    """The whole tree: with these limits no sequence is longer than the bound, so that nothing is left out."""
+    """The whole tree: with these limits no sequence is longer than the bound, so that nothing is left out. A share is
+    what follows one of the first responses after which a turn goes on; each goes on to the bound."""
     limits = LEAST
     deepest = 0
-    for names, trace in paths(limits, ability=Ability(prefill=prefill)):
+    goes_on = [name for name in KINDS if last(drive([ABC[name]], limits)).terminal == "unrecorded"]
+    begins = [name for name in KINDS if name not in goes_on] + share(goes_on, prefill)
+    for names, trace in paths(limits, begins=begins, ability=Ability(prefill=prefill)):
         turn = last(trace)
         assert turn.spend.requests <= bound(limits), names
         assert len(names) <= bound(limits), names
