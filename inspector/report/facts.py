@@ -308,11 +308,13 @@ def _turn(replay: Replay, run: TurnRun, findings: tuple[ReportedFinding, ...], s
 
 def _beside(replay: Replay, other: View) -> View:
     """The view of another replay of the same case; the facts of turns with the same steps are reused."""
-    if replay.turns is other.replay.turns:
+    if replay.turns is other.replay.turns and replay.settings.policy.name == other.replay.settings.policy.name:
         return View(replay, other.inputs, other.responses, other.turns, other.findings)
     turns: list[TurnFacts] = []
     responses, parents = dict(enumerate(other.responses)), parents_in(run.record for run in replay.turns)
     for run, old in zip(replay.turns, other.turns, strict=True):
+        if (run is old.run or run.same_steps(old.run)) and _policy_at(replay, run) != _policy_at(other.replay, old.run):
+            old = old._replace(verdict=judge_turn(replay, run, old.findings))  # that on a held call names the policy
         if run is old.run:
             turns.append(old)
             continue
@@ -327,6 +329,10 @@ def _beside(replay: Replay, other: View) -> View:
         turns.append(_turn(replay, run, findings, {}))
         responses |= _responses(replay, run, parents)
     return _view(replay, responses, turns)
+
+
+def _policy_at(replay: Replay, run: TurnRun) -> str:
+    return replay.settings_at(run.deciding_step).policy.name
 
 
 def _responses(replay: Replay, run: TurnRun, parents: Set[int | None]) -> dict[int, ResponseFacts]:

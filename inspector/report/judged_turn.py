@@ -246,7 +246,7 @@ def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFin
     """A turn, with its findings, as the verdict table tests it."""
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.deciding_step
     steps = turn.steps[: last + 1 - turn.first]
-    ended = steps[-1].turn
+    ended = steps[-1].turn._replace(policy=replay.settings_at(last).belief)  # a shared step has that of another run
     limit, anew = _limit(replay, turn, ended), is_requested_again(replay, turn)
     return judge_steps(replay.case, turn.record, steps, ended, findings, limit, anew)
 

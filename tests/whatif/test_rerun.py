@@ -31,6 +31,7 @@ from loop_core.turn.state import NotRecorded, RequestPlace, State, Turn
 from loop_core.turn.trace import Step, step_key
 from loop_core.values import Stop
 from tests.scenes.recordings import (
+    ASKS,
     CHAT,
     PARTS,
     TOOLS,
@@ -502,3 +503,14 @@ def test_tools_that_are_under_way_are_answered_as_the_new_policy_does():
     assert made.effective_step(since - 1).turn.policy is parent.settings.policy
     assert [effect.batch for effect in made.trace.steps[since - 1].effects] == [
         effect.batch for effect in parent.trace.steps[since - 1].effects]
+
+
+def test_a_run_of_the_same_steps_names_its_own_policy():
+    """What is said of a held call depends on the policy in force, although no step differs."""
+    answer = chat(None, "tool_calls", call(), tokens=34)
+    settings = Settings(policy=POLICIES["zeroclaw-merged"])
+    original = show(pair_of(ASKS, answer, tools=TOOLS, max_tokens=20), settings=settings)
+    for policy in POLICIES.values():
+        made = rerun(original.replay, Settings(policy=policy))
+        fresh = replay(original.replay.case, made.settings)
+        assert document(view(made, original)) == document(view(fresh)), policy.name
