@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
-from hypothesis import is_hypothesis_test, seed, settings
+from hypothesis import settings
 
 from tests.scenes.command import inspector as inspector
 from tests.scenes.command import run_cli as run_cli
@@ -19,24 +19,13 @@ from tests.scenes.loopback import fake as fake
 from tests.scenes.rows import SHARE, SHARES
 
 settings.load_profile("ci")
-"""The same examples in every run of a commit, and no deadlines. `pytest --hypothesis-profile=default` looks for new
-ones."""
-PART_OF_EXAMPLES = 4
-"""Of the random examples of a property a share tries a quarter, which no other share tries."""
+"""The same examples in every run, and no deadlines. `pytest --hypothesis-profile=default` looks for new ones."""
 
 
 def pytest_report_header() -> str:
-    told = f"share {SHARE} of {SHARES} (SWEEPS={SHARE} tries it again, SWEEPS=all tries all)" if SHARE else "all"
-    return f"sweeps: {told}"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Properties are tried with a share of their examples."""
-    for test in {getattr(item, "obj", None) for item in items} if SHARE else ():
-        if is_hypothesis_test(test):
-            of = test._hypothesis_internal_use_settings
-            test._hypothesis_internal_use_settings = settings(of, max_examples=-(-of.max_examples // PART_OF_EXAMPLES))
-            seed(SHARE)(test)
+    """Names the share of the sweeps that this run tries."""
+    share = f"share {SHARE} of {SHARES} (SWEEPS={SHARE} tries it again, SWEEPS=all tries all)" if SHARE else "all"
+    return f"sweeps: {share}"
 
 
 def pytest_configure() -> None:

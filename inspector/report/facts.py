@@ -313,7 +313,7 @@ def _beside(replay: Replay, other: View) -> View:
     turns: list[TurnFacts] = []
     responses, parents = dict(enumerate(other.responses)), parents_in(run.record for run in replay.turns)
     for run, old in zip(replay.turns, other.turns, strict=True):
-        if (run is old.run or run.same_steps(old.run)) and _policy_at(replay, run) != _policy_at(other.replay, old.run):
+        if not old.verdict.clean and run.same_steps(old.run) and _policy(replay, run) != _policy(other.replay, old.run):
             old = old._replace(verdict=judge_turn(replay, run, old.findings))  # that on a held call names the policy
         if run is old.run:
             turns.append(old)
@@ -331,7 +331,7 @@ def _beside(replay: Replay, other: View) -> View:
     return _view(replay, responses, turns)
 
 
-def _policy_at(replay: Replay, run: TurnRun) -> str:
+def _policy(replay: Replay, run: TurnRun) -> str:
     return replay.settings_at(run.deciding_step).policy.name
 
 

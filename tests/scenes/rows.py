@@ -21,19 +21,19 @@ T = TypeVar("T")
 
 
 def chosen_share() -> int | None:
-    """The share that this run tries, from 1 on: what is asked for, else by the commit; None is all of them."""
-    asked = os.environ.get("SWEEPS")
-    if asked == "all":
+    """The share that this run tries, from 1 on: that which SWEEPS names, else by the commit; None means all of them."""
+    choice = os.environ.get("SWEEPS")
+    if choice == "all":
         return None
-    if not asked:
+    if not choice:
         found = ""
         with suppress(OSError):  # there is no git
             found = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=Path(__file__).parent,
                                    capture_output=True, text=True, check=False).stdout
-        asked = str(int(found or "0", 16) % SHARES + 1)
-    if asked not in map(str, range(1, SHARES + 1)):
-        raise ValueError(f"SWEEPS={asked}: it is all, or a number from 1 to {SHARES}")
-    return int(asked)
+        choice = str(int(found or "0", 16) % SHARES + 1)
+    if choice not in map(str, range(1, SHARES + 1)):
+        raise ValueError(f"SWEEPS={choice}: expected all, or a number from 1 to {SHARES}")
+    return int(choice)
 
 
 SHARE = chosen_share()

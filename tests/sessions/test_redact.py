@@ -604,7 +604,7 @@ def test_what_a_proxy_says_of_a_connection_is_masked(tmp_path):
             if found.rule == "transport.aborted"] == [True]
 
 
-LONG = 100_000
+LONG = 200_000
 BEGIN = "-----BEGIN PRIVATE KEY-----"
 
 

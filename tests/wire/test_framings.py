@@ -398,12 +398,12 @@ def test_a_long_value_in_many_chunks_is_not_read_again_for_each(kind: type[Any],
 
 
 @pytest.mark.parametrize("elements", [
-    [b'{"a": 1}'] * 20_000,
-    [ODD] * 20_000,
-    [b'{"a": 1}', ODD] * 10_000,
-    [b'{"a": 1}'] * 2 + [b'{"b": 1}'] * 20_000 + [b'{"a": 1}'],
-    [b'{"%d": 1}' % number for number in range(20_000)],
-    [b'{"a": 1}'] * 3 + [b'{"b": [' + b",".join([b'{"a": 1}'] * 20_000) + b"]}"],
+    [b'{"a": 1}'] * 50_000,
+    [ODD] * 50_000,
+    [b'{"a": 1}', ODD] * 25_000,
+    [b'{"a": 1}'] * 2 + [b'{"b": 1}'] * 50_000 + [b'{"a": 1}'],
+    [b'{"%d": 1}' % number for number in range(50_000)],
+    [b'{"a": 1}'] * 3 + [b'{"b": [' + b",".join([b'{"a": 1}'] * 50_000) + b"]}"],
 ], ids=["alike", "no JSON", "by turns", "another key", "other keys", "one with many"])
 @pytest.mark.parametrize("size", [4_096, 1 << 30])
 def test_an_array_on_one_line_is_read_once(elements: list[bytes], size: int) -> None:
