@@ -211,6 +211,13 @@ class GrownFiles:
     def __init__(self, reading: RowReading) -> None:
         self.reading = reading
         self._views: dict[str, FollowedView] = {}
+        self._known: set[str] = set()
+
+    def is_first(self, sessions: Iterable[tuple[str, ...]]) -> bool:
+        """Whether one of the sessions is asked about for the first time: reading it now takes longer than later."""
+        before = len(self._known)
+        self._known.update(paths[0] for paths in sessions)
+        return len(self._known) > before
 
     def rows_of(self, sessions: Iterable[tuple[str, ...]]) -> RowsByPath:
         """The rows of sessions, each given by its files. Raises `LoopError` as `FollowedView` does."""

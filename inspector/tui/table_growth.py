@@ -76,14 +76,15 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             first = read.following is None
             read = load_followed(read.paths, reading, read.following)
             batch = with_turns([(read.paths[0], rows_of_session(read))])
-            begun = time.monotonic() if first else begun  # later readings take less time than one of the whole file
         else:
             row_reading = _rows(reading, table.named)
             if table.grown is None or table.grown.reading != row_reading:
                 table.grown = GrownFiles(row_reading)
             sessions = [row.paths for rows in table.listed.slots.values() for row in rows[:1]
                         if not grown.isdisjoint(row.paths)]
+            first = table.grown.is_first(sessions)
             batch = with_turns(table.grown.rows_of(sessions))
+        begun = time.monotonic() if first else begun  # later readings take less time than one of the whole file
     except (LoopError, OSError) as why:  # OSError: the working folder was removed
         table.app.call_from_thread(setattr, table, "note", one_line(str(why)))
     table.app.call_from_thread(_take_growth, table, _measured(table, batch), read, begun)

@@ -296,6 +296,7 @@ def test_of_the_files_of_a_table_that_grew_last_only_additions_are_read(tmp_path
     monkeypatch.setattr(TranscriptRows, "_parse", lambda *given: (parsed.append(1), parse(*given))[1])
     for path in paths:
         Path(path).write_bytes(b"".join(lines[:80]))
+        assert [grown.is_first([(path,), (paths[0],)]) for _ in range(2)] == [True, False]
         assert grown.rows_of([(path,)]) == reading.rows_of([path])
     costs = []
     for path in (paths[-1], paths[0]):  # the reader of the first file was given up

@@ -10,9 +10,11 @@ import sys
 import threading
 from math import inf
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
+from inspector.report.table_rows import GrownFiles
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.native import SessionWriter
@@ -274,7 +276,9 @@ async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, 
         await until(pilot, lambda: len(turn_rows(app)) == 1)
 
 
-async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_its_place(path) -> None:
+async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_its_place(path, monkeypatch) -> None:
+    rows_of = GrownFiles.rows_of
+    monkeypatch.setattr(GrownFiles, "rows_of", lambda *given: (sleep(0.3), rows_of(*given))[1])
     other = path.with_name("a.jsonl")
     other.write_bytes(lines(WHOLE, LOST))
     app = LoopInspector([str(path.parent)])
@@ -283,6 +287,8 @@ async def test_in_the_table_of_a_folder_the_row_of_a_file_that_grows_changes_in_
         add(path, LOST)
         await until(pilot, lambda: len(turn_rows(app)) == 4)
         assert turn_rows(app)[-1] == ("s.jsonl", "TRUNCATED", 2)
+        await until(pilot, lambda: app.screen.rests_until < inf)
+        assert app.screen.rests_until < monotonic() + 0.2, "only the first reading is of the whole file"
         await pilot.press("end", "enter")
         steps = len(app.screen.run.view.steps)
         add(path, WHOLE)
