@@ -687,8 +687,12 @@ def test_the_summary_of_a_compacted_history_is_no_answer(tmp_path):
     assert [facts.exchange.response.text for facts in seen.responses] == [None, "Done."]
     assert (places(seen), "hold the summary of a compacted history: 1" in notices(seen)) == (
         [["request", "tool_result"]], True)
-    kept = show(rollout(*rows, line("compacted", message="Another text.")), tmp_path)
-    assert kept.responses[-1].exchange.response.text == "Two files."
+    compacted = line("compacted", message="A summary follows.\nTwo files.")
+    for after, stop in ((call(key="call_2"), "unknown"), (task_end(CAPPED), "max_tokens")):
+        assert stops(show(rollout(*rows[:5], compacted, after), tmp_path)) == ["tool_call", stop]
+    for kept in ([line("compacted", message="Another text.")], [task_end(last="Two files."), compacted],
+                 [line("compacted", message="A summary follows.\nIt had\nTwo files.")]):
+        assert show(rollout(*rows, *kept), tmp_path).responses[-1].exchange.response.text == "Two files."
 
 
 def test_an_answer_that_a_filter_ended_is_asked_for_again_in_its_turn(tmp_path):

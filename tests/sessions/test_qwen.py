@@ -350,3 +350,14 @@ def test_a_call_of_an_answer_that_was_asked_for_again_at_once_was_cut_and_ran(tm
     assert words(show(file(*rows, *again, row("6", "5", "tool_result", refused)), tmp_path)) == ["END NOT RECORDED"]
     ran = show(file(*rows, row("4", "3", "tool_result", RESULT), *again[1:]), tmp_path)
     assert stops(ran)[0] == "tool_call"
+
+
+@pytest.mark.parametrize("name", ["call_0", None])
+def test_results_are_not_those_of_an_earlier_call_with_the_same_id_or_none(tmp_path, name):
+    call, result = ({kind: {**body, "id": name}} for kind, body in (*CALL.items(), *RESULT.items()))
+    rows = [row("1", None, "user", text("go"))]
+    for at in (2, 4):
+        rows += [row(f"{at}", f"{at - 1}", "assistant", call), row(f"{at + 1}", f"{at}", "tool_result", result)]
+    seen = show(file(*rows, row("6", "5", "assistant", text("Done."))), tmp_path)
+    assert places(seen) == [["request", "tool_result", "tool_result"]]
+    assert [len(each.answers) for each in seen.inputs] == [0]

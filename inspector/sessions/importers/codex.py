@@ -299,6 +299,7 @@ class _Rollout(ChatReader):
         self.compacted, self.ahead, above = COMPACTED.format(line.number), None, place.right_above
         if above is None or not items.is_summary(above, message):
             return place
+        self.open = self.over = None  # what follows belongs to the next answer
         self.answers.remove(above)
         if above.above.answer is not None:
             above.above.answer.next.remove(above)

@@ -151,10 +151,11 @@ class _Transcript(ChatReader):
     def _results(self, line: TranscriptLine, place: TreePlace, results: tuple[ToolResultPart, ...]) -> TreePlace:
         """Reads results; those of the answer before the last one too, because Qwen Code also runs the calls of an
         answer that was cut and asked for again."""
-        before = place.answer.above.answer if place.answer is not None else None
-        names = {call.id for call in before.calls} if before is not None else ()
-        if before is not None and (late := tuple(each for each in results if each.call_id in names)):
-            before.after.append(InterimRow(line.number, "", late))
+        last = place.answer
+        if last is not None and (before := last.above.answer) is not None and last.above.since is None:
+            names = {call.id for call in before.calls} - {call.id for call in last.calls}
+            if late := tuple(each for each in results if each.call_id and each.call_id in names):
+                before.after.append(InterimRow(line.number, "", late))
         return self.say(line, place, "", results)
 
     def _assistant(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
