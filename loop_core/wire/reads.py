@@ -205,6 +205,7 @@ _CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "c
 _VALUES = frozenset({"call.arguments", "call.value"})
 """The facts that may have any type: arguments may be sent as JSON, and the gate holds other values than objects. A
 place that also has members is an object: a provider's call, all of which is its arguments."""
+_PARTS = _VALUES | {"call.name"}
 
 
 def unread_values(
@@ -237,9 +238,9 @@ def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, Jso
 
 
 def _holds_call(node: Node) -> bool:
-    """Whether a fact of a call stands at a place or below it."""
+    """Whether a name or arguments of a call stand at a place or below it; without an id no part of the call is lost."""
     inner = [*node.members.values(), *filter(None, [node.items])]
-    return any(row.fact.startswith("call") for row in node.rows) or any(map(_holds_call, inner))
+    return any(row.fact in _PARTS for row in node.rows) or any(map(_holds_call, inner))
 
 
 def _is_read(node: Node, value: Any) -> bool:

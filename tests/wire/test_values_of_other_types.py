@@ -161,6 +161,7 @@ def test_a_message_that_is_no_object_is_told() -> None:
 
 @each_row(("more", "admission"), [
     ({"tool_calls": [chat_call("f", "{}"), "g"]}, Admission.HELD), ({"reasoning": {"so": 1}}, Admission.READY),
+    ({"tool_calls": [{**chat_call("f", "{}"), "id": 5}]}, Admission.READY),
 ])
 def test_a_call_that_was_not_read_holds_the_others(more: dict[str, Any], admission: Admission) -> None:
     body = chat({"tool_calls": [chat_call("f", "{}")], **more}, "tool_calls")
