@@ -209,7 +209,7 @@ class Session(TranscriptReader):
                 self.count_stopped(where)
             elif row.mark == "malformed" and where.answer is not None:
                 where.answer.take(line)
-            elif claude_rows.is_silence(row) and where.right_above is None:  # the answer without output has no row
+            elif claude_rows.is_silence(row) and claude_rows.awaits_answer(where):  # one without output has no row
                 where = TreePlace(answer := self._begin(line, None, None, where))
                 answer.take(line)
             where = where.after(row)

@@ -201,6 +201,11 @@ def is_silence(row: InterimRow) -> bool:
     return row.own and SILENT.match(row.text) is not None
 
 
+def awaits_answer(where: TreePlace) -> bool:
+    """Whether rows above ask for an answer that is not there; other rows of Claude Code may stand behind an answer."""
+    return any(row.results or row.is_user_message or is_silence(row) for row in where.rows())
+
+
 def request_of(row: dict[str, Any]) -> str | None:
     """The id of the request to which a row belongs; the member has another name in the stream."""
     return text_or_none(row.get("requestId", row.get("request_id")))
