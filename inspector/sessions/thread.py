@@ -189,8 +189,8 @@ class _Threader:
         if again is not None:
             return again
         found = self.index.find(history)
-        if (left_out := self._after_failure(one, history, found.item + 1 if found else 0)) or found is None:
-            return left_out or _Step(*place(tail_of(history), None))
+        if (failure := self._after_failure(one, history, found.item + 1 if found else 0)) or found is None:
+            return failure or _Step(*place(tail_of(history), None))
         direct = found.item == last_answer(history)
         left = narrow(found, one, history, self.ordered)
         tail = tail_of(history)
@@ -241,17 +241,17 @@ class _Threader:
             return _Step(again, f"the same request again with a larger output limit ({before} to {now})", last)
         return None
 
-    def _after_failure(self, one: SeatedExchange, history: History, known: int) -> _Step | None:
+    def _after_failure(self, one: SeatedExchange, history: History, begin: int) -> _Step | None:
         """The step for a history that adds a hint to the request of an answer that is cut, empty or of no use, but
-        leaves out the answer; None for any other. The first `known` items are another request and its answer."""
+        leaves out the answer; None for any other. The items before `begin` are another request and its answer."""
         items, nodes = history.items, history.nodes
         start = len(items)
-        while start > known and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
+        while start > begin and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
             start -= 1
             before = self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
             again = bool(before) and asks_again(items[start].text) is not None
             cut = [each for each in before if each.cut or each.is_silent or again]
-            if cut and start > known:
+            if cut and start > begin:
                 placed = place(items[start:], cut[0])
                 if len(cut) == 1:
                     return _Step(placed.place, f"{placed.why}; the answer before was left out", cut[0])
