@@ -949,7 +949,8 @@ def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
     done = block(text("Done."), "msg_02", stop="end_turn")
     seen = show(claude(prompt("go"), thought, prompt(again, isMeta=True), done), tmp_path)
     assert (places(seen), words(seen)) == ([["request", "retry"]], ["RETRIED"])
-    noted = show(claude(prompt("go"), thought, prompt("A note.", isMeta=True), prompt(again, isMeta=True), done), tmp_path)
+    note = prompt("A note.", isMeta=True)
+    noted = show(claude(prompt("go"), thought, note, prompt(again, isMeta=True), done), tmp_path)
     assert places(noted) == [["request", "retry"]]
     typed = show(claude(prompt("go"), thought, prompt(again), done), tmp_path)
     assert len(typed.turns) == 2

@@ -162,10 +162,10 @@ def all_answered(answer: TranscriptAnswer) -> bool:
 
 def is_summary(answer: TranscriptAnswer, message: Any) -> bool:
     """Whether the answer is the summary of a compacted history, which newer releases also write as a message."""
-    text = answer.text.strip()
-    if not text or answer.calls or not answer.open or not isinstance(message, str) or not message.rstrip().endswith(text):
+    text, words = answer.text.strip(), message.rstrip() if isinstance(message, str) else ""
+    if not text or answer.calls or not answer.open or not words.endswith(text):
         return False
-    return "\n" not in message.rstrip().removesuffix(text).rstrip()  # Codex's own sentences before it are one line
+    return "\n" not in words.removesuffix(text).rstrip()  # Codex's own sentences before it are one line
 
 
 def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line: TranscriptLine) -> None:
