@@ -345,7 +345,7 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
     if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
-        last = tail[-1].text
+        last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
         hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
                 "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else

@@ -439,6 +439,9 @@ def test_an_empty_answer_that_was_left_out_later_in_a_conversation(load, before,
     other = load(har(entry(first, answer), entry(second, chat_body("", "stop")),
                      entry([*second, *nudge, user("No, read it.")], chat_body("Read."))))
     assert link(other, 2).place.value == "request", "somebody asked for something else after the nudge"
+    other = load(har(entry(first, answer), entry(second, chat_body("", "stop")),
+                     entry([*second, user("No, read it."), *nudge], chat_body("Read."))))
+    assert link(other, 2).place.value == "request", "and before it, with an answer that was not recorded"
 
 
 USED = {"toolUse": {"toolUseId": "tooluse_9Kd72Lm4Xq", "name": "write", "input": {}}}
