@@ -152,7 +152,7 @@ def _has_keyboard() -> bool:
 
 
 def _end_with_terminal() -> None:
-    """Ends the program when its terminal is gone. No SIGHUP tells so under nohup, or to a process of another session,
+    """Ends the program when its terminal is gone. SIGHUP may be ignored, or go to another session alone,
     and the thread that reads keys would then read the end of the terminal again and again."""
     if not sys.stdin.isatty() or not hasattr(select, "poll"):  # Windows has no poll
         return

@@ -59,7 +59,7 @@ def test_a_scenario_ends_as_it_says(name: str, provider: Provider, tmp_path: Pat
             assert said == [answer.text for answer in story.answers], where
             assert [tool for tool, _ in got.ran] == [call.name for a in story.answers for call in a.calls], where
 
-    in_each_way(check, name, [*STORIES].index(name))
+    in_each_way(check, story, [*STORIES].index(name))
 
 
 def test_there_is_one_file_a_scenario_and_none_has_two_names() -> None:

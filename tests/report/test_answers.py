@@ -159,7 +159,7 @@ def test_every_view_of_every_sample_at_other_budgets(path, budget):
     assert seen.headline()
     shown = [*((tab.name, (*tab.forms, "")[0]) for tab in TABS[:-1]), ("diff", "request")]
     for step in range(len(seen.steps)):
-        for tab, form in share(shown[step % 2 :: 2] if 1 < step < len(seen.steps) - 2 else shown, step):
+        for tab, form in share(shown[step % 2 :: 2] if 1 < step < len(seen.steps) - 2 else shown, step // 2):
             sheet = sheets.at(Viewpoint(tab, outline, step, form))
             assert len(sheet)
             assert sheet.height(len(sheet) - 1, 70) == len(sheet.rows(len(sheet) - 1, 70))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +17,7 @@ from inspector.config.settings import Settings
 from inspector.provider import Intent, PlacedFault, Provider, Story
 from inspector.provider.dialect_output import TableQuery
 from inspector.provider.dialect_rows import TableRow, rows
-from inspector.provider.faults import FAULTS, Fault
+from inspector.provider.faults import FAULTS, Fault, why_unplayable
 from inspector.provider.place import locate
 from inspector.provider.reply import Reply, reply_at
 from inspector.provider.scenarios import SCENARIOS, DeclaredTool
@@ -89,12 +89,18 @@ def at_once(check: Callable[[Any], None], cases: Iterable[Any]) -> None:
         list(pool.map(check, cases))
 
 
-def in_each_way(check: Callable[[str, bool], None], fault: str, row: int) -> None:
+def ways_of(story: Story, row: int, ways: Sequence[tuple[str, bool]] = each_way) -> list[tuple[str, bool]]:
+    """A share of the formats, streamed and whole, and one that plays the scenario if all of these refuse it."""
+    found, played = share(ways, row), [way for way in ways if not why_unplayable(story, *way)]
+    return found if {*found} & {*played} else [*found, *share(played, row)[:1]]
+
+
+def in_each_way(check: Callable[[str, bool], None], story: Story, row: int) -> None:
     """Checks a share of all formats, streamed and whole; several at a time where the fault is waited for."""
-    if fault in WAITED_FOR:
-        at_once(lambda way: check(*way), share(each_way, row))
+    if story.name in WAITED_FOR:
+        at_once(lambda way: check(*way), ways_of(story, row))
     else:
-        for api, stream in share(each_way, row):
+        for api, stream in ways_of(story, row):
             check(api, stream)
 
 

@@ -28,7 +28,7 @@ def chosen_share() -> int | None:
     if not choice:
         found = ""
         with suppress(OSError):  # there is no git
-            found = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=Path(__file__).parent,
+            found = subprocess.run(["git", "rev-parse", "--verify", "HEAD"], cwd=Path(__file__).parent,
                                    capture_output=True, text=True, check=False).stdout
         choice = str(int(found or "0", 16) % SHARES + 1)
     if choice not in map(str, range(1, SHARES + 1)):
