@@ -48,8 +48,8 @@ def text(
     inputs, files = [*_read_lines(view, everything or not table)], places_in_files(view)
     turns = _turn_lines(view, files, wanted, read, with_bytes, everything, fold)
     below = [*turns, "", *inputs] if table else [*inputs, *turns]
-    counted = bool(table) and wanted is None  # the table ends with the same counts
-    return "\n".join([*first, *_head(view, files, wanted, with_bytes, counted), *below]) + "\n"
+    counts = not table or wanted is not None  # else the table ends with the same ones
+    return "\n".join([*first, *_head(view, files, wanted, with_bytes, counts), *below]) + "\n"
 
 
 def turn_text(view: View, number: int, read: ReadOptions) -> str:
@@ -125,13 +125,13 @@ def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
 
 
 def _head(
-    view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool, counted: bool,
+    view: View, files: Sequence[str], only: Set[int] | None, with_bytes: bool, counts: bool,
 ) -> Iterator[str]:
     # The worst verdict comes first, for a reader who stops after one line.
     yield one_line(view.headline())
     if (worst := view.worst) is not None and (file := files[view.number(worst) - 1]):
         yield f"  file: {one_line(file)}"
-    if len(view.turns) > 1 and not counted:
+    if len(view.turns) > 1 and counts:
         yield "turns: " + " · ".join(f"{count:,} {word.lower()}" for word, count in view.counts())
     cost = session_cost(view)
     if cost is not None:

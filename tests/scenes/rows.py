@@ -1,7 +1,7 @@
 """Many small rows as one test: what pytest does around a test costs more than such a row does; and a share of a sweep.
 
 A sweep runs the same code over many cells that differ by their data alone. A run tries one share of each sweep, by the
-commit, so that all cells are tried in turn; `SWEEPS=all` tries all, `SWEEPS=3` the third share.
+commit, so that many commits try all cells; `SWEEPS=all` tries all, `SWEEPS=3` the third share.
 """
 
 from __future__ import annotations
