@@ -36,6 +36,7 @@ from loop_core.wire.servers import (
     RESPONSES,
 )
 from tests.live.test_read_again import play_and_read
+from tests.scenes import rows as scene_rows
 from tests.scenes.provider import (
     BASES,
     CALLING,
@@ -53,8 +54,9 @@ from tests.scenes.provider import (
     reply,
     scenario_name,
     story_of,
+    ways_of,
 )
-from tests.scenes.rows import SHARE, SHARES, share
+from tests.scenes.rows import SHARE, SHARES, each_row, share
 
 INTERACTIONS = "gemini_interactions"
 LOSING = {"malformed_frame": (CHAT, MESSAGES, GEMINI, OLLAMA, INTERACTIONS, COHERE, COMPLETIONS, COMPLETE, GENERATE),
@@ -135,6 +137,13 @@ def test_a_fault_ends_as_its_row_says(fault: Fault, provider: Provider, tmp_path
             assert got.text == "Done.", where
 
     in_each_way(check, story_of(fault), [*FAULTS].index(fault.name))
+
+
+@each_row("number", range(1, SHARES + 1))
+def test_each_fault_is_played_in_every_share_of_the_sweep(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene_rows, "SHARE", number)
+    for row, story in enumerate(STORIES):
+        assert not all(why_unplayable(story, *way) for way in ways_of(story, row)), story.name
 
 
 def test_no_call_runs_from_which_a_frame_was_lost() -> None:
