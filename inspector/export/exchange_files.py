@@ -350,16 +350,16 @@ def _origin(view: View, turn: TurnFacts) -> str:
     live = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
     where = view.place(turn)
-    if live:
-        place = f"{file}, {where}" if file not in ("", "-") else where
-        return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "
-                f"({Path(live[0].path).name}), asked again from a step of {place}.")
     if files_in(view) > 1:  # the reader of the report has one file
         _, number, total = places_in_sessions(view)[view.number(turn) - 1]
-        return f"Found in {file}, turn {number:,} of {total:,}."
+        where = f"turn {number:,} of {total:,}"
+    place = f"{file}, {where}" if file not in ("", "-") else where
+    if live:
+        return (f"Found in {count_of(len(live), 'LIVE answer')} of {redact.url(live[0].url)} "
+                f"({Path(live[0].path).name}), asked again from a step of {place}.")
     first, last = response_number(used[0].index), response_number(used[-1].index)
-    where += f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
-    return f"Found in {file}, {where}." if file not in ("", "-") else f"Found in {where}."
+    responses = f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
+    return f"Found in {place}{responses if files_in(view) == 1 else ''}."
 
 
 def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:

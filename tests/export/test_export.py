@@ -452,7 +452,7 @@ def test_a_bug_report_keeps_the_answers_that_led_to_the_limit_of_its_verdict():
     assert session.count('"type":"response"') + session.count('"type": "response"') == 2
 
 
-def test_a_report_about_several_files_names_the_file_of_each_turn_and_counts_as_that_file_does():
+def test_a_report_about_several_files_names_the_file_of_each_turn_and_counts_as_that_file_does(tmp_path):
     paths = [str(each.path) for each in samples() if each.path.name.startswith(("08-", "09-"))]
     found = view(replay(open_case(open_paths(paths))))
     report = next(content for name, content in form_files(found, "bug", turn=2).items() if name.endswith(".md"))
@@ -460,6 +460,9 @@ def test_a_report_about_several_files_names_the_file_of_each_turn_and_counts_as_
     (page,) = form_files(found, "html").values()
     for path in paths:
         assert f"<p class=\"info\">File: {path}, turn 1 of 1</p>" in page
+    (tmp_path / "-").write_bytes(Path(paths[0]).read_bytes())  # named as standard input is, which is no file
+    both = view(replay(open_case(open_paths([str(tmp_path / "-"), paths[1]]))))
+    assert any("Found in turn 1 of 1.\n" in content for content in form_files(both, "bug", turn=1).values())
     alone = view(replay(open_case(open_paths(paths[:1]))))
     assert "File: " not in next(iter(form_files(alone, "html").values()))
 
