@@ -265,5 +265,7 @@ def _outcome(requests: int, failure: str | None, path: str) -> str:
     """The last line: what was recorded, and how to open it."""
     if failure is not None or not requests:
         return failure or "no request came to the proxy, so nothing is recorded; see docs/recording.md"
+    from inspector.config.settings import argument
+
     what = "1 request recorded; open it" if requests == 1 else f"{requests:,} requests recorded; open them"
-    return f"{what} with: inspector {shlex.quote(path)}"
+    return f"{what} with: inspector {shlex.quote(argument(path))}"

@@ -23,6 +23,7 @@ import httpx
 import pytest
 import zstandard
 
+from inspector.commands.providers import _outcome
 from inspector.live import proxy
 from inspector.live.proxy import HANDLING, Proxy, Traffic
 from inspector.live.recorder import Recorder
@@ -560,6 +561,7 @@ def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path
                          capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (7, "200 127.0.0.1,::1 ['--to', 'x']\n")
     assert ran.stderr == f"inspector: 1 request recorded; open it with: inspector '{file}'\n"
+    assert _outcome(1, None, "-x.jsonl").endswith(" inspector ./-x.jsonl")  # a path, and no option
     (exchange,) = recorded(file)
     assert exchange.request is not None
     assert exchange.request.model == "text"
