@@ -35,7 +35,6 @@ from loop_core.wire.profiles import PROFILES
 from tests.scenes.live import KINDS, QUICK, WORDS, EventLog, holds, request
 from tests.scenes.loopback import Answer, Fake, Peer
 from tests.scenes.provider import CALLING
-from tests.scenes.rows import share
 
 WRITE = Tool("write", {"type": "object", "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
                        "required": ["path", "text"]})
@@ -262,7 +261,7 @@ def play_hazard(hazard: Hazard, api: str, fake: Fake) -> tuple[Turn, list[str]]:
 
 @pytest.mark.parametrize("hazard", HAZARDS, ids=lambda hazard: hazard.name)
 def test_a_hazard_is_met(hazard: Hazard, fake: Fake) -> None:
-    for api in share(hazard.apis, HAZARDS.index(hazard)):
+    for api in hazard.apis:
         fake.got.clear()
         turn, ran = play_hazard(hazard, api, fake)
         assert turn.terminal == hazard.terminal, (api, turn.notice)

@@ -50,7 +50,6 @@ from tests.scenes.live import (
 )
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
-from tests.scenes.rows import share
 
 each_format = pytest.mark.parametrize("api", CALLING)
 RunTurn = Callable[..., tuple[Turn, EventLog]]
@@ -137,7 +136,7 @@ def test_a_cut_call_is_never_run(api: str, fake: Fake, run_turn: RunTurn) -> Non
         ran.append(arguments)
         return "sun"
 
-    for end in share(range(len(pieces)), api):
+    for end in range(len(pieces)):
         fake.got.clear()
         fake.answers = [streams(api, [*pieces[:end], pieces[end][: len(pieces[end]) // 2]]),
                         streams(api, answer(api, "Done.", Stop.END_TURN))]

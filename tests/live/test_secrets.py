@@ -23,7 +23,6 @@ from tests.scenes.command import ProcessResult, RunCli
 from tests.scenes.live import KINDS, EventLog, answer, async_turn, request, streams, sync_turn
 from tests.scenes.loopback import Fake, Peer
 from tests.scenes.provider import CALLING
-from tests.scenes.rows import share
 
 KEY = "sk/live+0123456789=abc<&>xyz"
 """With all the characters that JSON, addresses and pages write differently."""
@@ -187,7 +186,7 @@ def test_a_key_of_a_known_shape_is_found_wherever_its_answer_is_cut_before_it() 
     begins = body.index(GOOGLE.encode())
     asked = request("openai_responses")
     _, (send,) = begin("t", asked)
-    for cut in share(range(1, begins + 1)):
+    for cut in range(1, begins + 1):
         told = EventLog()
         server = Server("openai_responses", "http://127.0.0.1:9")
         heard = ResponseReader(live_request(server, asked, send, 0), server, told, redact.body)

@@ -21,7 +21,7 @@ from inspector.sessions.native import FIELDS, session_bytes, write_session
 from inspector.sessions.native_models import json_schema
 from inspector.sessions.transcripts.member_values import is_mask
 from tests.scenes.bodies import CHAT, chat_body, entry, har, user
-from tests.scenes.rows import each_row, share
+from tests.scenes.rows import each_row
 from tests.scenes.shapes import SHAPES, Shape, places, put
 
 ALNUM = string.ascii_letters + string.digits
@@ -153,14 +153,13 @@ AROUND = [("use ", " now"), ('{"k":"', '"}'), ("line\\n", "\\n"), ("\\u003c", "\
 @each_row("form", credentials.FORMS)
 def test_every_form_is_masked_wherever_it_stands_and_keeps_its_length(form):
     rng = random.Random(form.name)
-    around = share(AROUND, form.name)
-    made = [f"{before}{example(form.template, rng)}{after}".encode() for before, after in around]
+    made = [f"{before}{example(form.template, rng)}{after}".encode() for before, after in AROUND]
     for lines in (made, [made[0]]):  # beside each other, and one alone
         counts = {}
         masked = redact.body(b"\n".join(lines), counts)
         assert sum(counts.values()) == len(lines)
         assert redact.body(masked) == masked
-        for (before, after), plain, shown in zip(around, lines, masked.split(b"\n"), strict=False):
+        for (before, after), plain, shown in zip(AROUND, lines, masked.split(b"\n"), strict=False):
             assert len(shown) == len(plain)
             assert shown.startswith(before.encode())
             assert shown.endswith(after.encode())
@@ -589,7 +588,7 @@ def test_no_member_of_a_written_record_keeps_a_credential(kind):
 def test_a_key_in_any_text_of_a_file_is_masked_before_anything_is_shown(shape: Shape, tmp_path):
     path = tmp_path / shape.name
     texts = [place for place in places(shape.value) if isinstance(reduce(getitem, place, shape.value), str)]
-    for place in share(texts, shape.name):
+    for place in texts:
         path.write_bytes(shape.file_bytes(put(shape.value, place, KEY)))
         assert KEY.encode() not in pickle.dumps(open_paths([str(path)])), place
 

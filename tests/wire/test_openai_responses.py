@@ -36,7 +36,7 @@ from loop_core.wire.openai_responses import Decoder, encode, encode_request, rea
 from loop_core.wire.openai_responses.table import API, LOSES, PATHS, recognises
 from tests.scenes.essence import essence
 from tests.scenes.recordings import exchange, show
-from tests.scenes.rows import each_row, share
+from tests.scenes.rows import each_row
 
 URL = "https://api.openai.com/v1/responses"
 
@@ -984,7 +984,7 @@ def test_a_stream_cut_at_any_byte_is_never_finished() -> None:
     whole = decode(STREAM)
     last = len(STREAM.rstrip(b"\n"))
     ended = STREAM.index(b"output_item.done", STREAM.index(b"function_call_arguments"))
-    for cut in share(range(1, len(STREAM))):
+    for cut in range(1, len(STREAM)):
         found = decode(STREAM[:cut]) if STREAM[:cut].strip() else None
         if found is None:
             continue
