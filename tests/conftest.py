@@ -48,7 +48,7 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(200_000, 20, 20)  # else the tests of the app spend an eighth of their time in the collector
+        gc.set_threshold(50_000, 20, 20)  # else the tests of the app spend an eighth of their time in the collector
         gc.enable()
 
 

@@ -240,8 +240,9 @@ class TableScreen(Screen[Any]):
         self.watch(self._table, "cursor", self.show_row, init=False)
 
     def on_resize(self) -> None:
-        """Fits the columns to the new width."""
+        """Fits the columns to the new width, and again when a scrollbar that needs no room any more is gone."""
         self.show()
+        self.call_after_refresh(self.show)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Gives the focused pane more room."""

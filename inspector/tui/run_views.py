@@ -91,7 +91,8 @@ class RunTree(Dialog[tuple[str, int] | None]):
         whole = self._list.row(self._list.cursor, whole=True)
         cut = width_of(whole, paint_of(self.app).measure) > self._list.scrollable_content_region.width > 0
         _, _, *plain = whole  # without the mark and the branches, so that it looks like no further row
-        self.query_one("#whole-row", WrappedLines).lines = [EMPTY, tuple(plain)] if cut else []
+        for row in self.query("#whole-row").results(WrappedLines):  # a resize may come before the parts
+            row.lines = [EMPTY, tuple(plain)] if cut else []
 
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
