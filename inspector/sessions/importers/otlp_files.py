@@ -202,17 +202,16 @@ def _messages(data: bytes) -> Iterator[bytes]:
 class SpanStore(NamedTuple):
     """A kind of database with spans."""
 
-    columns: frozenset[str]
-    """The columns of its table `spans`."""
+    column: str
+    """The column of its table `spans` that the other kinds lack."""
     query: str
     """The query for the rows: a span as JSON in `content`, or its members."""
 
 
 STORES: Mapping[str, SpanStore] = {
-    "MLflow": SpanStore(frozenset({"trace_id", "span_id", "experiment_id", "content"}),
-                        "SELECT content FROM spans ORDER BY start_time_unix_nano"),
+    "MLflow": SpanStore("experiment_id", "SELECT content FROM spans ORDER BY start_time_unix_nano"),
     "Phoenix": SpanStore(
-        frozenset({"trace_rowid", "span_id", "span_kind", "attributes"}),
+        "trace_rowid",
         "SELECT trace_id, span_id, parent_id, name, span_kind, spans.start_time, spans.end_time, status_code, "
         "status_message, attributes, events FROM spans JOIN traces ON traces.id = trace_rowid ORDER BY spans.id"),
 }
@@ -221,9 +220,9 @@ _BELOW = "attributes."
 
 
 def store_of(path: str) -> SpanStore | None:
-    """The kind of a database, by its columns; None if it is of no known kind."""
+    """The kind of a database with spans; None if it is of no known kind."""
     found: Schema = schema(path)
-    return next((store for store in STORES.values() if has(found, "spans", *store.columns)), None)
+    return next((store for store in STORES.values() if has(found, "spans", store.column)), None)
 
 
 def rows_in(path: str) -> Iterator[bytes]:
