@@ -349,8 +349,8 @@ def _origin(view: View, turn: TurnFacts) -> str:
     used, every = used_responses(view, turn), [view.responses[index] for index in turn.responses]
     live = [facts.exchange for facts in used if facts.live]
     file = next((Path(facts.exchange.path).name for facts in every if not facts.live), "")
-    where = view.place(turn)
-    if files_in(view) > 1:  # the reader of the report has one file
+    where, several = view.place(turn), files_in(view) > 1
+    if several:  # the reader of the report has one file
         _, number, total = places_in_sessions(view)[view.number(turn) - 1]
         where = f"turn {number:,} of {total:,}"
     place = f"{file}, {where}" if file not in ("", "-") else where
@@ -359,7 +359,7 @@ def _origin(view: View, turn: TurnFacts) -> str:
                 f"({Path(live[0].path).name}), asked again from a step of {place}.")
     first, last = response_number(used[0].index), response_number(used[-1].index)
     responses = f", response {first}" if len(used) == 1 else f", responses {first} to {last}"
-    return f"Found in {place}{responses if files_in(view) == 1 else ''}."
+    return f"Found in {place}{'' if several else responses}."
 
 
 def _report(view: View, name: str, title: str, origin: str, settings: Settings) -> str:
