@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from inspector.config.settings import Settings
@@ -174,6 +177,8 @@ class FollowedView:
 
         self._session = FollowedSession(paths, api=api, profile=profile)
         self._settings = settings
+        self._lock = Lock()
+        """Held while a thread reads: the table and a session opened from it share this view, and may both read."""
         self._last: View | None = None
         self._listed: tuple[View, list[TurnRow]] | None = None
 
@@ -181,11 +186,12 @@ class FollowedView:
     def read(self) -> View:
         """The view of the files in their current state, equal to that of a complete reading. Raises `LoopError` for an
         API, profile, policy or limit that does not exist."""
-        last = self._last
-        before = None if last is None else last.replay
-        case = open_case(self._session.read(), None if before is None else before.case)
-        self._last = view(replay(case, self._settings, before), last)
-        return self._last
+        with self._lock:
+            last = self._last
+            before = None if last is None else last.replay
+            case = open_case(self._session.read(), None if before is None else before.case)
+            self._last = view(replay(case, self._settings, before), last)
+            return self._last
 
     def rows_of(self, current: View, paths: Sequence[str]) -> list[TurnRow]:
         """The rows of a view of these files; the last rows of turns that are unchanged since are used again."""
@@ -203,6 +209,19 @@ class FollowedView:
 FOLLOWED, LONGEST_FOLLOWED = 2, 1 << 25
 """The number of files of a table whose readers are kept, and the bytes of the longest: a reader keeps the file's rows,
 which take twice the size of the file."""
+SHORTEST_FOLLOWED, ACTIVE = 1 << 19, 600.0
+"""The bytes of the shortest file for which a reader is made before it grows: a shorter one is read whole in 0.2 s. And
+the seconds since its last change within which a file is likely to grow again."""
+
+
+def likely_to_grow(path: str) -> bool:
+    """Whether a file was changed a moment ago, and whether reading it whole once more would delay its next turn."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return (stat.S_ISREG(status.st_mode) and SHORTEST_FOLLOWED <= status.st_size <= LONGEST_FOLLOWED
+            and time.time() - status.st_mtime < ACTIVE)
 
 
 class GrownFiles:

@@ -262,7 +262,7 @@ class LoopInspector(KeysInOrderApp):
 
     def _table_or_session(self, read: OpenSession) -> Screen[Any]:
         """The screen for a session: the table of turns if there are several, else the session screen."""
-        if self._begins is not None or read.following is not None or len(read.original.view.turns) < 2:
+        if self._begins is not None or self.reading.follow or len(read.original.view.turns) < 2:
             return self._session(read)
         from inspector.tui.turns_screen import TurnsScreen
 

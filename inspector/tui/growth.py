@@ -48,7 +48,7 @@ class Growth(SessionPart):
     def __init__(self, stage: SessionStage, remarks: RemarkBook) -> None:
         super().__init__(stage)
         self.remarks = remarks
-        self.named = stage.opened.following is not None
+        self.named = False
         """Whether the operator named the files as growing (`--follow`). The first check then reads them again, because
         a row may have been written before the first frame."""
         self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
@@ -68,6 +68,7 @@ class Growth(SessionPart):
         opened = self.stage.opened
         if opened.title or opened.part or self.stage.for_view or STDIN in opened.paths:
             return
+        self.named = reading_of(self.stage.app).follow
         self._shown = states_of(self._watched)
         self._states = {} if self.named else self._shown
         self._under_way = inputs_under_way(opened.original.view)
@@ -113,7 +114,7 @@ class Growth(SessionPart):
         if why:
             stage.note = one_line(f"{UNREADABLE}{why}")
             return
-        if stage.note.startswith(UNREADABLE) or stage.opened.following is None:
+        if stage.note.startswith(UNREADABLE) or not self._readings:
             stage.note = FOLLOWING
         steps, shown = len(stage.run.view.steps), self._shown
         self._shown = states

@@ -21,11 +21,11 @@ from inspector.replay.case import Case, open_case
 from inspector.report.facts import View, view_of_case
 from inspector.report.lines.spans import one_line
 from inspector.report.lines.steps import Outline
+from inspector.report.table_rows import FollowedView, likely_to_grow
 from inspector.sessions import open_paths, without_collector
 from inspector.sessions.intake import standard_input
 
 if TYPE_CHECKING:
-    from inspector.report.table_rows import FollowedView
     from inspector.sessions.recording import Recording
     from inspector.whatif.tree import Branch
 
@@ -96,7 +96,7 @@ class ReadingOptions(NamedTuple):
     profile: str | None = None
     settings: Settings = Settings()
     follow: bool = False
-    """Whether the reader keeps its state, to read only the additions when the files grow."""
+    """Whether the operator named the files as growing (`--follow`)."""
 
 
 @runtime_checkable
@@ -115,7 +115,7 @@ def reading_of(app: object) -> ReadingOptions:
 def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
     """Reads the paths, replays their responses, and judges the turns. Raises `LoopError` for an API, profile, policy or
     limit that does not exist."""
-    if reading.follow:
+    if reading.follow or (len(paths) == 1 and likely_to_grow(paths[0])):
         return load_followed(paths, reading)
     stdin = standard_input() if STDIN in paths else None
     loaded = open_paths(list(paths), api=reading.api, profile=reading.profile, stdin=stdin)
@@ -125,8 +125,6 @@ def load(paths: Sequence[str], reading: ReadingOptions) -> OpenSession:
 def load_followed(paths: Sequence[str], reading: ReadingOptions, view: FollowedView | None = None) -> OpenSession:
     """Loads growing files in their current state; unchanged turns of `view` are reused. Raises `LoopError` for an API,
     profile, policy or limit that does not exist."""
-    from inspector.report.table_rows import FollowedView
-
     view = view or FollowedView(paths, reading.api, reading.profile, reading.settings)
     current_view = view.read()
     return OpenSession(tuple(paths), current_view.replay.case, run_of("original", current_view), following=view)

@@ -28,7 +28,7 @@ from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
 from inspector.tui.panels import Status, VerdictPanel, set_size_classes
 from inspector.tui.remarks import RemarkBook
-from inspector.tui.session_files import OpenSession, ScreenPlace
+from inspector.tui.session_files import OpenSession, ScreenPlace, reading_of
 from inspector.tui.session_panes import Panes, Tracing
 from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
 from inspector.tui.stage import SessionPart, SessionStage
@@ -196,8 +196,6 @@ class SessionScreen(SessionStage):
 
     def __init__(self, session: OpenSession, begins: ScreenPlace | None = None) -> None:
         super().__init__(session)
-        if session.following is not None and begins is None:
-            begins = ScreenPlace(session.paths, max(0, len(session.original.view.steps) - 1))
         self._begins = begins
         self.panes, self.remarks = Panes(self), RemarkBook(self)
         self.growth = Growth(self, self.remarks)
@@ -241,12 +239,14 @@ class SessionScreen(SessionStage):
         return verdict.data_bind(SessionScreen.outline, SessionScreen.step)
 
     def on_mount(self) -> None:
-        """Opens at the given place, else where attention is needed; focuses the list if it is visible."""
+        """Opens at the given place, at the end of a file named as growing, else where attention is needed."""
         self.show()
-        if self._begins is None:
-            self.attention.open()
-        else:
+        if self._begins is not None:
             self.go(self._begins.step, "")
+        elif self.opened.following is not None and reading_of(self.app).follow:
+            self.go(max(0, len(self.run.view.steps) - 1), "")
+        else:
+            self.attention.open()
         self.panes.fit(self.app.size.width < NARROW, self.app.size.width >= ROOMY)
         begins = self._begins.tab if self._begins is not None else ""
         if begins != self.panes.tab and begins in {tab.name for tab in TABS}:

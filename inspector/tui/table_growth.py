@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from textual.screen import ModalScreen
+
 from inspector.report.lines.spans import one_line
 from inspector.report.table_rows import (
+    FOLLOWED,
     LARGE,
     LOOK,
     SEARCH,
@@ -19,6 +22,7 @@ from inspector.report.table_rows import (
     GrownFiles,
     RowReading,
     RowsByPath,
+    likely_to_grow,
     newest,
     with_turns,
 )
@@ -55,7 +59,9 @@ def _count_ages(table: ReadingScreen) -> None:
 def _look(table: ReadingScreen, since: int) -> None:
     from inspector.sessions.following import states_of  # the first rows do not wait for it
 
-    if table.reading or not table.is_current:
+    # Textual calls any screen right below the top one current; under a session, which reads the same file, the table
+    # waits. Under a question it goes on.
+    if table.reading or not (table.is_active or (table.is_current and isinstance(table.app.screen, ModalScreen))):
         return
     if time.monotonic() >= table.searches_at:
         table.searches_at = float("inf")
@@ -151,9 +157,12 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
               if path not in files and not is_beside(path, files)]
     listed = [path for path, row in files.items() if row.why != LARGE]
     states = states_of([*listed, *others])
-    # Files that were written since the table began to read may not be read completely.
     watched = newest(listed, states)
-    first = {} if table.watched else {name: each for name, each in states.items() if each[1] < since}
+    # Files that were written since the table began to read may not be read completely. Those that are likely to grow
+    # are read again now, since the first reading for additions takes as long as the whole file.
+    again = {path for path in watched[-FOLLOWED:] if table.opened is None and likely_to_grow(path)}
+    first = {} if table.watched else {name: each for name, each in states.items()
+                                      if each[1] < since and name not in again}
     before = table.states or first
     new = [path for path in others if states[path] != before.get(path)]
     # A named folder may be empty now.

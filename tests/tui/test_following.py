@@ -10,19 +10,22 @@ import sys
 import threading
 from math import inf
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 import pytest
 
+from inspector.report import table_rows
 from inspector.report.table_rows import GrownFiles
 from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
+from inspector.sessions.following import FollowedFile
 from inspector.sessions.native import SessionWriter
 from inspector.tui import growth, table_growth, turns_reading
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load, load_followed, remember
 from inspector.tui.turn_list import AGENTS, RECENT, TurnList
+from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import branch_report
 from inspector.whatif.store import Store
 from tests.scenes.app import page, until
@@ -337,6 +340,37 @@ async def test_a_new_file_in_a_folder_that_the_table_is_of_is_listed_last_withou
         assert app.screen.note == "a new session: new"
         add(below / "new.jsonl", LOST)  # it is followed from now on
         await until(pilot, lambda: len(turn_rows(app)) == 4)
+
+
+@pytest.mark.parametrize("place", ["a table of its turns", "a table of its folder", "its session"])
+@pytest.mark.parametrize("age", [5, 3600])
+async def test_a_file_that_an_agent_just_wrote_to_is_not_read_whole_when_it_grows(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, place: str, age: int
+) -> None:
+    monkeypatch.setattr(table_rows, "SHORTEST_FOLLOWED", 0)
+    read_whole, whole = FollowedFile._read_whole, []
+    monkeypatch.setattr(FollowedFile, "_read_whole", lambda *values: whole.append(1) or read_whole(*values))
+    session = tmp_path / "s.jsonl"
+    rows = claude(*(row for word in ("One", "Two", "Three") for row in (
+        prompt(f"say {word}"), block(text(word), f"msg_{word}", stop="end_turn")))).splitlines(keepends=True)
+    session.write_text("".join(rows[:4]))
+    os.utime(session, (time() - age,) * 2)
+    app = LoopInspector([str(tmp_path if place == "a table of its folder" else session)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and app.screen.watched)
+        if place == "its session":
+            await pilot.press("enter")
+        else:
+            await until(pilot, lambda: app.screen.grown is not None or place == "a table of its turns" or age > 600)
+        screen, before = app.screen, len(whole)
+        assert before == (1 if age < 600 else 0), "the reader that continues is made only of a file likely to grow"
+        with session.open("a") as file:
+            file.writelines(rows[4:])
+        if place == "its session":
+            await until(pilot, lambda: len(screen.run.view.turns) == 3)
+        else:
+            await until(pilot, lambda: len(turn_rows(app)) == 3)
+        assert len(whole) == 1
 
 
 async def test_a_file_that_belongs_to_a_listed_session_is_no_session_of_its_own(tmp_path) -> None:
