@@ -195,8 +195,6 @@ def _raw(text: str) -> bytes:
 
 _NO_ANSWER = frozenset({"OPTIONS", "HEAD", "CONNECT", "TRACE", "DELETE"})
 """The HTTP methods that never ask a model. The answer to a DELETE of a stored response looks like a response."""
-_LOADS = frozenset({"load", "unload"})
-"""The details of the stop words of a server that only loaded or unloaded a model; `ollama run` begins with this."""
 
 
 class UnbuiltExchange(NamedTuple):
@@ -232,7 +230,7 @@ def build(
             response = unreadable_response(raw, api, body, problem)
         else:
             return UnbuiltExchange(problem, undecodable=True)
-    if response.stop_reason.detail in _LOADS and request is not None and not request.messages:
+    if response.stop_reason.raw in wire(api).loads and request is not None and not request.messages:
         return UnbuiltExchange("a request that only loads or unloads a model: it asks for no answer")
     silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, api, chosen, response, options)
     if silent and not traffic.by_content(body):

@@ -190,8 +190,8 @@ def _apart(message: Message) -> Iterable[Message]:
     """The message, and the hints at its end that ask again as messages of their own: where roles alternate (Converse),
     a client adds them to the message whose answer it leaves out."""
     parts, end = message.parts, len(message.parts)
-    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) < 99 and asks_again(part.text):
-        end -= 1  # the length is looked at first, since the words of every message of every request would take time
+    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) <= _HINT and asks_again(part.text):
+        end -= 1
     if end == len(parts) or message.role is Role.ASSISTANT:
         return (message,)
     return (message._replace(parts=parts[:end]), *(Message(Role.USER, (part,)) for part in parts[end:]))
@@ -206,9 +206,10 @@ def _kind(message: Message) -> ItemKind:
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
 
 
-_CHANCE = 8
-"""The smallest number of characters of a cut answer that is searched in other prompts. A shorter one may match by
-chance: `Write` + `a`, `Write about`."""
+_CHANCE, _HINT = 8, 98
+"""The smallest number of characters of a cut answer that is searched in other prompts: a shorter one may match by
+chance (`Write` + `a`, `Write about`). The largest number of characters of a hint that is searched at the end of a
+message: to search the long texts of all messages of all requests would take time."""
 
 
 def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:

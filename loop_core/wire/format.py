@@ -204,6 +204,8 @@ class Format(NamedTuple):
     """Rule of the decoder -> the facts on which the rule is based, as provenance names them."""
     word_paths: tuple[JsonPath, ...] = ()
     """The paths of the stop word in a whole body, for logs that keep such; empty if no path is this format's alone."""
+    loads: frozenset[str] = frozenset()
+    """The stop words that answer a request without a message, which only loads or unloads a model."""
     whole_mark: tuple[str, str] | None = None
     """The member, and its value, by which a JSON object is a whole answer; None if pieces of streams may have it."""
     joints: Mapping[str, str] = {}

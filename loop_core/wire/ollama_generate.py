@@ -17,7 +17,7 @@ from loop_core.wire import asking
 from loop_core.wire.body import dump, list_of, mapping_of, merge, non_null, opaque, rest, token_count, word
 from loop_core.wire.format import Format, Home
 from loop_core.wire.ollama_chat import body_of, lines_of, losses
-from loop_core.wire.ollama_chat.decode import LOSES, rows
+from loop_core.wire.ollama_chat.decode import LOADS, LOSES, rows
 from loop_core.wire.ollama_chat.decode import Decoder as ChatDecoder
 
 API = "ollama_generate"
@@ -150,4 +150,5 @@ FORMAT = Format(
     no_tools=NO_TOOLS,
     stream_type="application/x-ndjson",
     played_in="ollama_chat.serving:GENERATE_SERVING",
+    loads=LOADS,
 )

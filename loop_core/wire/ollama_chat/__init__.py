@@ -47,7 +47,17 @@ from loop_core.wire.body import (
     word,
 )
 from loop_core.wire.format import Format, Home
-from loop_core.wire.ollama_chat.decode import API, DURATIONS, LOSES, PATHS, READS, STREAM_READS, Decoder, recognises
+from loop_core.wire.ollama_chat.decode import (
+    API,
+    DURATIONS,
+    LOADS,
+    LOSES,
+    PATHS,
+    READS,
+    STREAM_READS,
+    Decoder,
+    recognises,
+)
 
 _CREATED = "1970-01-01T00:00:00Z"  # the engine has no clock
 _ORDER = (ReasoningPart, TextPart, ToolCall)
@@ -293,5 +303,6 @@ FORMAT = Format(
     home=Home("http://127.0.0.1:11434", "/api", re.compile(r"/api$"), "authorization", variables=("OLLAMA_HOST",)),
     provider="ollama",
     word_paths=(("done_reason",),),
+    loads=LOADS,
     stream_type="application/x-ndjson",
 )

@@ -42,8 +42,9 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "load": StopRow(Stop.UNKNOWN, "load", _SERVER),
     "unload": StopRow(Stop.UNKNOWN, "unload", _SERVER),
 }
-"""Native word -> mapped reason. `length` stands for num_predict and num_ctx alike; `load` and `unload` answer a request
-without messages."""
+"""Native word -> mapped reason. `length` stands for num_predict and num_ctx alike."""
+LOADS = frozenset({"load", "unload"})
+"""The stop words that answer a request without messages; `ollama run` begins with one."""
 
 LOSES: Mapping[str, str] = {
     "id": "a response has no id",
