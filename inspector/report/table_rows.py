@@ -207,8 +207,8 @@ class FollowedView:
 
 
 FOLLOWED, LONGEST_FOLLOWED = 2, 1 << 25
-"""The number of files of a table whose readers are kept, and the bytes of the longest: a reader keeps the file's rows,
-which take twice the size of the file."""
+"""The number of files of a table whose readers are kept, and the bytes of the longest: a reader keeps each answer, in 6
+to 20 kB."""
 SHORTEST_FOLLOWED, ACTIVE = 1 << 19, 600.0
 """The bytes of the shortest file for which a reader is made before it grows: a shorter one is read whole in 0.2 s. And
 the seconds since its last change within which a file is likely to grow again."""

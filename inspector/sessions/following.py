@@ -149,7 +149,10 @@ class FollowedFile:
             return None
         file.seek(0)
         self._format, self._inode = name, now.st_ino
-        return self._take(file, TranscriptGrowth(reader))
+        lines = reader.lines(b"")
+        if now.st_size > intake.HEAVY:
+            lines.path = os.path.abspath(self.path)  # long texts stay in the file, as in `open.read_file`
+        return self._take(file, TranscriptGrowth(reader, lines))
 
     def _take(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
         self._growth = None  # after a failure in the middle this state cannot be continued

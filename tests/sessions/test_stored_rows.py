@@ -10,7 +10,9 @@ import pytest
 
 from inspector.report.lines.steps import Outline
 from inspector.sessions import intake, open_paths
+from inspector.sessions.following import FollowedFile
 from inspector.sessions.importers.claude_code import Session
+from inspector.sessions.open import options_of
 from inspector.sessions.recording import Exchange
 from inspector.sessions.stored_rows import FileChangedError, StoredResult
 from inspector.sessions.transcripts import TranscriptReader
@@ -165,3 +167,19 @@ def test_two_results_with_the_same_text_are_known_as_the_same(tmp_path):
     keys = [result_in(exchanges(path)[1]).text_key for path in (first, first, second)]
     assert keys[0] == keys[1] != keys[2]
     assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_of_a_followed_file_too_a_long_result_is_read_again_from_its_place(tmp_path, name, mark):
+    path, rows = tmp_path / "s.jsonl", SESSIONS[name](LONG).encode().splitlines(keepends=True)
+    followed = FollowedFile(str(path), options_of(None, None))
+    for count in range(1, len(rows) + 1):
+        path.write_bytes(mark + b"".join(rows[:count]))
+        opened = followed.read()
+    first, after = opened[1]
+    found = result_in(after)
+    assert isinstance(found, StoredResult)
+    assert found.text == LONG
+    assert first.body in path.read_bytes()
+    assert not any(isinstance(held, (str, bytes)) and len(held) > 200 for held in (*found, first.content))
