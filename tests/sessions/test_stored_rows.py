@@ -98,14 +98,15 @@ def test_rows_take_little_room_until_the_last_one_is_read(tmp_path, monkeypatch)
         settle(reader)
 
     monkeypatch.setattr(Session, "settle", measure)
-    for count in (1, 40, 120):
+    for count in (1, 40, 120, 200):
         path.write_text(claude(prompt("go"), *(row for number in range(count) for row in (
             *(block(text(f"{number}.{part}"), f"msg_{number}", uuid=f"{number:035}{part}") for part in range(3)),
             *({"type": "progress", "uuid": f"{number:035}{part}"} for part in "3456")))))
         tracemalloc.start()
         assert len(exchanges(path)) == count
         tracemalloc.stop()
-    assert (held[2] - held[1]) / 80 < 2_000
+    # The interpreter's table of interned strings, which is enlarged now and then, may fall into one of the two.
+    assert min(held[2] - held[1], held[3] - held[2]) / 80 < 2_000
 
 
 @pytest.mark.parametrize("said", ["short", REFUSED])
