@@ -200,6 +200,8 @@ def piece_observer(rows: tuple[FactRow, ...], pieces: Pieces) -> See:
 
 UNREAD = "{} has a value of the wrong type, which is not read"
 """The finding about a value that may have held a part of the answer."""
+UNREAD_CALL = "call_unread_value"
+"""Suffix of the rule of a finding about something that was not read and may belong to a call; it holds all calls."""
 _CONTENT = frozenset({"text", "reasoning", "refusal", "call.id", "call.name", "call.arguments", "call.value"})
 """The facts that make up an answer; a wrong type of another fact loses no part of it."""
 _VALUES = frozenset({"call.arguments", "call.value"})
@@ -215,7 +217,7 @@ def unread_values(
     format reads: a place with members is an object, one with items a list, and one that becomes a fact a text."""
     for node, path in _misfits(*_start(_content_trees(api), event, name)):
         message = UNREAD.format(next(step for step in reversed(path) if isinstance(step, str)))
-        yield f"{api}.{'call_' if _holds_call(node) else ''}unread_value", message, path
+        yield f"{api}.{UNREAD_CALL if _holds_call(node) else 'unread_value'}", message, path
 
 
 @lru_cache(maxsize=64)

@@ -359,7 +359,7 @@ def test_text_cannot_slip_into_arguments() -> None:
     events.insert(2, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}})
     got = decode(API, sse(message_start(), *events, message_delta("tool_use"), STOP))
     assert got.tool_calls[0].arguments == '{"a":'
-    assert [f.rule for f in got.findings] == ["anthropic_messages.unknown_delta"]
+    assert [f.rule for f in got.findings] == ["anthropic_messages.call_unread_value"]
 
 
 @each_row(("events", "rule"), [

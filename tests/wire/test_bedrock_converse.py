@@ -253,12 +253,18 @@ def test_a_closed_call_does_not_change() -> None:
     assert [(c.arguments, c.closed) for c in got.tool_calls] == [('{"city": "Bern"}', True), ("RUBBISH", False)]
 
 
+def test_an_unknown_event_with_a_piece_of_a_call_is_told() -> None:
+    piece = {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '"b": 1'}}}
+    got = decode(API, frames(START, *call_block(0, "{}"), ("toolUseDelta", piece), message_stop("tool_use")))
+    assert [f.rule for f in got.findings] == ["bedrock_converse.call_unread_value"]
+
+
 def test_text_cannot_slip_into_arguments() -> None:
     events = call_block(0, '{"a":')
     events.insert(2, ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "x"}}))
     got = decode(API, frames(START, *events, message_stop("tool_use")))
     assert got.tool_calls[0].arguments == '{"a":'
-    assert [f.rule for f in got.findings] == ["bedrock_converse.unknown_delta"]
+    assert [f.rule for f in got.findings] == ["bedrock_converse.call_unread_value"]
 
 
 @pytest.mark.parametrize(("events", "rule"), [

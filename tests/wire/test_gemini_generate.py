@@ -336,6 +336,9 @@ def test_a_chunk_with_a_call_that_came_twice_is_one_call(between: tuple[Any, ...
     end = body(reason="STOP")
     once = decode(sse(usage_body(16), *between, usage_body(16), end))
     assert (len(once.tool_calls), "gemini_generate.chunk_repeated" in rules(once)) == (1, True)
+    other = {**usage_body(20), **body({"functionCall": {"name": "other", "args": {}}})}
+    again = decode(sse(usage_body(16), other, usage_body(16), other, end))  # as a gateway that asks twice sends them
+    assert len(again.tool_calls) == 2
     wrapped = decode(sse(*({"response": usage_body(16)} for _ in range(2)), {"response": end}))
     assert len(wrapped.tool_calls) == 1
 

@@ -31,6 +31,7 @@ from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
+from loop_core.wire.reads import UNREAD_CALL
 from loop_core.wire.response_calls import StreamedPart, completes, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
@@ -283,7 +284,9 @@ class Decoder(base.Decoder):
                 self._order.append(block)
                 self._open[event.get("contentBlockIndex")] = block
             if not block.extend(kind, value):
-                self._quirk("unknown_delta", f"a {kind!r} delta does not belong in a {block.kind!r} block")
+                lost = value and "toolUse" in (kind, block.kind) and kind in ("toolUse", "text")
+                self._quirk(UNREAD_CALL if lost else "unknown_delta",
+                            f"a {kind!r} delta does not belong in a {block.kind!r} block")
 
     def _message_stop(self, event: Any) -> None:
         self._stopped = True
@@ -306,7 +309,8 @@ class Decoder(base.Decoder):
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         else:
-            self._quirk("unknown_event", f"an event of type {name!r} is not known")
+            piece = mapping_of(event.get("delta")).get("toolUse")
+            self._quirk(UNREAD_CALL if piece else "unknown_event", f"an event of type {name!r} is not known")
 
     # -- fields --------------------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class Decoder(base.Decoder):
         self._others: dict[int, tuple[str, At] | None] = {}  # the reason of each candidate that is not read
         self._token: tuple[str, At] | None = None  # the last checkpoint, and its place
         self._blocked: tuple[str, At] | None = None
-        self._call_chunk: bytes | None = None  # the last chunk that began a call and counts tokens
+        self._call_chunks: set[bytes] = set()  # the chunks that began a call and count tokens
         self._goes_on = False  # whether content came after the last finish reason
         self._holder: tuple[str, ...] = ()  # the path of the answer in the current value: Code Assist wraps it
 
@@ -122,7 +122,7 @@ class Decoder(base.Decoder):
                     return path is None
             except (KeyError, TypeError, ValueError):
                 pass  # another shape
-        if self.frame[0] == self._call_chunk:
+        if self.frame[0] in self._call_chunks:
             self._late = self.frame  # not part of the answer
             self.find(f"{API}.chunk_repeated", "a chunk with a call came twice, with the same count of output tokens",
                       self.at())
@@ -133,7 +133,7 @@ class Decoder(base.Decoder):
         usage = table.get(event.get(table.WRAPPER) or event, "usageMetadata")
         counted = isinstance(usage, dict) and token_count(table.get(usage, "candidatesTokenCount"))
         if counted and parts.last_whole not in (before, None):
-            self._call_chunk = self.frame[0]
+            self._call_chunks.add(self.frame[0])
         return None
 
     def on_body(self, body: Any) -> None:

@@ -26,9 +26,9 @@ _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"\s]+)|\[(?P<index>[0-9]{1,9})\]"""
     r"""|\['(?P<single>(?:[^'\\]|\\.)*)'\]|\["(?P<double>(?:[^"\\]|\\.)*)"\]"""
 )
-# Paths come from outside: without a bound, one could make a tree too deep to walk.
-_DEEPEST = 64
+_DEEPEST = 64  # paths come from outside: without a bound, one could make a tree too deep to walk
 _MISSING = object()
+_PIECE_FIELDS = frozenset({"jsonPath", "json_path", "willContinue", "will_continue"})  # besides the value
 
 
 class _Text:
@@ -120,7 +120,7 @@ class PartialArgs:
 
     def _grow(self, text: _Text, value: Mapping[str, Any]) -> None:
         piece = get(value, "stringValue")
-        if not isinstance(piece, str | None):
+        if not isinstance(piece, str | None) or (piece is None and not value.keys() <= _PIECE_FIELDS):
             raise _UnplacedError("brings no text")
         text.chunks.append(piece or "")
         # if absent, this is the last piece (google-genai 3.4.0 types.py PartialArg)
@@ -379,6 +379,8 @@ class Parts:
             return None
         if not name:
             self._source.find("gemini_generate.nameless_call", "a function call has no name", at)
+            for earlier in self._calls[-1:] if get(wire_call, "partialArgs") else ():
+                earlier.more = True  # it said that it was over
         if self._open is not None:
             self._source.find("gemini_generate.unfinished_call", f"a call begins while {self._open.name} is open", at)
         call = _Call(name if isinstance(name, str) else "", at)

@@ -55,7 +55,8 @@ class GrowingCall:
         self.late = False
         """Whether a piece of the call, or its name, came after the stop reason."""
         self.unended = False
-        """Whether another answer began before the one that holds the call had ended."""
+        """Whether another answer began before the one that holds the call had ended, or a piece may belong to another
+        call."""
         self.orphan = False
         """Whether the first delta of the call had neither id nor name: its pieces may be those of another call."""
         self.wanders = False
@@ -100,7 +101,7 @@ Text = Callable[[], str | None]
 class CallAssembly:
     """The calls of one choice, in the order in which they began."""
 
-    __slots__ = ("_by_index", "_growing", "_last", "_note", "_sealed", "opened")
+    __slots__ = ("_by_index", "_growing", "_last", "_note", "_renumbered", "_sealed", "opened")
 
     def __init__(self, note: QuirkNote) -> None:
         self.opened: list[GrowingCall] = []
@@ -108,6 +109,8 @@ class CallAssembly:
         self._growing: dict[Any, list[str]] = {}
         """Index -> the pieces of the call to which a delta with only a piece of arguments can be added directly."""
         self._last: GrowingCall | None = None
+        self._renumbered: set[Any] = set()
+        """Indices without a call of their own, whose pieces went to the only call."""
         self._note = note
         self._sealed = False
 
@@ -145,7 +148,10 @@ class CallAssembly:
             self._note(f"{API}.index_missing", "a tool call delta has no index", at)
             index, call = None, self._without_index(ident, name, piece)
         elif index in self._by_index:
-            call = self._at_known(self._by_index[index], ident, name, piece, at)
+            before = self._by_index[index]
+            call = self._at_known(before, ident, name, piece, at)
+            # The pieces that came under this index, which another call seemed to go on with, may be those of this one.
+            before.unended = before.unended or (call is None and index in self._renumbered)
         else:
             call = self._at_new(index, ident, name, piece, at)
         if call is None:
@@ -201,6 +207,7 @@ class CallAssembly:
             if piece:
                 self._note(f"{API}.index_changes", "the index of a call changes between its deltas", at)
                 self._by_index[index] = self.opened[0]
+                self._renumbered.add(index)
             return self.opened[0]
         self._note(f"{API}.orphan_delta", f"a tool call delta of index {index!r} belongs to no call", at)
         return None

@@ -1,0 +1,127 @@
+"""Streams in which a piece of a call cannot be read, or has no place: the call may lack it, so it is never released."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from loop_core.judge.gate import Admission
+from loop_core.reader import read
+from tests.scenes.rows import each_row
+
+
+def stream_of(*events: dict[str, Any]) -> bytes:
+    return "".join(f"event: {each.get('type') or each['event_type']}\ndata: {json.dumps(each)}\n\n"
+                   for each in events).encode()
+
+
+def messages(*deltas: dict[str, Any], kind: str = "content_block_delta") -> bytes:
+    started = {"type": "content_block_start", "index": 0, "content_block": {
+        "type": "tool_use", "id": "c", "name": "f", "input": {}}}
+    ended = {"type": "content_block_stop", "index": 0}
+    pieces = ({"type": kind if number == 1 else "content_block_delta", "index": 0, "delta": each}
+              for number, each in enumerate(deltas))
+    return stream_of(started, *pieces, ended, {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+                     {"type": "message_stop"})
+
+
+def steps(*deltas: dict[str, Any], kind: str = "step.delta") -> bytes:
+    call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
+    pieces = ({"event_type": kind if number == 1 else "step.delta", "index": 0, "delta": each}
+              for number, each in enumerate(deltas))
+    return stream_of({"event_type": "step.start", "index": 0, "step": call}, *pieces,
+                     {"event_type": "step.stop", "index": 0},
+                     {"event_type": "interaction.completed", "interaction": {"id": "i", "status": "requires_action"}})
+
+
+def converse(*deltas: dict[str, Any]) -> bytes:
+    lines = [{"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c", "name": "f"}}}},
+             *({"contentBlockDelta": {"contentBlockIndex": 0, "delta": each}} for each in deltas),
+             {"contentBlockStop": {"contentBlockIndex": 0}}, {"messageStop": {"stopReason": "tool_use"}}]
+    return "".join(f"{json.dumps(each)}\n" for each in lines).encode()
+
+
+def call_chunks(*deltas: dict[str, Any], kind: str = "tool-call-delta") -> bytes:
+    def event(kind: str, call: Any) -> dict[str, Any]:
+        return {"type": kind, "index": 0, "delta": {"message": {"tool_calls": call}}}
+
+    return stream_of(event("tool-call-start", {"id": "c", "function": {"name": "f", "arguments": ""}}),
+                     *(event(kind if number == 1 else "tool-call-delta", each) for number, each in enumerate(deltas)),
+                     {"type": "tool-call-end", "index": 0},
+                     {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}})
+
+
+STREAMED: dict[str, tuple[Callable[..., bytes], Callable[[str], dict[str, Any]]]] = {
+    "anthropic_messages": (messages, lambda piece: {"type": "input_json_delta", "partial_json": piece}),
+    "gemini_interactions": (steps, lambda piece: {"type": "arguments_delta", "arguments": piece}),
+    "bedrock_converse": (converse, lambda piece: {"toolUse": {"input": piece}}),
+    "cohere_chat": (call_chunks, lambda piece: {"function": {"arguments": piece}}),
+}
+"""Format -> the stream of one call from the deltas of its arguments, and such a delta."""
+PIECES = '{"path": "a"', ', "dry": true', "}"
+
+
+@each_row("api", [api for api in STREAMED if api != "bedrock_converse"])  # whose lines are told apart by these names
+def test_a_piece_of_a_call_in_an_unknown_event_holds_the_call(api: str) -> None:
+    """The piece was left out, and the rest was a whole object, which ran."""
+    stream, delta = STREAMED[api]
+    whole, lost = stream(*map(delta, PIECES)), stream(*map(delta, PIECES), kind="call.piece")
+    assert [each.admission for body in (whole, lost) for each in read(api, body).calls] == [
+        Admission.READY, Admission.HELD]
+
+
+@each_row("lost", [
+    ("anthropic_messages", {"type": "text_delta", "text": PIECES[1]}),
+    ("anthropic_messages", {"type": "json_delta", "partial_json": PIECES[1]}),
+    ("gemini_interactions", {"type": "text", "text": PIECES[1]}),
+    ("gemini_interactions", {"type": "arguments", "arguments": PIECES[1]}),
+    ("bedrock_converse", {"text": PIECES[1]}), ("bedrock_converse", {"toolUse": {"partial": PIECES[1]}}),
+])
+def test_a_delta_that_is_no_piece_of_a_call_holds_it(lost: tuple[str, dict[str, Any]]) -> None:
+    api, odd = lost
+    stream, delta = STREAMED[api]
+    (verdict,) = read(api, stream(delta(PIECES[0]), odd, delta(PIECES[2]))).calls
+    assert (verdict.admission, verdict.rule) == (Admission.HELD, "gate.reason")
+
+
+@each_row("signed", [
+    ("anthropic_messages", {"type": "signature_delta", "signature": "c2ln"}),
+    ("gemini_interactions", {"type": "thought_signature", "signature": "c2ln"}),
+    ("bedrock_converse", {"reasoningContent": {"signature": "c2ln"}}), ("bedrock_converse", {"toolUse": {}}),
+])
+def test_a_delta_without_characters_of_a_call_holds_nothing(signed: tuple[str, dict[str, Any]]) -> None:
+    api, odd = signed
+    stream, delta = STREAMED[api]
+    (verdict,) = read(api, stream(delta(PIECES[0]), odd, delta(PIECES[2]))).calls
+    assert verdict.admission is Admission.READY
+
+
+VALUES = {"jsonPath": "$.path", "stringValue": "a", "willContinue": True}, {"jsonPath": "$.path", "stringValue": "b"}
+
+
+@each_row("parts", [
+    # the text at a path that is open gets a number
+    [{"name": "f", "willContinue": True}, {"partialArgs": [VALUES[0]], "willContinue": True},
+     {"partialArgs": [{"jsonPath": "$.path", "numberValue": 1}], "willContinue": True}, {}],
+    # values come after the call said that it was over
+    [{"name": "f", "partialArgs": list(VALUES)}, {"partialArgs": [{"jsonPath": "$.dry", "boolValue": True}]}],
+])
+def test_values_that_have_no_place_in_a_call_of_gemini_hold_it(parts: list[dict[str, Any]]) -> None:
+    """The number was dropped, or the call ran without the values behind its end."""
+    chunks = [{"candidates": [{"content": {"parts": [{"functionCall": part}]}, "index": 0}]} for part in parts]
+    ended = {"candidates": [{"index": 0, "finishReason": "STOP"}]}
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in [*chunks, ended]).encode()
+    assert Admission.READY not in {each.admission for each in read("gemini_generate", body).calls}
+
+
+def test_a_piece_under_the_index_of_a_later_call_of_chat_holds_the_call_that_took_it() -> None:
+    """Events arrived in another order: a piece of the second call stood in the arguments of the first, which ran."""
+    first, second = ({"index": at, "id": f"c{at}", "function": {"name": name, "arguments": ""}}
+                     for at, name in enumerate(("write", "delete")))
+    deltas = [first, *({"index": at, "function": {"arguments": piece}} for at, piece in (
+        (0, '{"path": "'), (1, "/tmp/x"), (0, 'a"}'))), second, {"index": 1, "function": {"arguments": '{"path": ""}'}}]
+    chunks = [{"id": "i", "choices": [{"index": 0, "delta": {"tool_calls": [each]}}]} for each in deltas]
+    ended = {"id": "i", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in [*chunks, ended]).encode() + b"data: [DONE]\n\n"
+    assert [each.admission for each in read("openai_chat", body).calls] == [Admission.HELD] * 2
