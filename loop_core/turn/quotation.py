@@ -85,6 +85,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif (_may_come_again(text, segment[start : at[1]], begin > start) or _goes_on_alike(segment, start, at)
           or (begin > start and not wrappers and _may_come_again(text, anchor, False))
           or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
+          or _is_quoted_before(text, segment[start : at[1]], anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
           or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
         doubt = "the text repeats itself, and these words may be the next ones"
@@ -170,6 +171,13 @@ def is_periodic(words: str) -> bool:
     """Whether words are a row of equal parts, the last of which may be cut."""
     period = words.find(words[: len(words) - len(words) // 2], 1)
     return period > 0 and words.startswith(words[period:])
+
+
+def _is_quoted_before(text: str, quoted: str, anchor: str) -> bool:
+    """Whether the words occur earlier in what was taken for the quotation, and the text does not end with all of it:
+    then the earlier ones may be the quotation, and the rest is new."""
+    words, quoted = " ".join(anchor.split()), " ".join(quoted.split())
+    return words in quoted[:-1] and not " ".join(text[-4 * len(quoted) - ROW_CHARS :].split()).endswith(quoted)
 
 
 def _is_quoted_again(rest: str, anchor: str) -> bool:

@@ -235,6 +235,13 @@ def test_words_that_are_quoted_twice_leave_a_doubt(again: str) -> None:
     assert merge_quote(FOX[-ANCHOR_CHARS:] + again[:7])[1].sure, "so few characters may be the next ones"
 
 
+def test_words_that_also_come_earlier_in_what_is_cut_leave_a_doubt() -> None:
+    """Two of three equal elements were lost without a word."""
+    text = "<div><span>x</span></div>"
+    made = join((Segment(text), Segment(f"\n\n{text * 3} and the end.", Method.ANCHOR, text)))
+    assert not made.seams[0].sure
+
+
 def test_few_characters_count_at_the_beginning_or_inside_something_that_closes() -> None:
     assert merge_quote("Ten men", "Te") == ("Ten men",
                                             Seam(1, 2, SeamDecision.ANCHOR, "Te", "quoted anchor, 2 characters cut"))
