@@ -62,16 +62,15 @@ def mask_spans(data: bytes, spans: Sequence[CredentialSpan], counts: Counts | No
 def body(data: bytes, counts: Counts | None = None) -> bytes:
     """The bytes, of the same length, with credentials masked, including those spelled with JSON escapes."""
     # PHP, for example, writes `\/` for every slash, so a key in base64 may contain escapes.
-    if ESCAPES.search(data):
-        data = mask_spans(data, escaped_spans(data), counts)
+    data = mask_spans(data, escaped_spans(data), counts)
     return mask_spans(data, spans(data), counts)
 
 
 def text(value: str, counts: Counts | None = None) -> str:
     """The text with credentials masked."""
     raw = value.encode("utf-8", "surrogatepass")
-    found = spans(raw)
-    return mask_spans(raw, found, counts).decode("utf-8", "surrogatepass") if found else value
+    masked = body(raw, counts)  # a text may hold JSON, such as a tool's result
+    return value if masked is raw else masked.decode("utf-8", "surrogatepass")
 
 
 # -- headers, addresses, requests ------------------------------------------------------------------------------------
@@ -205,8 +204,11 @@ def _clean(value: Any, is_secret: Callable[[str, str], bool], counts: Counts | N
 
 # -- credentials spelled with JSON escapes ----------------------------------------------------------------------------
 
-_STRINGS = r"\"(?:[^\"\\]|\\.)*(?:\\/|\\u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
-"""Matches a JSON string with an escape of a plain character. JSON has backslashes only in strings."""
+_STRINGS = r"\"(?:[^\"\\]|\\.)*\\+(?:/|u00[2-7][0-9A-Fa-f])(?:[^\"\\]|\\.)*\""
+"""Matches a JSON string with an escape of a plain character, also in JSON that the string holds, where the backslash is
+escaped as well. JSON has backslashes only in strings."""
+_LEVELS = 3
+"""The number of levels of JSON in JSON strings that are unescaped: a body, a tool's result in it, a file in that."""
 
 
 @cache
@@ -217,25 +219,31 @@ def _strings() -> Any:
 _SPELLED = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)|[^\\]", re.DOTALL)
 
 
-def escaped_spans(data: bytes) -> list[CredentialSpan]:
+def escaped_spans(data: bytes, levels: int = _LEVELS) -> list[CredentialSpan]:
     """The places of credentials in JSON strings with escapes."""
     found: list[CredentialSpan] = []
-    for match in _strings().finditer(data):
+    for match in _strings().finditer(data) if levels and ESCAPES.search(data) else ():
         start, end = match.span()
-        found += spelled_spans(data, start + 1, end - 1)
+        found += spelled_spans(data, start + 1, end - 1, levels)
     return found
 
 
-def spelled_spans(data: bytes, start: int, end: int) -> list[CredentialSpan]:
+def spelled_spans(data: bytes, start: int, end: int, levels: int) -> list[CredentialSpan]:
     """The places of credentials inside one JSON string, found in its unescaped text."""
     try:
         unescaped_text = json.loads(b'"' + data[start:end] + b'"', strict=False).encode("utf-8", "surrogatepass")
     except ValueError:
         unescaped_text = None  # not a complete string, so it is unescaped piece by piece below
-    if unescaped_text is not None and not spans(unescaped_text):
+    if unescaped_text is not None and not (spans(unescaped_text) or escaped_spans(unescaped_text, levels - 1)):
         return []  # the usual case, without the costly search for the places of characters
     plain, places = unescape(data[start:end])
-    return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in spans(plain)]
+    found: list[CredentialSpan] = []
+    for each in sorted([*spans(plain), *escaped_spans(plain, levels - 1)]):
+        if found and each.start < found[-1].end:
+            found[-1] = found[-1]._replace(end=max(found[-1].end, each.end))
+        else:
+            found.append(each)
+    return [CredentialSpan(start + places[a], start + places[b], name) for a, b, name in found]
 
 
 def unescape(inside: bytes) -> tuple[bytes, list[int]]:

@@ -799,3 +799,17 @@ def test_a_key_where_an_entry_that_is_skipped_names_its_method_is_masked(tmp_pat
     (skip,) = open_paths([str(path)]).inputs[0].skipped
     assert skip.why.startswith("no LLM traffic: ")
     assert key not in skip.why
+
+
+def test_a_credential_that_is_escaped_in_json_inside_a_json_string_is_masked() -> None:
+    """A tool's result that .NET wrote (`\\u002B` for `+`), or PHP (`\\/` for `/`), is JSON in a string of a body."""
+    key = "Ab+cD/9eF0" * 7
+    secret = f"ABSK{key}"
+    for inner in (json.dumps({"key": secret}).replace("+", "\\u002B"), json.dumps({"key": secret}).replace("/", "\\/")):
+        for outer in (json.dumps({"content": inner}), json.dumps({"content": json.dumps({"result": inner})})):
+            masked = redact.body(outer.encode())
+            shown = json.loads(masked)["content"]
+            shown = json.loads(json.loads(shown).get("result", shown))["key"]
+            assert len(masked) == len(outer)
+            assert shown.startswith("[masked: Amazon Bedrock key]")
+        assert "9eF0" not in redact.text(inner)
