@@ -209,6 +209,55 @@ def test_what_litellm_streamed_may_end_in_an_event_of_its_own(tmp_path):
     assert len(two.responses) == 2
 
 
+COUNTS = {"promptTokenCount": 9, "candidatesTokenCount": 7}
+
+
+def javascript(*parts, **more):
+    return event(*parts, **{"timestamp": 1796059809761, "partial": False, **more})
+
+
+def test_a_stream_that_adk_for_javascript_wrote_in_pieces_is_one_answer(tmp_path):
+    pieces = [javascript(part("I do both.")), javascript(call(key="a")), result_event({"result": "ok"}, "a"),
+              javascript(call(key="b")), result_event({"result": "ok"}, "b")]
+    seen = read(tmp_path, GO, *pieces, javascript(finishReason="STOP", usageMetadata=COUNTS),
+                javascript(part("Done."), finishReason="STOP", usageMetadata=COUNTS))
+    assert [each.id for each in response(seen).tool_calls] == ["a", "b"]
+    assert (response(seen).text, response(seen).usage.output_tokens) == ("I do both.", 7)
+    assert response(seen, 1).text == "Done."
+    assert words(seen) == ["COMPLETE"]
+    broken = read(tmp_path, GO, *pieces, event(errorCode="UNKNOWN_ERROR", errorMessage="terminated"))
+    assert stops(broken) == ["error"]
+
+
+def test_an_event_of_javascript_that_repeats_the_counts_of_a_call_is_its_end(tmp_path):
+    one = javascript(call(), finishReason="STOP", usageMetadata=COUNTS), result_event({"result": "ok"})
+    done = javascript(part("Done."), finishReason="STOP", usageMetadata={"promptTokenCount": 30})
+    repeated = javascript(finishReason="STOP", usageMetadata=COUNTS)
+    assert words(read(tmp_path, GO, *one, repeated, done)) == ["COMPLETE"]
+    assert len(read(tmp_path, GO, *one, repeated, done).responses) == 2
+    empty = javascript(finishReason="STOP", usageMetadata={"promptTokenCount": 30})
+    assert words(read(tmp_path, GO, *one, empty)) == ["EMPTY ANSWER"]
+
+
+@pytest.mark.parametrize("other_event", [
+    javascript(part("Done."), author="B"), javascript(part("Done."), invocationId="e-2"), javascript()])
+def test_an_event_of_another_agent_or_run_or_of_nothing_is_no_piece(other_event, tmp_path):
+    seen = read(tmp_path, GO, javascript(part("I do it.")), other_event)
+    assert response(seen).text == "I do it."
+    assert len(seen.responses) == (2 if "content" in other_event else 1)
+    went_on = read(tmp_path, GO, javascript(part("I do it.")), GO, javascript(part("Done.")))
+    assert len(went_on.responses) == 2
+    ended = read(tmp_path, GO, javascript(call()), javascript(usageMetadata=COUNTS), result_event({"result": "ok"}),
+                 javascript(part("Done."), finishReason="STOP"))
+    assert len(ended.responses) == 2
+
+
+def test_a_stop_that_adk_for_javascript_copied_is_the_recorders_word(tmp_path):
+    assert stops(read(tmp_path, GO, javascript(part("Hi."), finishReason="STOP"))) == ["end_turn"]
+    thread = javascript(part("Hi."), finishReason="STOP", interactionId="i")
+    assert stops(read(tmp_path, GO, thread)) == ["unknown"]
+
+
 def test_the_arguments_of_a_cut_call_look_whole_and_adk_runs_it(tmp_path):
     seen = read(tmp_path, GO, other(call(), word="MAX_TOKENS"), result_event({"result": "61 bytes"}))
     (made,) = response(seen).tool_calls

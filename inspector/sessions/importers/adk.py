@@ -1,10 +1,10 @@
 """Sessions of Google's Agent Development Kit: its databases (`.adk/session.db`), and sessions or events as JSON.
 
 An event of a model has Gemini's parts and a stop word of Gemini's, whatever the model. For another provider that word
-is ADK's own: it is `STOP` also for `pause_turn` and for a missing reason, so it is no evidence. An answer that LiteLLM
-streamed may take two events, the second without content. Calls whose arguments were no JSON are left out; an error
-message may name them. The tables of the first releases lack the word. Source: google-adk 2.13 `events/event.py`,
-`sessions/`, `models/lite_llm.py`; 120 sessions that it wrote, of three APIs.
+is ADK's own: it is `STOP` also for `pause_turn` and for a missing reason, so it is no evidence; ADK for JavaScript only
+copies words. An answer that was streamed may take several events. Calls whose arguments were no JSON are left out; an
+error message may name them. The tables of the first releases lack the word. Source: google-adk 2.13 `events/event.py`,
+`sessions/`, `models/lite_llm.py`; 120 sessions that it wrote, of three APIs; @google/adk 2.0 `utils/streaming_utils`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ NO_CONTENT: Mapping[str, StopRow] = {
 STOPPED: Mapping[str, str] = {"INVOCATION_ABORTED": "interrupted", "LlmCallsLimitExceededError": "stopped"}
 """Code of an event that ends a turn without a request -> the mark of its row."""
 CLEAN = "STOP"
-"""The word that ADK writes for every end that is neither a cut nor a refusal."""
+"""The word that ADK for Python writes for every end that is neither a cut nor a refusal."""
+MILLISECONDS = 1e11
+"""The smallest time of an event that ADK for JavaScript wrote: ADK for Python writes seconds."""
 COLUMNS = ("app_name", "user_id", "session_id", "event_data", "id", "author", "branch", "timestamp",
            "content", "usage_metadata", "partial", "error_code", "error_message", "interrupted")
 """The columns of an event that are read: the event itself, or its members in older databases."""
@@ -95,15 +97,15 @@ def _in(value: dict[str, Any], name: str) -> Any:
 class _Sessions(ChatReader):
     name, agent, fields = "adk", "Google ADK", FIELDS
     key, unit, row_word = "id", "event", ("an event", "events")
-    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP is ignored, "
-             "since it stands for several ends")
+    words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP of ADK for Python "
+             "is ignored, since it stands for several ends")
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.owner: dict[str, str] = {}
         """The texts of the session around the events in a JSON file, masked."""
-        self.authors: dict[str, str] = {}
-        """Session -> the agent of its last answer."""
+        self.last_events: dict[str, tuple[TranscriptAnswer, dict[str, Any]]] = {}
+        """Session -> its last answer, and the last event of it."""
         self.lanes: dict[str, list[str]] = {}
         """Session -> its branches since the last event outside of them."""
 
@@ -128,7 +130,7 @@ class _Sessions(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         event, path = _event(line.value)
-        parts = numbered_objects(object_of(event.get("content")).get("parts"))
+        parts = _parts_of(event)
         code, message = known_text(_in(event, "error_code")) or "", known_text(_in(event, "error_message")) or ""
         results = [_result(object_of(_in(part, "function_response"))) for _, part in parts
                    if _in(part, "function_response") is not None]
@@ -140,7 +142,8 @@ class _Sessions(ChatReader):
             self.results(line, self.here, *results)
         elif event.get("author") == "user":
             self.say(line, self.here, "\n".join(part["text"] for _, part in parts if isinstance(part.get("text"), str)))
-        elif parts or _word_of(event) is not None or (code and self.here.right_above is None):
+        elif parts or _word_of(event) is not None or self._goes_on(event) or (
+                code and self.here.right_above is None):
             self._answer(line, event, path)
         elif code:
             self.say(line, self.here, f"the run ended with {code}: {message[:200]}", mark="stopped")
@@ -151,18 +154,36 @@ class _Sessions(ChatReader):
         return self.here
 
     def _answer(self, line: TranscriptLine, event: dict[str, Any], path: tuple[str, ...]) -> None:
-        parts = numbered_objects(object_of(event.get("content")).get("parts"))
-        model, author, above = _in(event, "model_version"), str(event.get("author")), self.here.right_above
-        # The end of an answer that LiteLLM streamed may be an event of its own.
-        answer = above if above is not None and not parts and self.authors.get(self.session) == author else (
+        parts, model = _parts_of(event), _in(event, "model_version")
+        answer = self.last_events[self.session][0] if self._goes_on(event) else (
             self.answer(line, self.here, model=model, key=known_text(event.get("id")) or "", api=api_of(APIS, model),
                         begin=event.get("timestamp")))
-        self.authors[self.session] = author
+        self.last_events[self.session] = answer, event
         at = answer.word_at = answer.take(line)
         for number, part in parts:
             _take_part(answer, part, line, at, *path, "content", "parts", number)
         answer.usage = _usage_of(object_of(_in(event, "usage_metadata"))) or answer.usage
         _take_end(answer, event, partial(pointer_at, at, *path), line.number)
+
+    def _goes_on(self, event: dict[str, Any]) -> bool:
+        """Whether an event belongs to the last answer: the end of what LiteLLM streamed may be an event of its own, and
+        ADK for JavaScript writes a stream in pieces, and runs each call before the next piece comes."""
+        answer, before = self.last_events.get(self.session, (None, {}))
+        if answer is None or self.here.answer is not answer or before.get("author") != event.get("author"):
+            return False
+        empty, word, counts = not _parts_of(event), _word_of(event), _in(event, "usage_metadata")
+        if empty and word is not None and self.here.right_above is answer:
+            return True
+        if before.get("partial") is not False or not _parts_of(before) or _in(before, "error_code") is not None or (
+                self.here.has_user_message or _in(before, "invocation_id") != _in(event, "invocation_id")):
+            return False
+        if _word_of(before) is not None:  # the word came with a call: the end repeats both, after the call has run
+            return empty and word is not None and counts == _in(before, "usage_metadata")
+        return not empty or any(each is not None for each in (word, counts, _in(event, "error_code")))
+
+
+def _parts_of(event: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    return numbered_objects(object_of(event.get("content")).get("parts"))
 
 
 def _word_of(event: dict[str, Any]) -> tuple[str, str] | None:
@@ -181,7 +202,7 @@ def _take_end(answer: TranscriptAnswer, event: dict[str, Any], here: Callable[..
         take_api_word(answer, word, at, wire(GEMINI).stop_reasons)
     elif code is not None and code in NO_CONTENT:
         answer.stop = table_reason(code, NO_CONTENT, here(_member(event, "error_code")), "adk.error_codes")
-    elif word is not None and word != CLEAN:
+    elif word is not None and (word != CLEAN or _keeps_word(event)):
         answer.word, answer.word_at = word, at
         answer.stop = table_reason(word, wire(GEMINI).stop_reasons, at, "adk.finish_reasons")
     elif word is None and code is not None:
@@ -207,6 +228,13 @@ def _is_geminis(event: dict[str, Any]) -> bool:
     counts = object_of(_in(event, "usage_metadata"))
     return (str(_in(event, "model_version")).startswith("gemini") and _in(counts, COUNTS[3]) != 0
             and _in(event, "interaction_id") is None)
+
+
+def _keeps_word(event: dict[str, Any]) -> bool:
+    """Whether the word is the one that ADK received: that for JavaScript writes none in place of a missing one, except
+    for Gemini Interactions. It does not name the model."""
+    time = event.get("timestamp")
+    return isinstance(time, (int, float)) and time > MILLISECONDS and _in(event, "interaction_id") is None
 
 
 def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:
