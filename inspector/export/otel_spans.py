@@ -29,11 +29,11 @@ from inspector.export.conventions import (
     compact,
     first_moment,
 )
-from inspector.replay.case import results_in
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.run_answers import fidelity_of
 from inspector.report.verdict import identifier
 from inspector.sessions import redact
+from inspector.sessions.places import results_in
 from inspector.sessions.reasons import named_api
 from inspector.sessions.recording import Exchange, ToolAnswer, TurnPlace, late_answers
 from loop_core.judge.arguments import parse
@@ -289,7 +289,8 @@ def _tool_results(
     time."""
     exchange = facts.exchange
     answers = notes.get((exchange.path, exchange.entry), ())
-    sent = results_in(following.exchange) if following and following.link.place is TurnPlace.TOOL_RESULT else ()
+    sent = (results_in(following.exchange, exchange.response.tool_calls)
+            if following and following.link.place is TurnPlace.TOOL_RESULT else ())
     times = {(answer.result.call_id, answer.result.name): answer.at for answer in answers}
     parts = sent or [answer.result for answer in answers]
     matched = results_for([verdict.call for verdict in facts.verdicts], parts)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from inspector.replay.case import results_in
 from inspector.sessions import open_paths
+from inspector.sessions.places import results_in
 from inspector.sessions.recording import Exchange, Recording, late_answers
 from loop_core.errors import CallerError
 from loop_core.judge.gate import Admission, Verdict
@@ -176,7 +176,7 @@ def _calls_with_results(recording: Recording) -> Iterator[tuple[ToolCall, ToolRe
         calls = exchange.response.tool_calls
         results: Sequence[ToolResultPart] = [each.result for each in alone.get((exchange.path, exchange.entry), ())]
         if not results and index in after:
-            results = results_in(recording.exchanges[after[index]])
+            results = results_in(recording.exchanges[after[index]], calls)
         if calls and results:
             for call, result in zip(calls, results_for(calls, results), strict=True):
                 if result in results:  # otherwise this call has no result

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 from inspector.replay.recorded_calls import gate_exchange
 from inspector.sessions.build import decode_as
 from inspector.sessions.intake import stop_if_asked
+from inspector.sessions.places import results_in
 from inspector.sessions.recording import Exchange, Input, Link, Recording, TurnPlace, TurnRecord, common_beginning
-from inspector.sessions.wordings import begins_as_result
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict
 from loop_core.turn.continuation import EMPTY, HINT_POINTS, Method, repeats_request
@@ -285,7 +285,13 @@ def _answers(case: Case, links: Sequence[Link]) -> Iterator[tuple[RequestPlace, 
 def _results(case: Case, links: Sequence[Link]) -> Iterator[tuple[ToolResultPart, ...]]:
     for link in takewhile(lambda link: link.place in REQUEST_PLACES, islice(links, 1, None)):
         if link.place is TurnPlace.TOOL_RESULT:
-            yield results_in(case.recording.exchanges[link.index])
+            yield results_after(case, link.parent, link.index)
+
+
+def results_after(case: Case, index: int | None, child: int) -> tuple[ToolResultPart, ...]:
+    """The results in a later request, if the exchange with this index has their calls."""
+    calls = case.recording.exchanges[index].response.tool_calls if index is not None else ()
+    return results_in(case.recording.exchanges[child], calls)
 
 
 AMBIGUITY = "It is unknown if the recording has what this loop asks for next: a later request fits several answers."
@@ -366,19 +372,6 @@ def _last_message(case: Case, link: Link) -> Message:
     hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(answer_text)), "")
     behind = hint or last.text.rpartition(answer_text)[2].strip()
     return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
-
-
-def results_in(exchange: Exchange) -> tuple[ToolResultPart, ...]:
-    """The tool results at the end of a request, after its last assistant message; a text may stand for all of them."""
-    found: list[ToolResultPart] = []
-    text = ""
-    for message in reversed(exchange.request.messages if exchange.request else ()):
-        if message.role is Role.ASSISTANT:
-            break
-        found[:0], text = message.results, message.text
-    if not found and begins_as_result(text):
-        found = [ToolResultPart(None, None, text, is_error="error:" in text[:60].lower())]
-    return tuple(found)
 
 
 def has_unrecorded_answer(turn: Turn) -> bool:

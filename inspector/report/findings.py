@@ -8,7 +8,7 @@ from operator import eq
 from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
-from inspector.replay.case import Case, results_in
+from inspector.replay.case import Case, results_after
 from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.token_counts import impossible_count, text_bytes
 from inspector.sessions import evidence_places
@@ -246,7 +246,7 @@ def _answered_calls(
 
 def _results(case: Case, index: int, child: Link) -> Sequence[ToolResultPart]:
     """The results in a request that may belong to a response: after a resumption, not those of the answer it got."""
-    results = results_in(case.recording.exchanges[child.index]) if _continues(case, index, child) else ()
+    results = results_after(case, index, child.index) if _continues(case, index, child) else ()
     if child.parent is None or child.parent == index:
         return results
     other = {call.id for call in case.recording.exchanges[child.parent].response.tool_calls}

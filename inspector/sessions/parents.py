@@ -1,9 +1,8 @@
-"""Finds the recorded exchange that another one follows (its parent), and its place in the turn.
+"""Finds the recorded exchange that another one follows (its parent).
 
 A later history is searched for an earlier request followed by its answer. Evidence is tried from the strongest to the
 weakest: the answer word for word, without the ids of calls, its calls alone, its text alone, the same text continued.
-This module does not choose between equally good matches. The place follows from the items that the history adds after
-the answer.
+This module does not choose between equally good matches.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from inspector.sessions import wordings
 from inspector.sessions.histories import (
     History,
     HistoryItem,
@@ -22,9 +20,6 @@ from inspector.sessions.histories import (
     are_distinctive,
     squeeze,
 )
-from inspector.sessions.reasons import quotes_parser
-from inspector.sessions.recording import TurnPlace
-from loop_core.turn.continuation import repeats_request
 from loop_core.values import ReasoningPart, ToolCall
 
 _IDENTIFYING = 16  # the number of characters, without white space, that identify an answer
@@ -173,7 +168,7 @@ class Index:
                 continue
             found = self._exact(item, node) if node in self._answers else None
             if found is None and number == last:
-                found = self._by_ids(item) or self._find_related(item, node)
+                found = self._by_ids(item) or self._in_parts(history, last) or self._find_related(item, node)
             if found is not None:
                 return ParentMatch(found[0], number, found[1])
         return None
@@ -224,6 +219,23 @@ class Index:
             found = self._calls.get(tuple(call.id for call in calls), ())
             if found := [one for one in found if key("", one.calls) == key("", calls)]:
                 return found, f"the id {calls[0].id} of its call names it, though the history before was edited"
+        return None
+
+    def _in_parts(self, history: History, last: int) -> tuple[list[SeatedExchange], str] | None:
+        """The exchange whose calls the history has one by one, each with its result after it: ADK for JavaScript runs a
+        call of a stream at once, and sends such a history. None if there is none."""
+        text, calls = "", tuple[ToolCall, ...]()
+        for number in range(last, max(-1, last - 128), -1):
+            item, node = history.items[number], history.nodes[number]
+            if item.kind is ItemKind.RESULTS:
+                continue
+            if item.kind is not ItemKind.ASSISTANT or not item.calls:
+                return None
+            text, calls = item.text + text, item.calls + calls
+            if number < last and node in self._answers:
+                whole = self._at(node).get(self.tree.loose_answer_key(text, calls), ())
+                if found := [one for one in whole if _same_ids(one.calls, calls)]:
+                    return found, "the history repeats its request and its answer, with the results between its calls"
         return None
 
     def _find_related(self, item: HistoryItem, node: int) -> tuple[list[SeatedExchange], str] | None:
@@ -292,109 +304,6 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     return left
 
 
-# -- The place in the turn: by the items that the history adds after the parent's answer -------------------------------
-
-
-class PlaceEvidence(NamedTuple):
-    """A place, and the evidence for it."""
-
-    place: TurnPlace
-    why: str
-
-
 def last_answer(history: History) -> int:
     """The index of the last assistant item; -1 if there is none."""
     return next((n for n in range(len(history.items) - 1, -1, -1) if history.items[n].kind is ItemKind.ASSISTANT), -1)
-
-
-def tail_of(history: History) -> tuple[HistoryItem, ...]:
-    """The items of the history after its last assistant item."""
-    return history.items[last_answer(history) + 1 :]
-
-
-def new_message(history: History) -> int:
-    """The index of the last user item after the last answer; -1 if there is none."""
-    added = range(len(history.items) - 1, last_answer(history), -1)
-    return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
-
-
-def opening(history: History) -> int:
-    """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
-    right after tool results (steering) begins a turn."""
-    items = history.items
-    user_items: list[int] = []  # the user items since the item that the walk has not reached yet, the last one first
-    for number in range(len(items) - 1, -1, -1):
-        kind = items[number].kind
-        if kind is ItemKind.USER:
-            user_items.append(number)
-        elif kind is not ItemKind.SYSTEM:
-            for at in user_items if kind is not ItemKind.RESULTS else ():
-                if wordings.known_hint(items[at].text, call=False) is None:
-                    return at
-            user_items = []
-    return user_items[0] if user_items else -1
-
-
-def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
-    """The place of an exchange whose history adds `tail` to its parent's answer."""
-    if not tail:
-        return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
-    if any(item.kind is ItemKind.RESULTS for item in tail):
-        return _results(tail, parent)
-    text = "\n".join(item.text for item in tail)
-    if parent is not None and repeats_request(text):
-        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
-    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
-        last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
-        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
-        hint = (f"a known hint ({hint_name})" if hint_name is not None else
-                "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
-                "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
-        if hint:
-            return _after_cut(parent, hint)
-    if parent is not None and parent.calls and wordings.begins_as_result(text):
-        return PlaceEvidence(TurnPlace.TOOL_RESULT, "tool results are sent back as a text")
-    typed = any(item.kind is ItemKind.USER for item in tail)
-    return PlaceEvidence(TurnPlace.REQUEST, "a new user message" if typed else "a new request")
-
-
-def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
-    if parent is None:
-        return PlaceEvidence(TurnPlace.REQUEST, "the request ends with assistant text to be continued")
-    if parent.is_paused:
-        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
-    if parent.is_silent:
-        return PlaceEvidence(TurnPlace.RETRY, "the empty answer is sent back as it was")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued")
-
-
-def _at_once(parent: SeatedExchange) -> PlaceEvidence:
-    """The place of an answer directly after another one in a transcript, by the end of the first."""
-    if parent.is_paused:
-        return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
-    if parent.failed:
-        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
-    if parent.is_refused:
-        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a refusal")
-    if parent.calls:
-        return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
-    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; the request was not recorded")
-
-
-def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
-    results = [result for item in tail for result in item.results]
-    calls = {} if parent is None else {call.id: call for call in parent.cut_calls}
-    for result in results if calls else ():
-        call = calls.get(result.call_id)
-        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, call and call.name)
-        if wordings.is_error(result) or wording is not None or (call and quotes_parser(result.text, call)):
-            return PlaceEvidence(TurnPlace.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
-    beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
-    return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
-
-
-def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
-    act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
-                (TurnPlace.REPAIR, "a cut call") if parent.call_cut else
-                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else (TurnPlace.CONTINUATION, "a cut"))
-    return PlaceEvidence(act, f"after {end}: {hint}")

@@ -22,7 +22,8 @@ from inspector.sessions.histories import (
     size_of,
     split_prompts,
 )
-from inspector.sessions.parents import Index, last_answer, narrow, new_message, opening, place, tail_of
+from inspector.sessions.parents import Index, last_answer, narrow
+from inspector.sessions.places import new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again

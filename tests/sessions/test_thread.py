@@ -13,6 +13,7 @@ import pytest
 
 from inspector.replay.case import open_case
 from inspector.sessions import open_paths
+from inspector.sessions.places import results_in
 from inspector.sessions.thread import thread
 from inspector.sessions.wordings import HINTS as HINT_ROWS
 from inspector.sessions.wordings import RESULTS, cut_result, known_hint
@@ -114,6 +115,25 @@ def test_an_answer_is_found_though_the_client_joined_it_with_the_one_before(load
         entry([*first, assistant("The first.", one), results[0]], chat_body(None, "tool_calls", two)),
         entry([*first, assistant("The first.", one, two), *results], chat_body("Both are written.")),
     )).turns) == turns
+
+
+@pytest.mark.parametrize(("sent", "turns"), [("b.md", 1), ("c.md", 2)])
+@pytest.mark.parametrize("keys", [("call_9Kd72Lm4Xq", "call_8Jc61Kl3Wp"), ("call_1", "call_2")])
+def test_an_answer_whose_calls_are_sent_back_one_by_one_is_found(load, keys, sent, turns):
+    """ADK for JavaScript runs each call of a stream before the next one comes."""
+    one, two = (call("write", json.dumps({"path": f"{name}.md"}), key) for name, key in zip("ab", keys, strict=True))
+    back = call("write", json.dumps({"path": sent}), keys[1])
+    first = [user("write both")]
+    loaded = load(har(
+        entry(first, chat_body("I write.", "tool_calls", one, two)),
+        entry([*first, assistant("I write.", one), result("first", keys[0]), assistant(None, back),
+               result("second", keys[1])], chat_body("Both are written.")),
+    ))
+    # an id that tells one call from all others names its answer, though the client changed the call
+    assert len(loaded.turns) == (turns if keys[0] == "call_1" else 1)
+    results = results_in(loaded.exchanges[1], loaded.exchanges[0].response.tool_calls)
+    assert [part.text for part in results] == (["first", "second"] if turns == 1 else ["second"])
+    assert [part.text for part in results_in(loaded.exchanges[1])] == ["second"]
 
 
 def test_an_empty_answer_that_is_sent_back_as_it_was_is_a_retry(load):

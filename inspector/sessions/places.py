@@ -1,0 +1,152 @@
+"""Finds the place of an exchange in its turn, by the items that its history adds after the answer of its parent, and
+the results among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from inspector.sessions import wordings
+from inspector.sessions.histories import History, HistoryItem, ItemKind, SeatedExchange
+from inspector.sessions.parents import last_answer
+from inspector.sessions.reasons import quotes_parser
+from inspector.sessions.recording import Exchange, TurnPlace
+from loop_core.json_parser import from_json
+from loop_core.turn.continuation import repeats_request
+from loop_core.values import Message, Role, ToolCall, ToolResultPart
+
+
+class PlaceEvidence(NamedTuple):
+    """A place, and the evidence for it."""
+
+    place: TurnPlace
+    why: str
+
+
+def tail_of(history: History) -> tuple[HistoryItem, ...]:
+    """The items of the history after its last assistant item."""
+    return history.items[last_answer(history) + 1 :]
+
+
+def new_message(history: History) -> int:
+    """The index of the last user item after the last answer; -1 if there is none."""
+    added = range(len(history.items) - 1, last_answer(history), -1)
+    return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
+
+
+def opening(history: History) -> int:
+    """The index of the user item that began the current turn; -1 if there is none. Neither a known hint nor a message
+    right after tool results (steering) begins a turn."""
+    items = history.items
+    user_items: list[int] = []  # the user items since the item that the walk has not reached yet, the last one first
+    for number in range(len(items) - 1, -1, -1):
+        kind = items[number].kind
+        if kind is ItemKind.USER:
+            user_items.append(number)
+        elif kind is not ItemKind.SYSTEM:
+            for at in user_items if kind is not ItemKind.RESULTS else ():
+                if wordings.known_hint(items[at].text, call=False) is None:
+                    return at
+            user_items = []
+    return user_items[0] if user_items else -1
+
+
+def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
+    """The place of an exchange whose history adds `tail` to its parent's answer."""
+    if not tail:
+        return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
+    if any(item.kind is ItemKind.RESULTS for item in tail):
+        return _results(tail, parent)
+    text = "\n".join(item.text for item in tail)
+    if parent is not None and repeats_request(text):
+        return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
+    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
+        last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
+        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
+        hint = (f"a known hint ({hint_name})" if hint_name is not None else
+                "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
+                "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
+        if hint:
+            return _after_cut(parent, hint)
+    if parent is not None and parent.calls and wordings.begins_as_result(text):
+        return PlaceEvidence(TurnPlace.TOOL_RESULT, "tool results are sent back as a text")
+    typed = any(item.kind is ItemKind.USER for item in tail)
+    return PlaceEvidence(TurnPlace.REQUEST, "a new user message" if typed else "a new request")
+
+
+def _prefill(parent: SeatedExchange | None) -> PlaceEvidence:
+    if parent is None:
+        return PlaceEvidence(TurnPlace.REQUEST, "the request ends with assistant text to be continued")
+    if parent.is_paused:
+        return PlaceEvidence(TurnPlace.RESUME, "the paused answer is sent back as it was")
+    if parent.is_silent:
+        return PlaceEvidence(TurnPlace.RETRY, "the empty answer is sent back as it was")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the request ends with the answer's own text, to be continued")
+
+
+def _at_once(parent: SeatedExchange) -> PlaceEvidence:
+    """The place of an answer directly after another one in a transcript, by the end of the first."""
+    if parent.is_paused:
+        return PlaceEvidence(TurnPlace.RESUME, "the answer after a pause")
+    if parent.failed:
+        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a failure")
+    if parent.is_refused:
+        return PlaceEvidence(TurnPlace.RETRY, "the next answer, at once after a refusal")
+    if parent.calls:
+        return PlaceEvidence(TurnPlace.TOOL_RESULT, "the next answer; the results of the calls were not recorded")
+    return PlaceEvidence(TurnPlace.CONTINUATION, "the next answer follows at once; the request was not recorded")
+
+
+def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
+    results = [result for item in tail for result in item.results]
+    calls = {} if parent is None else {call.id: call for call in parent.cut_calls}
+    for result in results if calls else ():
+        call = calls.get(result.call_id)
+        wording = wordings.cut_result(result.text) or wordings.refused_arguments(result, call and call.name)
+        if wordings.is_error(result) or wording is not None or (call and quotes_parser(result.text, call)):
+            return PlaceEvidence(TurnPlace.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
+    beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
+    return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
+
+
+def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
+    act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
+                (TurnPlace.REPAIR, "a cut call") if parent.call_cut else
+                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else (TurnPlace.CONTINUATION, "a cut"))
+    return PlaceEvidence(act, f"after {end}: {hint}")
+
+
+# -- The results in a request ------------------------------------------------------------------------------------------
+
+
+def results_in(exchange: Exchange, calls: Sequence[ToolCall] = ()) -> tuple[ToolResultPart, ...]:
+    """The tool results at the end of a request, after its last assistant message; a text may stand for all of them. If
+    the last of these messages have one by one the `calls` of an answer, also those between them."""
+    messages = exchange.request.messages if exchange.request else ()
+    last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role is Role.ASSISTANT), -1)
+    in_parts = last >= 0 and len(messages[last].tool_calls) < len(calls)
+    begin = _begin_of(messages[: last + 1], calls) if in_parts else last
+    found = tuple(part for message in messages[begin + 1 :] for part in message.results)
+    text = messages[last + 1].text if last + 1 < len(messages) else ""
+    if found or not wordings.begins_as_result(text):
+        return found
+    return (ToolResultPart(None, None, text, is_error="error:" in text[:60].lower()),)
+
+
+def _begin_of(messages: Sequence[Message], calls: Sequence[ToolCall]) -> int:
+    """The index of the first of the last assistant messages that have together exactly these calls; without such
+    messages, that of the last one."""
+    made: list[tuple[str, object]] = []
+    for at in range(len(messages) - 1, -1, -1):
+        made[:0] = map(_call_key, messages[at].tool_calls)
+        if len(made) >= len(calls) or (messages[at].role is Role.ASSISTANT and not messages[at].tool_calls):
+            return at if made == [*map(_call_key, calls)] else len(messages) - 1
+    return len(messages) - 1
+
+
+def _call_key(call: ToolCall) -> tuple[str, object]:
+    """The name of a call and its arguments, which a client parses and writes again."""
+    try:
+        return call.name, from_json((call.arguments or "{}").encode())
+    except (ValueError, TypeError):
+        return call.name, call.arguments
