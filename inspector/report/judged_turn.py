@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from inspector.replay import Replay, TurnRun
 from inspector.replay.case import AMBIGUITY, TURN_PLACES, Case, has_unrecorded_answer, stops_at_edit
-from inspector.report.findings import RAN_CUT, ReportedFinding, ending_that_counts, held_calls
+from inspector.report.findings import RAN_CUT, RAN_UNPROVEN, RAN_UNSEEN, ReportedFinding, ending_that_counts, held_calls
 from inspector.sessions.reasons import STOPPED, UNREAD_CALL, inference_of, is_unrecorded
 from inspector.sessions.recording import Exchange, TurnPlace, TurnRecord
 from loop_core.judge.classify import Judgement
@@ -105,6 +105,8 @@ class JudgedTurn(NamedTuple):
     """Whether this program's own live run recorded that it could not go on."""
     may_follow: tuple[int, ...] = ()
     """The indices of recorded answers that may continue this turn, but could also continue another one."""
+    ran_uncut: tuple[Verdict, ...] = ()
+    """The held calls that the recorded agent ran, and of which nothing shows that they were cut."""
 
     @property
     def has_simulated_answer(self) -> bool:
@@ -288,7 +290,8 @@ def judge_steps(
     given_up = isinstance(event, NotRecorded) and event.why not in ("", NO_RECORDED_ANSWER, AMBIGUITY)
     return JudgedTurn(
         turn, answers, simulated, rules, calls, worst, word, stopped, stop_note, limit, edited, unanswered, given_up,
-        () if simulated else case.may_follow.get(last, ()))
+        () if simulated else case.may_follow.get(last, ()),
+        tuple(n.call for n in findings if n.finding.rule in (RAN_UNPROVEN, RAN_UNSEEN) and n.call is not None))
 
 
 def has_reasoning(look: JudgedTurn) -> bool:

@@ -186,7 +186,7 @@ def cut_call_held(look: JudgedTurn) -> str:
         call in each.verdicts and is_runnable(policy, each.verdicts) and dispatched_calls(policy, (call,))
         for each in look.answers)
     policy_words = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
-    return _with_limit(f"{call_cut(look)}{policy_words}", look)
+    return _with_limit(f"{call_cut(look)}{policy_words}{_ran(look, call)}", look)
 
 
 def _with_limit(text: str, look: JudgedTurn) -> str:
@@ -245,11 +245,18 @@ def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:
 
 
 def held_call(look: JudgedTurn) -> str:
-    """The last held call, and the reason."""
+    """The last held call, the reason, and whether the agent ran it nevertheless."""
     position, verdict = look.held_calls[-1]
     name = f"{short(verdict.call.name or 'without a name')}{_which(look, position, verdict)}"
     whose = f"its call {name}" if position == look.worst else f"the call {name} of an earlier answer"
-    return f"{whose} is held: {verdict.why}"
+    return f"{whose} is held: {verdict.why}{_ran(look, verdict)}"
+
+
+def _ran(look: JudgedTurn, verdict: Verdict | None) -> str:
+    """Which held call the agent ran although nothing shows that it was cut: this one, else another of the turn."""
+    own = any(each is verdict for each in look.ran_uncut)
+    names = ["it"] if own else [short(each.call.name or "a call") for each in look.ran_uncut[-1:]]
+    return f"; the agent ran {names[0]}" if names else ""
 
 
 def limit_reached(look: JudgedTurn) -> str:

@@ -189,6 +189,25 @@ def test_what_the_agent_did_with_a_held_call_stands_below_the_call(scene, rule, 
     assert rows_of(found)[0].ran == len(filtered)
 
 
+@pytest.mark.parametrize(("word", "arguments", "verdict"), [
+    ("odd_word", WHOLE, "UNKNOWN REASON"), ("content_filter", WHOLE, "BLOCKED"),
+    ("tool_calls", '{path: "a.md"}', "CALL HELD"),  # agents repair what is no JSON
+])
+def test_a_verdict_about_a_held_call_says_that_the_agent_ran_it(word, arguments, verdict):
+    told = {}
+    for ran, after in ((True, [result()]), (False, [user("What now?")])):
+        history = [*ASKS, assistant(None, call(arguments)), *after]
+        found = show(pair_of(ASKS, chat(None, word, call(arguments)), tools=TOOLS),
+                     pair_of(history, chat("Done."), tools=TOOLS))
+        told[ran] = found.turns[0].verdict.sentence
+        assert found.turns[0].verdict.word == verdict
+    assert told[True] == f"{told[False]}; the agent ran it"
+    batch = [call(WHOLE), call("{path: 1}", "call_2")]
+    found = show(pair_of(ASKS, chat(None, "tool_calls", *batch), tools=TOOLS),
+                 pair_of([*ASKS, assistant(None, *batch), result()], chat("Done."), tools=TOOLS))
+    assert "; the agent ran write" in found.turns[0].verdict.sentence
+
+
 @each_row(
     "text",
     [
