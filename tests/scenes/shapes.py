@@ -204,6 +204,7 @@ CLAUDE: tuple[dict[str, Any], ...] = (
     _row("u3", "u2", type="user", toolUseResult="User rejected tool use", message={"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "ok"}], "is_error": True},
         {"type": "text", "text": "[Request interrupted by user for tool use]"}]}),
+    {"type": "api-request", "sessionId": "7d1c6a52", "querySource": "sdk", "params": {"max_tokens": 7}},
     _row("u4", "u3", type="assistant", message=_claude_answer("msg_02", None, {"type": "text", "text": "more"})),
     _row("u5", "u4", type="progress", data={"hookEvent": "Stop", "hookName": "Stop"}),
     _row("u6", "u5", type="attachment", attachment={"type": "hook_stopped_continuation", "hookName": "Stop"}),

@@ -55,6 +55,28 @@ def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_pa
     assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
 
 
+def request(cap, source="repl_main_thread:outputStyle", **more):
+    return {"type": "api-request", "id": "r", "querySource": source, "params": {"max_tokens": cap}, **more}
+
+
+def test_the_cap_of_an_answer_is_that_of_the_recorded_request_before_it(tmp_path):
+    rows = [prompt("hi"), request(50), request(9, "generate_session_title"), request(20, agentId="a1"),
+            block(text("One."), "msg_01", None, 50), block(text("two"), "msg_01", None, 50),
+            prompt("and?"), block(text("Three."), "msg_02", "end_turn", 50)]
+    seen = show(claude(*rows), tmp_path)
+    assert [each.exchange.cap for each in seen.responses] == [50, None]
+    assert (stops(seen), rules(seen)[-1]) == (["max_tokens", "end_turn"], "transcript.inferred.tokens_at_cap")
+    assert "unknown type" not in notices(seen)
+    failed = show(claude(prompt("hi"), request(32000), failure("API Error: Overloaded")), tmp_path)
+    assert [each.exchange.cap for each in failed.responses] == [32000]
+
+
+@pytest.mark.parametrize(("source", "cap"), [("sdk", 50), ("agent:custom", 50), ("compact", None), (None, None)])
+def test_only_a_request_for_an_answer_states_its_cap(source, cap, tmp_path):
+    seen = show(claude(prompt("hi"), request(50, source), block(text("One."), "msg_01", "end_turn", 5)), tmp_path)
+    assert [each.exchange.cap for each in seen.responses] == [cap]
+
+
 # -- the stream of `claude -p`, and transcripts without a tree -------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "claude-code": FileFormat(
         f"{_HERE}.claude_code", "Claude Code transcript",
         'lines with "sessionId", "uuid" and "parentUuid", or of the "type" "user" with a "message"',
-        Keeps(Words.PROVIDER, usage=True),
+        Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation", b"total_cost_usd",
          b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"'),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),

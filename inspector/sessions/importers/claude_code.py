@@ -31,12 +31,12 @@ from loop_core.wire.anthropic_messages.table import API, STOP_REASONS, read_bloc
 SYNTHETIC = "<synthetic>"
 """The model's name in rows that Claude Code wrote itself."""
 NO_EXCHANGE = frozenset({
-    "agent-color", "agent-name", "agent-setting", "ai-title", "atis-latch", "attachment", "attribution-snapshot",
-    "bridge-session", "content-replacement", "cost-state", "custom-title", "file-history-delta",
-    "file-history-snapshot", "fork-context-ref", "frame-link", "last-prompt", "marble-origami-commit",
-    "marble-origami-snapshot", "mode", "permission-mode", "pr-link", "progress", "queue-operation", "rate_limit_event",
-    "relocated", "result", "speculation-accept", "stream_event", "summary", "system", "tag", "task-summary",
-    "worktree-state",
+    "agent-color", "agent-name", "agent-setting", "ai-title", "api-request", "api-request-blob", "api-request-shape",
+    "atis-latch", "attachment", "attribution-snapshot", "bridge-session", "content-replacement", "cost-state",
+    "custom-title", "file-history-delta", "file-history-snapshot", "fork-context-ref", "frame-link", "last-prompt",
+    "marble-origami-commit", "marble-origami-snapshot", "mode", "permission-mode", "pr-link", "progress",
+    "queue-operation", "rate_limit_event", "relocated", "result", "speculation-accept", "stream_event", "summary",
+    "system", "tag", "task-summary", "tools-used", "worktree-state",
 })
 TITLES = ("customTitle", "aiTitle", "summary")
 _HOOK: Kinds = {"hookEvent": (str,), "hookName": (str,)}
@@ -112,6 +112,8 @@ class Session(TranscriptReader):
         super().__init__(path, options)
         self.groups: dict[tuple[str | None, bool, str | None, str | None], TranscriptAnswer] = {}
         self.ids, self.caps = set[str](), set[int]()
+        self.asked: dict[str | None, int] = {}
+        """Id of a subagent, None for the main agent -> the output cap of its last request, until an answer to it."""
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
         """Agent (`_agent`) -> the place after its last row."""
@@ -232,6 +234,8 @@ class Session(TranscriptReader):
 
     def _other(self, line: TranscriptLine, where: TreePlace) -> None:
         value = line.value
+        if (cap := claude_rows.asked_cap(value)) is not None:
+            self.asked[text_or_none(value.get("agentId"))] = cap
         for name in TITLES:
             if isinstance(value.get(name), str):
                 self.titles[name] = value[name]
@@ -297,6 +301,7 @@ class Session(TranscriptReader):
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
         answer.recorded_place = claude_rows.place_after(where)
+        answer.cap = self.asked.pop(text_or_none(line.value.get("agentId")), None)
         # Before agents had files of their own, subagents were written between the session's rows, without an id.
         if self.author[0] and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")
@@ -333,7 +338,7 @@ class Session(TranscriptReader):
         # Claude Code writes the cut answer, then this row about it (claude-code #24055): they are one answer.
         if (cut or full) and above is not None and where.since is None and above.open:
             above.take(line)
-            above.cap = cap
+            above.cap = cap or above.cap
             above.after.append(InterimRow(line.number, text, mark="cap" if cut else "context"))
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
@@ -351,7 +356,7 @@ class Session(TranscriptReader):
             if answer.word != claude_rows.REFUSAL:  # else the provider's own word is used
                 answer.stop = StopReason(Stop.SAFETY_BLOCKED, None, claude_rows.REFUSAL, (row,))
         elif cut or full:
-            answer.cap = cap
+            answer.cap = cap or answer.cap
             stop = Stop.CONTEXT_WINDOW_EXCEEDED if full else Stop.MAX_TOKENS
             inference = Evidence(f"{INFERRED}error_row", at, text[:200])
             answer.stop = StopReason(stop, None, None, (row, inference))

@@ -19,7 +19,7 @@ from inspector.sessions.transcripts.answer import (
     any_text,
     text_of,
 )
-from inspector.sessions.transcripts.member_values import number_of, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import cap_of, number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, Finding, ReasoningPart, ResponsePart, Severity, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS
@@ -64,6 +64,8 @@ SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
 UNPARSED = "__unparsedToolInput"
 """The only member of a call's input if the model's arguments were no JSON. Its value has the first 2,048 characters of
 them (`raw`) and their number (`len`). Seen in 2.1.197."""
+ASKERS = ("sdk", "repl_main_thread", "agent:")
+"""The beginnings of the source of a request for an answer; others are for titles, summaries and suggestions."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
 _LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
@@ -72,6 +74,13 @@ _CHARS_A_TOKEN = 8
 """The largest plausible number of characters per token, twice the usual number. A token count with more characters was
 written before the answer ended."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
+
+
+def asked_cap(value: dict[str, Any]) -> int | None:
+    """The output cap in the record of a request for an answer (seen in 2.1.332); None for any other record."""
+    source = value.get("querySource")
+    asks = value.get("type") == "api-request" and isinstance(source, str) and source.startswith(ASKERS)
+    return cap_of(object_of(value.get("params"))) if asks else None
 
 
 def loop_end(value: dict[str, Any]) -> str | None:
