@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
-from inspector.sessions.wordings import asks_again
+from inspector.sessions.wordings import asks_again, known_hint
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap, has_calls, has_content
 from loop_core.values import (
@@ -187,10 +187,11 @@ def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Messa
 
 
 def _apart(message: Message) -> Iterable[Message]:
-    """The message, and the hints at its end that ask again as messages of their own: where roles alternate (Converse),
-    a client adds them to the message whose answer it leaves out."""
+    """The message, and the hints at its end as messages of their own: where roles alternate (Converse, Claude Code), a
+    client adds them to the message whose answer it leaves out."""
     parts, end = message.parts, len(message.parts)
-    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) <= _HINT and asks_again(part.text):
+    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) <= _HINT and (
+            asks_again(part.text) or (part.text.startswith("<system-reminder>") and known_hint(part.text))):
         end -= 1
     if end == len(parts) or message.role is Role.ASSISTANT:
         return (message,)
@@ -206,7 +207,7 @@ def _kind(message: Message) -> ItemKind:
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
 
 
-_CHANCE, _HINT = 8, 98
+_CHANCE, _HINT = 8, 399
 """The smallest number of characters of a cut answer that is searched in other prompts: a shorter one may match by
 chance (`Write` + `a`, `Write about`). The largest number of characters of a hint that is searched at the end of a
 message: to search the long texts of all messages of all requests would take time."""

@@ -13,7 +13,7 @@ from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.json_parser import from_json
 from loop_core.turn.continuation import repeats_request
-from loop_core.values import Message, Role, ToolCall, ToolResultPart
+from loop_core.values import Message, Role, Stop, ToolCall, ToolResultPart
 
 
 class PlaceEvidence(NamedTuple):
@@ -60,14 +60,18 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     text = "\n".join(item.text for item in tail)
     if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
-    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
+    no_call = parent is not None and _lacks_call(parent)
+    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent or no_call) and not parent.is_lost:
         last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
-        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
+        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(
+            text, parent.call_cut or no_call)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
                 "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
         if hint:
             return _after_cut(parent, hint)
+    if parent is not None and parent.is_refused and wordings.known_hint(text, call=False) == "previous_cut":
+        return PlaceEvidence(TurnPlace.NUDGE, "after a refusal: a message that says so")
     if parent is not None and parent.calls and wordings.begins_as_result(text):
         return PlaceEvidence(TurnPlace.TOOL_RESULT, "tool results are sent back as a text")
     typed = any(item.kind is ItemKind.USER for item in tail)
@@ -109,9 +113,15 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
     return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
 
 
+def _lacks_call(parent: SeatedExchange) -> bool:
+    """Whether the answer's word asks for tools, but it has no call."""
+    return parent.exchange.response.stop_reason.normalized is Stop.TOOL_CALL and not parent.calls
+
+
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
     act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
                 (TurnPlace.REPAIR, "a cut call") if parent.call_cut else
+                (TurnPlace.REPAIR, "a missing call") if _lacks_call(parent) else
                 (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else (TurnPlace.CONTINUATION, "a cut"))
     return PlaceEvidence(act, f"after {end}: {hint}")
 

@@ -1,9 +1,8 @@
 """Tables of known texts that agents write in place of an answer or a result, with their sources.
 
-There are three tables: hints after a cut or an empty answer, calls that did not run, errors of a library. A user
-message after a cut is a continuation only if a row matches it or if it quotes the cut text; any other message begins a
-new turn. A result that says that its call did not run is not an answer of the tool. Agents have these wordings as
-constants, so each is searched only at the beginning of a text: a file that a tool has read may contain any sentence.
+A user message after a cut is a continuation only if a row matches it or if it quotes the cut text; any other message
+begins a new turn. Agents have these wordings as constants, so each is searched only at the beginning of a text: a file
+that a tool has read may contain any sentence.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -32,9 +31,9 @@ HINTS: tuple[HintWording, ...] = (
         r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}"
         r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?"
         r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)"),
-    HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi; mini-swe-agent; nanobot",
+    HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi; mini-swe-agent; nanobot; Claude Code 2.1.332",
         r"\b(?:previous|last|your) (?:assistant )?(?:response|message|output|answer|reply|generation|turn)\b"
-        r"[^.!?,;]{0,40}\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|"
+        r"[^.!?,;]{0,40}\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|stopped by a safety classifier|"
         r"(?:hit|reached) the (?:output|token|length))"),
     HintWording("stream_timed_out", "Hermes", r"\byour previous tool call\b[^.!?]{0,120}\bthe stream timed out\b"),
     HintWording("limit_hit", "Claude Code; typeclaw",
@@ -59,10 +58,11 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("split_call", "Hermes; cynative",
         r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}"
         r"\b(?:call|write|tool)s?\b", call=True),
-    HintWording("no_call_found", "gptme tools/complete.py; mini-swe-agent; smolagents agents.py; OpenHands; Instructor",
+    HintWording("no_call_found", "gptme; mini-swe-agent; smolagents; OpenHands; Instructor; Claude Code 2.1.332",
         r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b|"
-        r"your last response did not include a function call or a message\b|"
-        r"validation error (?:found: no tool calls?|due to no tool invocation)\b)", call=True, again=True),
+        r"your last response did not include a function call or a message\b|validation error (?:found: no tool calls?|"
+        r"due to no tool invocation)\b|<system-reminder> (?:the previous response failed to produce a valid tool call|"
+        r"\[your previous response (?:had|reached the output limit with) no visible\b))", call=True, again=True),
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool)"
         r"(?: or )?)+\.", call=True, again=True),

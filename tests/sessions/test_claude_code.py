@@ -55,6 +55,52 @@ def test_what_a_stop_hook_says_to_the_model_shows_that_the_loop_had_ended(tmp_pa
     assert seen.responses[1].exchange.request.messages[0].text.startswith("Stop hook feedback")
 
 
+BROKEN = "Your response above was cut off mid-stream. Resume directly from where it stops — no apology, no recap."
+
+
+def test_an_answer_whose_stream_broke_has_no_stop_word_though_claude_code_writes_one(tmp_path):
+    rows = [prompt("hi"), block(text("The relay keeps a que"), "msg_01", "end_turn", 1), prompt(BROKEN, isMeta=True),
+            block(text("ue."), "msg_02", "end_turn", 2), prompt("and?"), block(text("No."), "msg_03", "end_turn", 2)]
+    seen = show(claude(*rows), tmp_path)
+    assert (stops(seen), words(seen)) == (["interrupted", "end_turn", "end_turn"], ["INTERRUPTED", "COMPLETE"])
+    assert "transcript.inferred.error_row" in rules(seen)
+    assert places(seen)[0] == ["request", "continuation"]
+
+
+def test_a_broken_answer_without_rows_is_not_the_one_before_it(tmp_path):
+    rows = [prompt("hi"), block(use(**WHOLE), "msg_01", "tool_use", 9), result("written"), prompt(BROKEN, isMeta=True),
+            block(text("Done."), "msg_02", "end_turn", 2)]
+    seen = show(claude(*rows), tmp_path)
+    assert stops(seen) == ["tool_call", "interrupted", "end_turn"]
+    assert len(seen.turns) == 1
+    assert "CUT CALL RUN" not in words(seen)
+
+
+def test_a_call_that_claude_code_could_not_read_and_left_out_is_not_the_one_before_it(tmp_path):
+    said = "The previous response failed to produce a valid tool call. Please retry the tool call now."
+    asked = prompt(said, isMeta=True)
+    seen = show(claude(prompt("hi"), block(use(**WHOLE), "msg_01", "tool_use", 9), result("written"), asked,
+                       block(text("Done."), "msg_02", "end_turn", 2)), tmp_path)
+    assert stops(seen) == ["tool_call", "malformed_tool_call", "end_turn"]
+
+
+def test_a_message_of_the_user_after_an_answer_without_output_begins_a_turn(tmp_path):
+    silent = prompt("[Your previous response had no visible output. Please continue.]", isMeta=True, uuid="silent")
+    rows = [prompt("hi"), block({"type": "thinking", "thinking": "hm"}, "msg_01", "end_turn", 2), silent,
+            block({"type": "thinking", "thinking": "hm"}, "msg_02", "end_turn", 2),
+            prompt("and?", parentUuid="silent"), block(text("Yes."), "msg_03", "end_turn", 2)]
+    assert words(show(claude(*rows), tmp_path)) == ["REASONING ONLY", "COMPLETE"]
+
+
+def test_what_claude_code_asks_for_after_a_refusal_stays_in_its_turn(tmp_path):
+    noted = "Your response above was stopped by a safety classifier — this is not a tool or API error."
+    rows = [prompt("hi"), block(text("The relay"), "msg_01", "refusal", 3), prompt(noted, isMeta=True),
+            block(text(" keeps it."), "msg_02", "end_turn", 3), prompt("and?"), block(text("No."), "msg_03")]
+    seen = show(claude(*rows), tmp_path)
+    assert words(seen)[0] == "BLOCKED"
+    assert places(seen)[0] == ["request", "nudge"]
+
+
 def request(cap, source="repl_main_thread:outputStyle", **more):
     return {"type": "api-request", "id": "r", "querySource": source, "params": {"max_tokens": cap}, **more}
 

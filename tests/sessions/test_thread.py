@@ -117,6 +117,32 @@ def test_an_answer_is_found_though_the_client_joined_it_with_the_one_before(load
     )).turns) == turns
 
 
+NO_OUTPUT = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+
+
+@pytest.mark.parametrize(("said", "word", "content", "place"), [
+    (NO_OUTPUT, "end_turn", [], "nudge"),
+    ("Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing.", "max_tokens",
+     [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}], "continuation"),
+    ("The previous response failed to produce a valid tool call. Please retry the tool call now.", "tool_use",
+     [{"type": "text", "text": "I do it."}], "repair"),
+    ("The tests fail.", "end_turn", [], "request"),
+])
+def test_what_claude_code_adds_to_the_message_before_an_answer_that_it_leaves_out(load, said, word, content, place):
+    reminder = {"type": "text", "text": "<system-reminder>\nThe date is the third.\n</system-reminder>"}
+    typed = {"type": "text", "text": "go"}
+    hint = {"type": "text", "text": f"<system-reminder>\n{said}\n</system-reminder>"}
+    answer = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude-sonnet-4-5", "content": content,
+              "stop_reason": word, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 9}}
+    done = {**answer, "id": "msg_2", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
+    loaded = load(har(
+        entry([{"role": "user", "content": [reminder, typed]}], json.dumps(answer), url=MESSAGES, max_tokens=99),
+        entry([{"role": "user", "content": [reminder, {**typed, "text": "go\n"}, hint]}], json.dumps(done),
+              url=MESSAGES, max_tokens=99)))
+    assert link(loaded, 1).place.value == place
+    assert len(loaded.turns) == (2 if place == "request" else 1)
+
+
 @pytest.mark.parametrize(("sent", "turns"), [("b.md", 1), ("c.md", 2)])
 @pytest.mark.parametrize("keys", [("call_9Kd72Lm4Xq", "call_8Jc61Kl3Wp"), ("call_1", "call_2")])
 def test_an_answer_whose_calls_are_sent_back_one_by_one_is_found(load, keys, sent, turns):

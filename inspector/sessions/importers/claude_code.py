@@ -209,11 +209,11 @@ class Session(TranscriptReader):
             row = each if each.unit == self.unit else each._replace(unit=self.unit)
             if row.mark == "interrupted":
                 self.count_stopped(where)
-            elif row.mark == "malformed" and where.answer is not None:
-                where.answer.take(line)
-            elif claude_rows.is_silence(row) and claude_rows.awaits_answer(where):  # one without output has no row
+            elif claude_rows.lacks_row(row, where):
                 where = TreePlace(answer := self._begin(line, None, None, where))
                 answer.take(line)
+            elif row.mark in ("malformed", "broken") and where.answer is not None:
+                claude_rows.take_note(where.answer, row, line)
             where = where.after(row)
         return where
 

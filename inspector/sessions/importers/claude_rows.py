@@ -55,11 +55,16 @@ REFUSAL = "refusal"
 MID_ANSWER = re.compile(r"The response above may be incomplete")
 """Matches Claude Code's row about a failure that ended the answer in the previous rows. Claude Code may have written a
 stop word into them that the provider never sent."""
-MALFORMED = re.compile(r"\s*Your tool call was malformed and could not be parsed\b")
+MALFORMED = re.compile(r"\s*(?:Your tool call was malformed and could not be parsed|"
+                       r"The previous response failed to produce a valid tool call)\b")
 """Matches the beginning of Claude Code's message to a model that sent a word for calls, without a call."""
-END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could not parse its call", "malformed")))
+BROKEN = re.compile(r"\s*Your (?:response above was cut off mid-stream|previous response was interrupted mid-generat)")
+"""Matches the beginning of Claude Code's message to a model whose stream broke. The stop word in the rows of the answer
+is then Claude Code's own (seen in 2.1.332)."""
+END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could not parse its call", "malformed")),
+             (BROKEN, ("Claude Code says that the stream broke", "broken")))
 """Patterns of messages that show how the previous answer ended, each with the text and the mark of the row for it."""
-SILENT = re.compile(r"\s*\[Your previous response had no visible output\b")
+SILENT = re.compile(r"\s*\[Your previous response (?:had|reached the output limit with) no visible output\b")
 """Matches the beginning of Claude Code's message to a model whose answer had no text."""
 UNPARSED = "__unparsedToolInput"
 """The only member of a call's input if the model's arguments were no JSON. Its value has the first 2,048 characters of
@@ -202,7 +207,11 @@ def _words(line: TranscriptLine, text: str, beside: bool = False) -> tuple[Inter
 
 def place_after(where: TreePlace) -> TurnPlace | None:
     """The place in the turn that the rows above an answer state for its request; None if they state none."""
-    return TurnPlace.RETRY if any(map(is_silence, where.rows())) else None
+    rows = where.rows()
+    silent = next((at for at in reversed(range(len(rows))) if is_silence(rows[at])), None)
+    if silent is None:
+        return None
+    return TurnPlace.REQUEST if any(row.is_user_message for row in rows[silent:]) else TurnPlace.RETRY
 
 
 def is_silence(row: InterimRow) -> bool:
@@ -213,6 +222,18 @@ def is_silence(row: InterimRow) -> bool:
 def awaits_answer(where: TreePlace) -> bool:
     """Whether rows above ask for an answer that is not there; other rows of Claude Code may stand behind an answer."""
     return any(row.results or row.is_user_message or is_silence(row) for row in where.rows())
+
+
+def lacks_row(row: InterimRow, where: TreePlace) -> bool:
+    """Whether a row is about an answer that has no row of its own: it had no output, or Claude Code left it out."""
+    return (row.mark in ("broken", "malformed") or is_silence(row)) and awaits_answer(where)
+
+
+def take_note(answer: TranscriptAnswer, row: InterimRow, line: TranscriptLine) -> None:
+    """Adds a message about the end of an answer to it. If its stream broke, its stop word is Claude Code's own."""
+    answer.take(line)
+    if row.mark == "broken":
+        answer.word = None
 
 
 def request_of(row: dict[str, Any]) -> str | None:

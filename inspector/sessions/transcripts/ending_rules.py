@@ -64,7 +64,7 @@ class EndSign(NamedTuple):
 
 ERROR_MARKS: Mapping[str, Stop] = {
     "cap": Stop.MAX_TOKENS, "context": Stop.CONTEXT_WINDOW_EXCEEDED, "filter": Stop.SAFETY_BLOCKED,
-    "malformed": Stop.MALFORMED_TOOL_CALL}
+    "malformed": Stop.MALFORMED_TOOL_CALL, "broken": Stop.INTERRUPTED}
 """Mark of a row of the agent about the answer before it -> the stop reason of that answer."""
 
 Caps = frozenset[int]
@@ -73,8 +73,8 @@ Rule = Callable[[TranscriptAnswer, Caps], EndSign | None]
 
 
 def error_row(answer: TranscriptAnswer, caps: Caps) -> EndSign | None:
-    """A row of the agent after the answer reports that a cap, the context or a filter ended it, or that its call could
-    not be read."""
+    """A row of the agent after the answer reports that a cap, the context or a filter ended it, that its call could not
+    be read, or that its stream broke."""
     for row in answer.after:
         if row.mark == "ended":
             break  # a failure after the end of the turn belongs to another request
