@@ -101,6 +101,14 @@ def test_what_claude_code_asks_for_after_a_refusal_stays_in_its_turn(tmp_path):
     assert places(seen)[0] == ["request", "nudge"]
 
 
+def test_a_stream_that_begins_with_many_counts_of_thinking_is_recognised(tmp_path):
+    rows = [{"type": "system", "subtype": "init", "session_id": "s", "tools": [], "claude_code_version": "2.1.332"},
+            *[{"type": "system", "subtype": "thinking_tokens", "session_id": "s"}] * 20,
+            {"type": "assistant", "session_id": "s", "message": {
+                "id": "msg_01", "role": "assistant", "content": [text("Hi.")], "stop_reason": "end_turn"}}]
+    assert words(show("".join(f"{json.dumps(row)}\n" for row in rows), tmp_path)) == ["COMPLETE"]
+
+
 def request(cap, source="repl_main_thread:outputStyle", **more):
     return {"type": "api-request", "id": "r", "querySource": source, "params": {"max_tokens": cap}, **more}
 

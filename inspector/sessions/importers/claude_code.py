@@ -69,7 +69,7 @@ def sniff(head: bytes, path: str) -> int:
             return 0 if qwen else 100  # Qwen Code's rows look the same
     if any("apiKeySource" in row and "tools" not in row for row in rows):
         return 0  # Cursor's stream
-    if any(map(_is_message, rows)):
+    if any(_is_message(row) or "claude_code_version" in row for row in rows):  # many counts may come before a message
         return 80
     return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
