@@ -208,11 +208,12 @@ def test_a_record_of_an_unknown_type_is_counted_and_named(name: str, tmp_path):
 
 KNOWN = {
     "claude-code": (
-        "agent-color agent-name agent-setting ai-title atis-latch attachment attribution-snapshot bridge-session "
-        "content-replacement cost-state custom-title file-history-delta file-history-snapshot fork-context-ref "
-        "frame-link last-prompt marble-origami-commit marble-origami-snapshot mode permission-mode pr-link progress "
+        "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis-latch "
+        "attachment attribution-snapshot bridge-session content-replacement cost-state custom-title "
+        "file-history-delta file-history-snapshot fork-context-ref frame-link last-prompt "
+        "marble-origami-commit marble-origami-snapshot mode permission-mode pr-link progress "
         "queue-operation rate_limit_event relocated result speculation-accept stream_event summary system tag "
-        "task-summary worktree-state"),
+        "task-summary tools-used worktree-state"),
     "pi": (
         "branch_summary compaction custom label model_change session session_info thinking_level_change"),
     "amp": (
