@@ -37,6 +37,19 @@ def test_a_text_after_which_the_user_went_on_is_an_inferred_end(tmp_path):
     assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
 
 
+def signal(kind: str, said: str) -> Any:
+    return message({"type": "text", "text": said}, role="signal", key=said, signal={"id": said, "type": kind})
+
+
+@pytest.mark.parametrize("kind", ["user", "user-message"])
+def test_a_signal_of_the_user_is_a_message_and_another_one_is_counted(tmp_path, kind):
+    seen = read(tmp_path, signal(kind, "go"), message(SAID), signal("reactive", "note"), signal(kind, "more"),
+                message(SAID, key="m2"))
+    assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
+    assert [facts.exchange.request.messages[-1].text for facts in seen.responses] == ["go", "more"]
+    assert "signal (1)" in str(seen.inputs[0].notices)
+
+
 def test_a_call_with_empty_arguments_proves_no_end_whatever_its_result(tmp_path):
     seen = read(tmp_path, asked(), message(used({})))
     (facts,) = seen.responses

@@ -95,7 +95,7 @@ class _Sessions(ChatReader):
         if "answer" in value:
             self._answer(line, object_of(value["answer"]))
             return self.results(line, self.here, *_results(objects_of(value["inside"])))
-        if value.get("role") == "user":
+        if value.get("role") == "user" or _is_said_by_user(value):
             return self.say(line, place, _text_of_parts(value))
         if value.get("role") == "assistant":
             self._message(line)
@@ -186,6 +186,12 @@ class _Sessions(ChatReader):
 def _api_of(provider: Any) -> str | None:
     name = known_text(provider) or ""
     return next((api for end, api in APIS.items() if name.endswith(end)), None)
+
+
+def _is_said_by_user(value: dict[str, Any]) -> bool:
+    """Whether a message is a signal of the user, as which newer releases store what a user says."""
+    signal = object_of(object_of(value.get("metadata")).get("signal"))
+    return value.get("role") == "signal" and signal.get("type") in ("user", "user-message")
 
 
 def _asked(value: Any) -> str:
