@@ -143,6 +143,32 @@ def test_a_generation_without_steps_is_an_answer(tmp_path):
     assert (stops(seen), response(seen).text) == (["max_tokens"], "Hi.")
 
 
+@each_row(("word", "verdict"), [
+    ("stop", "COMPLETE"), ("tool-calls", "END NOT RECORDED"), ("length", "TRUNCATED")])
+def test_of_one_span_around_all_requests_of_a_run_the_last_end_is_known(tmp_path, word, verdict):
+    trace = Trace()
+    run = trace.span("agent_run", input="go")
+    said = {} if word == "tool-calls" else {"text": "Hi."}
+    trace.span("llm_generation", run, attributes={"model": "m", "finishReason": word}, output=said)
+    trace.tool(run, key=None)
+    seen = read(tmp_path, trace)
+    assert (words(seen), response(seen).text or "") == ([verdict], said.get("text", ""))
+    assert "several requests" in findings(seen)["transcript.merged"]
+
+
+def test_the_types_of_spans_before_0_23_are_read(tmp_path):
+    trace = Trace()
+    generation = trace.run()
+    trace.tool(trace.step(generation, "length", "", call(CUT, {})))
+    trace.step(generation)
+    for span in trace.spans:
+        span["spanType"] = span["spanType"].replace("model_", "llm_")
+    for seen in (read(tmp_path, trace), view_file(database(tmp_path, trace.spans))):
+        held = seen.responses[0].verdicts[0]
+        assert stops(seen) == ["max_tokens", "end_turn"]
+        assert (held.admission.value, held.call.arguments) == ("held", CUT)
+
+
 @each_row(("provider", "api"), [
     ("anthropic.messages", "anthropic_messages"), ("vertex.anthropic.messages", "anthropic_messages"),
     ("google.generative-ai", "gemini_generate"), ("google.vertex.chat", "gemini_generate"),

@@ -16,7 +16,7 @@ from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.ai_sdk_messages import steps_of, take_part
 from inspector.sessions.importers.database import schema, snapshot
 from inspector.sessions.importers.mastra_records import (
-    CHUNK,
+    CHUNKS,
     INFERENCE,
     TOOLS,
     database_records,
@@ -93,8 +93,9 @@ class _Sessions(ChatReader):
         if "resumed" in value:
             return self._decide(line, object_of(object_of(value["resumed"]).get("input")))
         if "answer" in value:
-            self._answer(line, object_of(value["answer"]))
-            return self.results(line, self.here, *_results(objects_of(value["inside"])))
+            answer = self._answer(line, object_of(value["answer"]))
+            earlier = "merged" in value and (answer.stop is None or answer.stop.normalized is not Stop.TOOL_CALL)
+            return self.results(line, self.here, *([] if earlier else _results(objects_of(value["inside"]))))
         if value.get("role") == "user" or _is_said_by_user(value):
             return self.say(line, place, _text_of_parts(value))
         if value.get("role") == "assistant":
@@ -113,7 +114,7 @@ class _Sessions(ChatReader):
 
     # -- spans -------------------------------------------------------------------------------------------------------
 
-    def _answer(self, line: TranscriptLine, span: dict[str, Any]) -> None:
+    def _answer(self, line: TranscriptLine, span: dict[str, Any]) -> TranscriptAnswer:
         """Reads an answer from its spans."""
         inside = numbered_objects(line.value.get("inside"))
         attributes = object_of(span.get("attributes"))
@@ -125,7 +126,7 @@ class _Sessions(ChatReader):
         answer.cap, answer.unended = cap_of(object_of(request.get("parameters"))), True
         at = answer.word_at = answer.take(line)
         _take_parts(answer, line, object_of(span.get("output")), [
-            (number, each) for number, each in inside if each.get("spanType") == CHUNK])
+            (number, each) for number, each in inside if each.get("spanType") in CHUNKS])
         usage = object_of(attributes.get("usage"))
         answer.usage = Usage(*counts_of(usage, "inputTokens", "outputTokens"), *counts_of(
             object_of(usage.get("outputDetails")), "reasoning"), *counts_of(
@@ -137,6 +138,10 @@ class _Sessions(ChatReader):
         if any(mark in str(slice_of(line.data, "answer", "output")) for mark in SHORTENED):
             answer.findings.append(Finding("transcript.shortened", Severity.WARNING,
                                            "Mastra left out parts of long or deeply nested values of this answer", at))
+        if "merged" in line.value:
+            answer.findings.append(Finding("transcript.merged", Severity.INFO, "Mastra wrote one span for several "
+                                           "requests; how those before the last ended is not recorded", at))
+        return answer
 
     def _end(self, answer: TranscriptAnswer, line: TranscriptLine, word: str | None, has_output: bool) -> None:
         """Reads how an answer ended. For a failure, the error is in the span of the run, the generation or a piece."""

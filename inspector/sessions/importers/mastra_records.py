@@ -28,6 +28,9 @@ RUN, GENERATION, STEP = "agent_run", "model_generation", "model_step"
 """The types of the spans of an agent, of its requests until it is done, and of a request with the tools after it."""
 INFERENCE, CHUNK = "model_inference", "model_chunk"
 """The types of the spans of a request alone, and of a piece of its stream."""
+OLD_TYPES: Mapping[str, str] = {"llm_generation": GENERATION, "llm_step": STEP, "llm_chunk": CHUNK}
+"""The types before 0.23. Before 0.22 there were no steps."""
+CHUNKS = frozenset({CHUNK, "llm_chunk"})
 TOOLS = frozenset({"tool_call", "mcp_tool_call"})
 """The types of the spans of tools that Mastra ran."""
 UNNAMED = "New Thread "
@@ -160,6 +163,11 @@ class SpanForest:
         """The members of an answer's record: its spans, those within it, the settings and the failure around it."""
         inside, above = self._inside(head), self._by_id.get((head.trace, head.parent))
         found = {"answer": self._read(head.place, _ANSWER)}
+        beside = self._below.get(id(above), []) if head.kind == GENERATION else []
+        if head is next((each for each in beside if each.kind == GENERATION), None):
+            tools = [each for each in beside if each.kind in TOOLS]
+            if tools:  # the span is of all requests, with these tools in between
+                found["merged"], inside = b"true", inside + tools
         if above is not None and above.kind == GENERATION:
             beside = self._below[id(above)]
             if head is next(each for each in beside if each.kind == STEP):
@@ -205,6 +213,7 @@ def head_of(span: Mapping[str, Any], place: Any) -> SpanHead:
     """The head of a span, whose metadata name its thread."""
     trace, key, parent, start, end, kind, name = (known_text(span.get(member)) or "" for member in _HEAD)
     thread = known_text(object_of(span.get("metadata")).get("threadId")) or ""
+    kind = OLD_TYPES.get(kind, kind)
     attributes = object_of(span.get("attributes")) if kind == STEP else {}
     return SpanHead(trace, key, parent, start, end, kind, name, thread, known_text(attributes.get("messageId")) or "",
                     known_text(attributes.get("finishReason")) is not None, place)
@@ -242,7 +251,8 @@ def is_span_table(found: Schema) -> bool:
 def _heads(database: sqlite3.Connection) -> Iterator[SpanHead]:
     for row in database.execute(
             "SELECT rowid, traceId, spanId, parentSpanId, startedAt, endedAt, spanType, name, metadata, "
-            "CASE spanType WHEN 'model_step' THEN attributes END AS attributes FROM mastra_ai_spans ORDER BY rowid"):
+            "CASE WHEN spanType IN ('model_step', 'llm_step') THEN attributes END AS attributes "
+            "FROM mastra_ai_spans ORDER BY rowid"):
         held = {name: object_in(text) for name in ("metadata", "attributes") if (text := _plain(row[name]))}
         yield head_of({**{name: row[name] for name in _HEAD}, **held}, row["rowid"])
 
