@@ -147,6 +147,27 @@ def test_of_a_stream_that_broke_off_the_text_is_read(tmp_path):
     assert (response(seen).error.message, response(seen).parts) == ("The server had an error.", (TextPart("The que"),))
 
 
+@pytest.mark.parametrize("events", [[], [{"event": "RunError", "content": "No key"}]])
+def test_a_run_that_failed_before_its_messages_were_stored_has_its_input(tmp_path, events):
+    failed = run(status="ERROR", content="No key", events=events, input={"input_content": "go"}, key="r2")
+    seen = read(tmp_path, run(GO, model()), failed)
+    assert words(seen) == ["END INFERRED", "ERROR"]
+    assert (response(seen, 1).error.message, response(seen, 1).parts) == ("No key", ())
+    assert [facts.exchange.request.messages[-1].text for facts in seen.responses] == ["go", "go"]
+
+
+def test_an_answer_that_is_only_in_the_output_of_its_run_is_read(tmp_path):
+    seen = read(tmp_path, run(GO, content="hi"), run(content="hi", input={"input_content": "more"}, key="r2"))
+    assert words(seen) == ["END INFERRED", "END NOT RECORDED"]
+    assert [facts.exchange.response.text for facts in seen.responses] == ["hi", "hi"]
+
+
+def test_what_a_tool_returned_last_is_no_answer(tmp_path):
+    asks = model(None, tool_calls=[call()])
+    seen = read(tmp_path, run(GO, asks, tool(stop_after_tool_call=True), content="61 bytes"))
+    assert [facts.exchange.response.text for facts in seen.responses] == [None]
+
+
 def test_an_error_behind_an_answer_and_a_cancelled_run_end_the_turn(tmp_path):
     seen = read(tmp_path, run(GO, model(), status="ERROR", content="No such store"))
     assert "the run ended with an error: No such store" in seen.turns[0].verdict.sentence

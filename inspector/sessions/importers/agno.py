@@ -2,8 +2,9 @@
 
 No stop word is stored, and the `COMPLETED` of a run does not say how an answer ended. The agent's data has the cap, so
 the counts may show a cut. Claude's arguments are parsed, so that cut ones look complete; if its word was not
-`tool_use`, Agno stores the block of a call instead of the call. Before 3, failed runs are not stored. Source: agno 3.1
-and 2.3 `db/sqlite/schemas.py`, `models/anthropic/claude.py`; 88 runs that they wrote over three APIs.
+`tool_use`, Agno stores the block of a call instead of the call. Before 3, a failed run has its input and no messages,
+and the last answer of a run may be in its content only. Source: agno 3.1 and 2.3 `db/sqlite/schemas.py`,
+`models/anthropic/claude.py`; 88 runs that they wrote over three APIs.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ def _records(row: dict[str, Any], caps: dict[Any, int | None]) -> Iterator[bytes
             if message.get("from_history") is not True:  # else it is in an earlier run too
                 yield json.dumps({**about, "message": message}).encode()
         end = {name: run.get(name) for name in ("status", "content")}
+        if not objects_of(run.get("messages")):
+            end["asked"] = object_of(run.get("input")).get("input_content")
         errors = [event for event in objects_of(run.get("events")) if event.get("event") == "RunError"]
         yield json.dumps({**about, **end, "errors": errors}).encode()
 
@@ -125,14 +128,18 @@ class _Runs(ChatReader):
 
     def _end_run(self, line: TranscriptLine) -> None:
         status, text = line.value.get("status"), line.value.get("content")
-        errors = objects_of(line.value.get("errors"))  # of a streamed run, whose content is the text so far
+        if line.value.get("asked") is not None:
+            self.say(line, self.here, any_text(line.value["asked"]))
+        errors = objects_of(line.value.get("errors"))  # of a streamed run, whose content may be the text so far
         text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
         if status == "CANCELLED":
             self.say(line, self.here, "", mark="interrupted")
         elif status == "ERROR" and (self.here.has_user_message or self.here.result_count):
             answer = self._begin(line)
-            answer.add_text(text)
+            answer.add_text(text if text != why else None)
             answer.fail(why, answer.word_at)
+        elif status == "COMPLETED" and self.here.has_user_message and not self.here.result_count:
+            self._begin(line).add_text(why)
         elif status == "ERROR":
             self.say(line, self.here, f"the run ended with an error: {why[:200]}", mark="stopped")
 
