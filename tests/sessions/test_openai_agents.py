@@ -80,8 +80,18 @@ def test_a_call_whose_arguments_were_cut_is_held_and_did_not_run(tmp_path):
     assert response(seen).tool_calls[0].arguments == CUT
 
 
-def test_a_cut_call_with_a_result_of_its_tool_ran(tmp_path):
-    assert words(read(tmp_path, GO, chat(call(CUT)), output("61 bytes written"))) == ["CUT CALL RUN"]
+@pytest.mark.parametrize("count", [1, 2])
+def test_calls_whose_ids_are_empty_are_answered_by_as_many_results(tmp_path, count):
+    calls = [chat(call(call_id="", name=f"tool_{at}")) for at in range(count)]
+    seen = read(tmp_path, GO, *calls, *[output("done", "")] * count, chat(message(), "chatcmpl-2"))
+    assert stops(seen) == ["tool_call", "unknown"]
+    (tmp_path / "conversations.db").unlink()
+    assert stops(read(tmp_path, GO, *calls, *[output("done", "")] * (count + 1))) == ["unknown"]
+
+
+@pytest.mark.parametrize("key", ["c1", ""])
+def test_a_cut_call_with_a_result_of_its_tool_ran(tmp_path, key):
+    assert words(read(tmp_path, GO, chat(call(CUT, call_id=key)), output("61 bytes written", key))) == ["CUT CALL RUN"]
 
 
 def test_the_completed_of_an_item_of_another_api_is_no_stop_word(tmp_path):

@@ -174,7 +174,7 @@ def take_part(answer: TranscriptAnswer, kind: str, payload: dict[str, Any], line
     here = answer.take(line)
     at = At(here.part, here.start, here.end, f"/{'/'.join(path)}")
     slice_at = partial(slice_of, line.data, *path)
-    key, name = text_or_none(payload.get("call_id")), text_or_none(payload.get("name"))
+    key, name = text_or_none(payload.get("call_id")) or None, text_or_none(payload.get("name"))  # LiteLLM: ""
     whole = payload.get("status") != INCOMPLETE
     if not whole:
         answer.word, answer.word_at = INCOMPLETE, pointer_at(at, *path, "status")

@@ -247,13 +247,14 @@ def unanswered_calls(answer: TranscriptAnswer) -> int:
 
 def _has_all_results(answer: TranscriptAnswer) -> bool:
     """Whether every call has a result; a placeholder for an interrupted call does not count. Calls without ids match as
-    many results of the same tools."""
+    many results of the same tools, or of unnamed ones."""
     calls = answer.calls
     found = [_result(answer, call.id, len(calls) == 1) for call in calls]
     if len(found) > 1 and not any(call.id for call in calls):
         beside = [part for part in _nearby_results(answer) if part.call_id is None]
-        named = sorted(part.name or "" for part in beside) == sorted(call.name for call in calls)
-        found = list(beside) if named else found
+        names = sorted(part.name for part in beside if part.name is not None)
+        matched = len(beside) == len(calls) and names in ([], sorted(call.name for call in calls))
+        found = list(beside) if matched else found
     return all(part is not None and not placeholder(part) for part in found)
 
 
