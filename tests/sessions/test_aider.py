@@ -127,6 +127,12 @@ REFUSED = ("> Tokens: 9 sent, 2 received.  \n> The LLM did not conform to the ed
            "    \n    b\n>>>>>>> REPLACE\n\nThe SEARCH section must match.  \n")
 
 
+def test_what_a_command_prints_is_no_text_of_the_model(tmp_path):
+    printed = "> Here are summaries of some files.\nask me to *add them* first.\n\na.py:\n⋮...  \n"
+    seen = chat(tmp_path, prompt("/map"), printed, prompt("go"), reply("> quoted\n\nOne."), COUNTS)
+    assert (texts(seen), prompts(seen)) == (["> quoted\n\nOne."], [["go"]])
+
+
 @each_row("notes", [REPORT, COMMANDS, REFUSED])
 def test_a_message_of_aider_in_several_lines_is_no_text_of_the_model(tmp_path, notes):
     seen = chat(tmp_path, prompt("go"), reply("One."), notes, prompt("on"), reply("Two."), COUNTS)

@@ -77,17 +77,19 @@ def _kinds(lines: list[bytes], bare: bool) -> Iterator[str]:
     """The kind of each line. Aider's lines follow each other without an empty line, and a message of several lines,
     such as commands or an edit that failed, has a mark before its first line and two spaces after its last."""
     pattern = _BARE if bare else _LINE
-    above = within = False
+    above, within = "", False
     for line in lines:
         found = pattern.fullmatch(line)
         kind = (found and found.lastgroup) or "text"
         ended = bool(line.strip()) and line.rstrip(b"\r\n").endswith(b"  ")
-        if kind == "text" and (within or (above and line.strip())):
-            within = not ended and not bare and (within or line.startswith(b"> "))
+        opens = line.startswith(b"> ")
+        # an answer comes after an empty line, so a mark right below the user's line is aider's
+        if kind == "text" and (within or (above == "note" and line.strip()) or (above == "user" and opens)):
+            within = not ended and not bare and (within or opens)
             kind = "note"
         else:
             within = False
-        above = kind == "note"
+        above = kind
         yield kind
 
 
