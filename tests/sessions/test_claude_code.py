@@ -170,6 +170,13 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     assert "hold no exchange: rate_limit_event (1), result (1), stream_event (1), system (1)" in notices(seen)
 
 
+@pytest.mark.parametrize("first", [{"hook_event": "SessionStart"}, {"claude_code_version": "2.1.0", "tools": []}])
+def test_a_stream_that_begins_with_many_other_rows_is_recognised(tmp_path, first):
+    rows = [{"type": "system", "session_id": "s1", **first}, *[{"type": "system", "subtype": "api_retry"}] * 20]
+    seen = show(stream(*rows, reply_row(text("There are two."))), tmp_path)
+    assert (seen.inputs[0].format, len(seen.responses)) == ("claude-code", 1)
+
+
 @pytest.mark.parametrize(("rows", "word", "tokens", "pointer"), [
     ([DELTA], "max_tokens", 64, "/event/delta/stop_reason"),
     ([run_result(stop_reason="refusal")], "refusal", None, "/stop_reason"),

@@ -69,7 +69,7 @@ def sniff(head: bytes, path: str) -> int:
             return 0 if qwen else 100  # Qwen Code's rows look the same
     if any("apiKeySource" in row and "tools" not in row for row in rows):
         return 0  # Cursor's stream
-    if any(_is_message(row) or "claude_code_version" in row for row in rows):  # many counts may come before a message
+    if any(map(_is_message, rows)) or any(map(_begins_stream, rows)):
         return 80
     return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
@@ -93,6 +93,11 @@ def _is_message(value: dict[str, Any]) -> bool:
     """Whether a value is a message without a place in the tree: from the stream, or from a stripped transcript."""
     message = object_of(value.get("message"))
     return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
+
+
+def _begins_stream(value: dict[str, Any]) -> bool:
+    """Whether a value is a row before the first message of a stream: hooks, retries and the settings may be many."""
+    return value.get("type") == "system" and not value.keys().isdisjoint(("claude_code_version", "hook_event"))
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
