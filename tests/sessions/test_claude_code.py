@@ -177,6 +177,13 @@ def test_a_stream_that_begins_with_many_other_rows_is_recognised(tmp_path, first
     assert (seen.inputs[0].format, len(seen.responses)) == ("claude-code", 1)
 
 
+def test_the_retries_in_a_stream_are_among_the_skipped_entries(tmp_path):
+    retry = {"type": "system", "subtype": "api_retry", "attempt": 2, "error_status": 429, "error": "rate_limit"}
+    seen = show(stream(INIT, retry, reply_row(text("There are two."))), tmp_path)
+    assert [each.why for each in seen.inputs[0].skipped] == [
+        "a failed request that Claude Code sent again: 429 rate_limit (attempt 2)"]
+
+
 @pytest.mark.parametrize(("rows", "word", "tokens", "pointer"), [
     ([DELTA], "max_tokens", 64, "/event/delta/stop_reason"),
     ([run_result(stop_reason="refusal")], "refusal", None, "/stop_reason"),

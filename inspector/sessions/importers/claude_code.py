@@ -253,7 +253,7 @@ class Session(TranscriptReader):
             where.answer.after.append(InterimRow(line.number, stop, mark="stopped"))
         elif value.get("subtype") == claude_rows.REFUSED:
             self._retract(line)
-        elif value.get("subtype") == "api_error":
+        elif value.get("subtype") in ("api_error", "api_retry"):
             why = "a failed request that Claude Code sent again: " + claude_rows.retry_note(value)
             self.reading.skipped.append(Skipped(line.number - 1, why))
 

@@ -260,9 +260,11 @@ def retry_note(row: dict[str, Any]) -> str:
     error = object_of(row.get("error"))
     # The SDK's error has the API's body, `{"error": {…}}`, in its member `error`.
     inner = object_of(object_of(error.get("error")).get("error")) or object_of(error.get("error"))
-    words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message")]
+    # The rows of a stream (`api_retry`) have the status and the type of the error beside each other.
+    words = [error.get("status"), inner.get("type"), inner.get("message") or error.get("message"),
+             row.get("error_status"), None if error else row.get("error")]
     reason = " ".join(str(word) for word in words if isinstance(word, (str, int))) or "no reason given"
-    attempt = row.get("retryAttempt")
+    attempt = row.get("retryAttempt", row.get("attempt"))
     return f"{reason[:200]} (attempt {attempt})" if type(attempt) is int else reason[:200]
 
 
