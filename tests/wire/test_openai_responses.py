@@ -750,6 +750,16 @@ def test_items_renamed_by_the_last_event_are_not_doubled() -> None:
     assert [(call.id, call.closed) for call in found.tool_calls] == [("call_1", True)]
 
 
+@each_row(("changed", "calls"), [
+    ({}, [("call_1", True)]), ({"arguments": '{"a":2}'}, [("call_1", False), ("call_new", True)]),
+    ({"name": "other"}, [("call_1", False), ("call_new", True)])])
+def test_a_whole_call_that_the_last_event_renames_is_one_call(changed: dict[str, Any], calls: list[Any]) -> None:
+    renamed = {**CALL, "id": "fc_new", "call_id": "call_new", **changed}
+    found = decode(sse(*CALL_STREAM, item_end({**CALL, "id": None}), end("completed", "completed", [TEXT, renamed])))
+    assert sorted((call.id, call.closed) for call in found.tool_calls) == calls
+    assert ("openai_responses.call_omitted" in rules(found)) == bool(changed)
+
+
 def test_two_items_with_one_index() -> None:
     second = {**CALL, "id": "fc_9", "call_id": "call_9", "arguments": '{"b":2}'}
     events = (*CALL_STREAM, new_item({**second, "arguments": ""}), arguments('{"b":2}', 0, "fc_9"), item_end(second))

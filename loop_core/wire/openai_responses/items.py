@@ -61,7 +61,9 @@ class GrowingItem:
         """Field, and whether it is a whole repetition -> the offset of its first piece or first repetition."""
 
     def replace(self, value: Mapping[str, Any], frame: bytes, path: JsonPath, at: At) -> None:
-        """Replaces the item's JSON by that of the whole item."""
+        """Replaces the item's JSON by that of the whole item; not by a renamed call, whose first id clients answer."""
+        if path[0] != "item" and is_call(value) and not {*_ids(self.value)} & {*_ids(value)}:
+            return
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
         self.wholes.append((value, at))
 
@@ -176,19 +178,27 @@ def streamed_items(streamed: Sequence[GrowingItem], values: Sequence[Mapping[str
     """The streamed item of each item of the final response; None if it was not streamed. Items are matched by id, not
     by index, because the final list may lack items. If it renames messages, which have no second id, they are matched
     in order."""
-    by_id: dict[Any, GrowingItem] = {}
-    for item in streamed:
-        for key in _ids(item.value):
-            by_id.setdefault(key, item)
+    by_id = {key: item for item in reversed(streamed) for key in _ids(item.value)}  # of two, the first
     taken: set[int] = set()
     found: list[GrowingItem | None] = []
     for value in values:
         before = next((by_id[key] for key in _ids(value) if key in by_id), None)
         found.append(before if id(before) not in taken else None)
         taken.add(id(before))
-    others = iter([item for item in streamed if id(item) not in taken and _is_message(item.value)])
-    return [next(others, None) if before is None and _is_message(value) else before
-            for before, value in zip(found, values, strict=True)]
+    left: dict[str, list[GrowingItem]] = {}
+    for item in streamed:
+        if id(item) not in taken and (_is_message(item.value) or (item.done and is_call(item.value))):
+            left.setdefault(_likeness(item.value), []).append(item)
+    for at, value in enumerate(values):
+        if found[at] is None and (alike := left.get(_likeness(value))):
+            found[at] = alike.pop(0)
+    return found
+
+
+def _likeness(value: Mapping[str, Any]) -> str:
+    """The part of a message or of a call that a new id leaves as it is."""
+    names = ("type",) if _is_message(value) else ("type", "name", "arguments", "input", "action")
+    return compact({name: value.get(name) for name in names})
 
 
 def with_omitted(
