@@ -180,6 +180,13 @@ def test_a_run_that_was_aborted_has_no_results_of_the_calls_that_it_sealed(tmp_p
     assert not seen.inputs[0].answers
 
 
+def test_a_session_that_ends_with_what_the_user_said_is_told(tmp_path):
+    assert "events that end a session" not in "\n".join(read(tmp_path, GO, gemini(part("hi"))).inputs[0].notices)
+    seen = read(tmp_path, GO, gemini(part("hi")), GO)
+    assert ("events that end a session with a message of the user, as a request that failed leaves it: 1"
+            in "\n".join(seen.inputs[0].notices))
+
+
 def test_a_live_answer_that_the_user_interrupted_is_cancelled(tmp_path):
     assert stops(read(tmp_path, GO, event(part("Let me"), interrupted=True))) == ["cancelled"]
 

@@ -97,6 +97,7 @@ def _in(value: dict[str, Any], name: str) -> Any:
 class _Sessions(ChatReader):
     name, agent, fields = "adk", "Google ADK", FIELDS
     key, unit, row_word = "id", "event", ("an event", "events")
+    unanswered = "end a session with a message of the user, as a request that failed leaves it"
     words = ("stop reasons of models other than Gemini are ADK's own words for the providers'; STOP of ADK for Python "
              "is ignored, since it stands for several ends")
 
