@@ -228,11 +228,11 @@ def test_the_screen_alone_is_text(tmp_path):
     rows = [{"ts": 1, "type": "say", "say": "text", "text": "go"}, request(2, **DONE),
             {"ts": 3, "type": "say", "say": "reasoning", "text": "hm"},
             {"ts": 3, "type": "ask", "ask": "tool", "text": "{}"}, {"ts": 3, "type": "say", "say": 7},
-            {"ts": 4, "type": "say", "say": "text", "text": "done"},
+            {"ts": 4, "type": "say", "say": "text", "text": "done", "modelInfo": {"modelId": "claude-opus-4-6"}},
             {"ts": 5, "type": "ask", "ask": "completion_result", "text": ""}]
     seen = task(tmp_path, None, rows)
     response = seen.responses[0].exchange.response
-    assert (response.text, response.usage.output_tokens) == ("done", 4)
+    assert (response.text, response.usage.output_tokens, response.model) == ("done", 4, "claude-opus-4-6")
     assert "only what was on the screen" in notices(seen)
     assert "records that hold no exchange: 7 (1), completion_result (1), tool (1)" in notices(seen)
 

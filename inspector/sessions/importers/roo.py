@@ -346,7 +346,7 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
     """The rows of the screen as messages: the model's texts between two requests are one answer. Of a row that is not a
     message, only the type is kept, so that it is counted."""
     blocks: list[dict[str, str]] = []
-    first = True
+    first, model = True, None
     requests = {request.ts: request for request in roo_store.requests_of(screen)}
     for piece in elements(screen):
         value = object_of(first_look(piece).first)
@@ -354,10 +354,11 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
         own = value.get("type") == "say" and kind in _UI_TEXT and not first  # the first row is the task
         if isinstance(text, str) and own:
             blocks.append({"type": "text", "text": text} if kind != "reasoning" else {"thinking": text})
+            model = value.get("modelInfo")  # in newer releases of Cline
             continue
         if kind in ("api_req_started", "user_feedback") or first:
             if blocks:
-                yield compact_json({"role": "assistant", "content": blocks})
+                yield compact_json({"role": "assistant", "content": blocks, "modelInfo": model})
                 blocks = []
             if kind == "api_req_started" and type(at) in (int, float) and at in requests:
                 yield compact_json(requests[at].record())
@@ -370,4 +371,4 @@ def _screen_messages(screen: bytes) -> Iterator[bytes]:
             yield compact_json({"role": "screen", "kind": str(kind)})
         first = False
     if blocks:
-        yield compact_json({"role": "assistant", "content": blocks})
+        yield compact_json({"role": "assistant", "content": blocks, "modelInfo": model})
