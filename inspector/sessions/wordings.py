@@ -63,9 +63,9 @@ HINTS: tuple[HintWording, ...] = (
         r"your last response did not include a function call or a message\b|validation error (?:found: no tool calls?|"
         r"due to no tool invocation)\b|<system-reminder> (?:the previous response failed to produce a valid tool call|"
         r"\[your previous response (?:had|reached the output limit with) no visible\b))", call=True, again=True),
-    HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`",
-        r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool)"
-        r"(?: or )?)+\.", call=True, again=True),
+    HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`; Inspect agent/_types.py",
+        r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool|"
+        r"proceed to the next step using your best judgement)(?: or )?)+\.", call=True, again=True),
 )
 
 RESULTS: tuple[HintWording, ...] = (

@@ -457,6 +457,8 @@ NO_CALL = "<system>No tool call detected in last message. Did you mean to finish
     ({"role": "system", "content": "Please return text or call a tool."}, "nudge"),
     (user("<system>Please return text or call a tool.</system>"), "nudge"),
     (user(NO_CALL), "nudge"),
+    (user("\nPlease proceed to the next step using your best judgement. If you are done, say so.\n"), "nudge"),
+    (user("Please proceed to the next step using your best judgement of the prices."), "request"),
     (user("Continue"), "request"),
     (user("Please call a tool or two, and a friend."), "request"),
 ])
