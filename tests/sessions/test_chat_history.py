@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import ArgsForm
 from tests.scenes.rows import each_row
@@ -66,10 +64,21 @@ def test_the_word_of_the_framework(tmp_path, word, stop):
         assert ("chat_history.finish_reasons" in found) is (word is not None)
 
 
-@pytest.mark.parametrize(("count", "word"), [(0, "EMPTY ANSWER"), (7, "END NOT RECORDED")])
-def test_an_answer_without_content_is_empty_if_the_counts_say_so(tmp_path, count, word):
-    counts = {**COUNTS, "completion_tokens": count}
+@each_row(("count", "reasoning", "word"), [
+    (0, None, "EMPTY ANSWER"), (7, None, "END NOT RECORDED"), (7, 0, "END NOT RECORDED"), (7, 5, "END NOT RECORDED"),
+    (7, 7, "EMPTY ANSWER"), (5, 7, "END NOT RECORDED")])
+def test_an_answer_without_content_is_empty_if_the_counts_say_so(tmp_path, count, reasoning, word):
+    details = {"completion_tokens_details": {"reasoning_tokens": reasoning}, "prompt_tokens_details": None}
+    counts = {**COUNTS, "completion_tokens": count, **details}
     assert words(read(tmp_path, GO, haystack("assistant", finish_reason="stop", usage=counts))) == [word]
+
+
+def test_counts_of_reasoning_and_of_cached_tokens(tmp_path):
+    counts = {**COUNTS, "completion_tokens_details": {"reasoning_tokens": 3},
+              "prompt_tokens_details": {"cached_tokens": 2}}
+    for rows in ((GO, haystack("assistant", {"text": "Hi."}, usage=counts)),
+                 (ASK, kernel("assistant", item("Hi."), metadata={"usage": counts}))):
+        assert read(tmp_path, *rows).responses[0].exchange.response.usage == (5, 7, 3, 2, None)
 
 
 def test_calls_of_haystack_and_their_results(tmp_path):

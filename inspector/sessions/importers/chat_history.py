@@ -61,7 +61,9 @@ class _History(ChatReader):
         for number, part in numbered_objects(value.get(member)):
             _take_part(answer, part, line, at, member, number)
         counts = object_of((about or object_of(value.get("metadata"))).get("usage"))
-        answer.usage = usage_in(counts, "prompt_tokens", "completion_tokens")
+        details = object_of(counts.get("completion_tokens_details")) | object_of(counts.get("prompt_tokens_details"))
+        names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+        answer.usage = usage_in(details | counts, *names)
         path = ("meta", "finish_reason") if about else ("finish_reason",)
         if word := known_text((about or value).get("finish_reason")):
             answer.word_at = pointer_at(at, *path)

@@ -166,9 +166,9 @@ def deciding_word(words: Sequence[str]) -> str | None:
 
 def take_word(answer: TranscriptAnswer, word: str, at: At, rule: str, *, empty: bool) -> None:
     """Sets the stop reason by the word of an instrumentation. `empty`: the record has no content of the answer, which
-    instrumentations leave out by default, so only the counts show whether the model wrote nothing."""
+    instrumentations leave out by default, so only the counts show whether the model wrote nothing but reasoning."""
     row, counts = row_of(word), answer.usage or Usage()
-    empty = empty and not (counts.input_tokens and counts.output_tokens == 0)
+    empty = empty and not (counts.input_tokens and counts.visible_tokens == 0)
     answer.word = word
     answer.stop = recorder_reason(row.stop, row.detail, at, word, rule)
     if empty and row.stop in FINISHED:
