@@ -21,6 +21,7 @@ from inspector.sessions.wordings import asks_again, known_hint
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap, has_calls, has_content
 from loop_core.values import (
+    FINISHED,
     ArgsForm,
     CallKind,
     Message,
@@ -354,9 +355,9 @@ class SeatedExchange:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the answer ended, but has nothing for its reader and no call."""
+        """Whether the answer ended, but has nothing for its reader and no call, even if its word asks for one."""
         response = self.exchange.response
-        return response.stop_reason.normalized is Stop.END_TURN and not (has_calls(response) or has_content(response))
+        return response.stop_reason.normalized in FINISHED and not (has_calls(response) or has_content(response))
 
     @property
     def is_broken(self) -> bool:

@@ -462,10 +462,10 @@ NO_CALL = "<system>No tool call detected in last message. Did you mean to finish
     (user("Continue"), "request"),
     (user("Please call a tool or two, and a friend."), "request"),
 ])
-@each_row("empty", [None, ""])
-def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, empty):
+@each_row(("empty", "word"), [(None, "stop"), ("", "stop"), (None, "tool_calls")])
+def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, empty, word):
     first = [user("write the report")]
-    loaded = load(har(entry(first, chat_body(empty, "stop")), entry([*first, nudge], chat_body("Here."))))
+    loaded = load(har(entry(first, chat_body(empty, word)), entry([*first, nudge], chat_body("Here."))))
     assert [link(loaded, at).place.value for at in (0, 1)] == ["request", place]
 
 
