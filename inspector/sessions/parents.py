@@ -23,8 +23,7 @@ from inspector.sessions.histories import (
 from loop_core.values import ReasoningPart, ToolCall
 
 _IDENTIFYING = 16  # the number of characters, without white space, that identify an answer
-_END = 128
-"""The number of characters, without white space, that are compared at each end of a text with an omitted middle."""
+_END = 128  # the number of characters, without white space, of each end of a text whose middle was left out
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -201,8 +200,9 @@ class Index:
             return (found, why) if found else None
         found = answers.get(self._text_key(text)) if text.strip() else None
         near = [] if found else self._answers[node][-64:]
-        if words := text.rstrip():  # AI SDK 4 leaves out the word that was cut
-            found = found or [one for said, one in near if one.cut and said.rsplit(None, 1)[:1] == [words]]
+        if words := text.rstrip():  # AI SDK 4 leaves out the word that was cut; Inspect has words for an empty answer
+            found = found or [one for said, one in near if (one.cut and said.rsplit(None, 1)[:1] == [words]) or (
+                one.is_silent and words == "(no content)")]
         if not found:  # smolagents writes calls as text, and gptme those that it could not read
             spelled = [(one, tuple(call.id for call in one.calls)) for _, one in near]
             found = [one for one, ids in spelled if are_distinctive(ids) and all(str(key) in text for key in ids)]

@@ -519,9 +519,11 @@ def test_a_nudge_that_is_part_of_the_message_whose_empty_answer_was_left_out(loa
     ("", "stop", "<think>\nThey want it written.\n</think>", "nudge"),
     (CUT, "length", f"<think>\nThey want it written.\n</think>\n{CUT}", "continuation"),
     ("", "stop", "<think>\nThey want it read.\n</think>", None),
+    ("", "stop", "(no content)", "nudge"),
+    ("Written.", "stop", "(no content)", None),
     (CUT, "length", f"<think>\nThey want it written.\n</think>\n{REST}", None),
 ])
-def test_an_answer_whose_reasoning_is_sent_back_as_text_is_found(load, answer, reason, sent_back, place):
+def test_an_answer_sent_back_with_its_reasoning_or_as_a_placeholder_is_found(load, answer, reason, sent_back, place):
     first = [user("write it")]
     body = json.loads(chat_body(answer, reason))
     body["choices"][0]["message"]["reasoning_content"] = "They want it written."
