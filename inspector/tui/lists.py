@@ -349,6 +349,7 @@ class Choose(Dialog[str | None]):
 
     def on_resize(self) -> None:
         """Shows the meaning again for the new width."""
+        self._below = 0
         self.call_after_refresh(self._show_meaning)
 
     def _show_meaning(self) -> None:

@@ -19,7 +19,6 @@ from textual.widgets import Input
 
 from inspector.report.lines import header
 from inspector.report.lines.glyphs import ascii_text, hint, key_at
-from inspector.report.lines.header import status
 from inspector.report.lines.spans import Line, Span, Tone, clip, join_groups, one_line, spread_ends, width_of, wrap_line
 from inspector.report.lines.steps import Outline
 from inspector.tui.key_words import key_of
@@ -91,6 +90,7 @@ class AutoHeightPanel(Panel):
         """Redraws the lines, in as many rows as they need."""
         super().redraw_changes()
         if len(self._lines or self.make(self.size.width)) != self.size.height:
+            self.styles.merge_rules({})  # else Textual keeps the height of a layout between two requests
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -125,7 +125,7 @@ class Status(StepPanel):
         """One row."""
         if self.outline is None:
             return ()
-        return [status(self.outline, self.step, width, self.filtered, self.coming, self.live)]
+        return [header.status(self.outline, self.step, width, self.filtered, self.coming, self.live)]
 
 
 # -- The first lines of the session screen ---------------------------------------------------------------------------

@@ -84,6 +84,17 @@ async def test_policies_that_have_no_room_are_counted(app_on: AppOn) -> None:
             assert ("← →" in head) is (width == 60), (width, said)
 
 
+async def test_the_names_of_the_policies_are_whole_again_after_a_small_terminal(app_on: AppOn) -> None:
+    """Their head kept the height of the small one, and two policies of one agent then had the same name."""
+    async with app_on().run_test(size=SMALL) as pilot:
+        await open_matrix(pilot)
+        before = screen_rows(pilot.app)
+        for size in ((20, 8), SMALL, (60, 20), (20, 8), LARGE, SMALL):
+            await pilot.resize_terminal(*size)
+            await pilot.pause(0.2)
+            assert screen_rows(pilot.app)[:5] == before[:5] or size != SMALL
+
+
 async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:
     async with app_on(cut_text()).run_test(size=LARGE) as pilot:
         await pilot.press("e", "1", "enter")
