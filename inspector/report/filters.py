@@ -367,10 +367,13 @@ def values_of(view: View) -> Iterator[tuple[str, str]]:
 # It finds steps, responses, and the places at which a breakpoint stops.
 
 
-def steps(expression: Filter, view: View, marks: frozenset[int] = frozenset()) -> list[int]:
-    """The indices of the steps that match."""
+def steps(
+    expression: Filter, view: View, marks: frozenset[int] = frozenset(), among: Iterable[int] | None = None
+) -> list[int]:
+    """The indices of the steps that match, of all or `among` some."""
     matches = expression.matches
-    return [index for index in range(len(view.steps)) if matches(StepContext(view, index, marks))]
+    every = range(len(view.steps)) if among is None else among
+    return [index for index in every if matches(StepContext(view, index, marks))]
 
 
 def responses(expression: Filter, view: View) -> list[int]:

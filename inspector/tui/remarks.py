@@ -7,22 +7,44 @@ writes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import count_of
-from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Remarks
-from inspector.tui.messages import RunsScreen, ask_operator
+from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Outline, Remarks
+from inspector.tui.messages import FILTERING, RunsScreen, ask_operator
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
 
 if TYPE_CHECKING:
+    from inspector.report.filters import Filter
     from inspector.tui.breakpoints import Breakpoint
     from inspector.whatif.store import Store, StoredActs
     from inspector.whatif.tree import Tree
+
+MANY_STEPS = 2_000
+"""From this number of steps on a thread looks for those that a filter keeps, because the steps of a long recording are
+made again for it."""
+FILTER = "filter"
+"""The group of these threads."""
+
+
+def kept_by(
+    found: Filter, outline: Outline, marks: frozenset[int], among: Iterable[int]
+) -> tuple[FilteredOutline, str]:
+    """The steps of these that a filter keeps, and the message about them."""
+    from inspector.report import filters
+
+    steps = filters.steps(found, outline.view, marks, among)
+    count = f"{len(steps):,} of {count_of(len(outline.view.steps), 'step')}{'' if steps else ': nothing matches'}"
+    searched = filters.search_note(found, filters.values_of(outline.view))
+    return FilteredOutline(outline, steps), " · ".join(filter(None, (count, searched)))
 
 
 class RemarkBook(SessionPart):
@@ -42,8 +64,9 @@ class RemarkBook(SessionPart):
     def __init__(self, stage: SessionStage) -> None:
         super().__init__(stage)
         self.breakpoints: tuple[Breakpoint, ...] = ()
-        self._expression = self._last = ""
-        """The current filter, and the last one, which the prompt offers again."""
+        self._expression = self._last = self._wanted = ""
+        """The current filter, the last one, which the prompt offers again, and the one whose steps a thread looks
+        for."""
         self._by_run: dict[str, Remarks] = {}
         """Key of a run -> its marks and notes."""
 
@@ -162,39 +185,62 @@ class RemarkBook(SessionPart):
             FilterPrompt(before or self._last, self._narrow), lambda typed: self._filter_chosen(before, typed))
 
     def _filter_chosen(self, before: str, text: str | None) -> None:
-        outcome = self._narrow(before if text is None else text)
+        outcome = FILTERING if text and text == self._wanted else self._narrow(before if text is None else text)
         if text is not None:
             self.stage.note = outcome
 
     def _narrow(self, text: str) -> str:
-        """Applies a filter; returns the message about it. An invalid filter leaves the list as it is."""
+        """Applies a filter, or begins to in a thread; returns the message about it. An invalid filter leaves the list
+        as it is."""
         stage = self.stage
+        stage.workers.cancel_group(stage, FILTER)
+        wanted, self._wanted = self._wanted, ""
         if not text.strip():
-            self._last = self._expression or self._last
+            self._last = wanted or self._expression or self._last
             self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
             return "all steps are shown"
         from inspector.report import filters
 
+        view = stage.run.view
         try:
             found = filters.parse_typed(text)
         except filters.FilterError as why:
-            return str(filters.explain_error(why, filters.values_of(stage.run.view)))
-        steps = filters.steps(found, stage.run.view, self.marks)
-        searched = filters.search_note(found, filters.values_of(stage.run.view))
-        nothing = "" if steps else ": nothing matches"
-        count = f"{len(steps):,} of {count_of(len(stage.run.view.steps), 'step')}{nothing}"
-        count = " · ".join(filter(None, (count, searched)))
-        if not steps:
-            return count
-        narrowed = FilteredOutline(stage.run.outline, steps)
-        self._expression, stage.filtered, stage.listed = text, f"{text}: {count_of(len(steps), 'step')}", narrowed
-        if stage.step not in set(steps):
-            stage.step = narrowed.neighbour(stage.step, 1)
-        return count
+            return str(filters.explain_error(why, filters.values_of(view)))
+        look = partial(kept_by, found, stage.run.outline, self.marks)
+        if len(view.steps) < MANY_STEPS:
+            return self._list(text, *look(range(len(view.steps))))
+        self._wanted = text
+
+        def run() -> None:
+            worker = get_current_worker()
+            kept = look(takewhile(lambda _: not worker.is_cancelled, range(len(view.steps))))
+            if not worker.is_cancelled:
+                stage.app.call_from_thread(lambda: None if worker.is_cancelled else self._list_later(text, *kept))
+
+        stage.run_worker(run, group=FILTER, thread=True, exclusive=True)
+        return FILTERING
+
+    def _list(self, text: str, narrowed: FilteredOutline, outcome: str) -> str:
+        """Lists the steps that a filter keeps, if there are any; returns the message about them."""
+        stage, self._wanted = self.stage, ""
+        if narrowed.kept:
+            count = count_of(len(narrowed.kept), "step")
+            self._expression, stage.filtered, stage.listed = text, f"{text}: {count}", narrowed
+            if not narrowed.keeps(stage.step):
+                stage.step = narrowed.neighbour(stage.step, 1)
+        return outcome
+
+    def _list_later(self, text: str, narrowed: FilteredOutline, outcome: str) -> None:
+        from inspector.tui.questions import FilterPrompt
+
+        self.stage.note = self.stage.note.replace(FILTERING, self._list(text, narrowed, outcome))
+        for prompt in self.stage.app.screen_stack:
+            if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
+                prompt.tell(outcome)
 
     def close_open(self) -> bool:
-        """Removes the filter; returns whether there was one."""
-        if not self._expression:
+        """Removes the filter, or gives it up while its steps are looked for; returns whether there was one."""
+        if not self._expression and not self._wanted:
             return False
         self.stage.note = f"{self._narrow('')} · f offers the filter again"
         return True
@@ -210,8 +256,9 @@ class RemarkBook(SessionPart):
     def filter_again(self) -> None:
         """Applies the same filter to the steps of another run."""
         self.stage.listed = self.stage.run.outline
-        if self._expression:
-            self._narrow(self._expression)
+        if text := self._wanted or self._expression:
+            self.stage.filtered = f"{text}: all steps are shown"  # until some that it keeps are found
+            self._narrow(text)
 
     # -- breakpoints ---------------------------------------------------------------------------------------------
 

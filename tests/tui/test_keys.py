@@ -1,7 +1,9 @@
 """Every key of the session screen does what its binding says, at one pane and at three."""
 
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import command
 from inspector.report.lines.spans import text_of
+from inspector.tui import remarks
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import BreakpointList
 from inspector.tui.key_words import PURPOSES, SYNONYMS
@@ -36,6 +39,7 @@ from tests.scenes.app import (
     screen_rows,
     story,
     stream,
+    until,
     user,
     view_text,
 )
@@ -392,6 +396,51 @@ async def test_a_step_outside_the_filter_takes_it_away(app_on: AppOn) -> None:
         assert not session(pilot).filtered
         assert "the filter is removed: this step is outside it" in page(pilot.app)
         assert "▶  3 " in page(pilot.app)
+
+
+async def test_many_steps_are_filtered_without_holding_a_key(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each key of a filter waited until every step of a long recording was made again."""
+    go_on, look = threading.Event(), remarks.kept_by
+
+    def slow(*given: Any) -> Any:
+        assert go_on.wait(10)
+        return look(*given)
+
+    monkeypatch.setattr(remarks, "MANY_STEPS", 0)
+    monkeypatch.setattr(remarks, "kept_by", slow)
+    async with app_on().run_test(size=THREE) as pilot:
+        screen = session(pilot)
+        await pilot.press("f", *"held", "enter")
+        assert "filtering…" in page(pilot.app)
+        await pilot.press("down")
+        assert not screen.filtered
+        go_on.set()
+        await until(pilot, lambda: bool(screen.filtered))
+        assert screen.filtered == "held: 4 steps"
+        assert "4 of 28 steps" in page(pilot.app)
+        assert screen.rows.keeps(screen.step)
+        go_on.clear()
+        await pilot.press("f", *["backspace"] * 4, *"state:Request")
+        await pilot.press("enter", "escape")
+        assert "all steps are shown · f offers the filter again" in page(pilot.app), "esc gives it up"
+        go_on.set()
+        await screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert not screen.filtered
+        await pilot.press("f", "enter")
+        await until(pilot, lambda: bool(screen.filtered))
+        assert screen.filtered.startswith("state:Request: "), "the last filter is offered again"
+
+
+async def test_a_filter_that_keeps_no_step_of_another_run_does_not_count_those_of_the_first(app_on: AppOn) -> None:
+    async with app_on().run_test(size=THREE) as pilot:
+        await pilot.press("g", "f", *"end:retry_limit", "enter")
+        assert re.search(r"end:retry_limit: \d+ steps", page(pilot.app))
+        await pilot.press("F")
+        await until(pilot, lambda: "run attempts=5" in page(pilot.app))
+        assert "end:retry_limit: all steps are shown" in page(pilot.app)
 
 
 async def test_a_long_note_leaves_the_keys_in_sight_and_they_can_be_clicked(app_on: AppOn) -> None:
