@@ -49,12 +49,14 @@ class RowCounts(NamedTuple):
     @property
     def unread_words(self) -> str:
         """The number of rows of each kind without a verdict, such as ` + 4 not read`."""
-        return "".join(f" + {_count_unread(what, count)}" for what, count in self.unread.items())
+        return count_unread(self.unread, " + ")
 
 
-def _count_unread(what: str, count: int) -> str:
+def count_unread(unread: Mapping[str, int], before: str) -> str:
+    """The number of rows of each kind without a verdict, with the same text before each."""
     # A row of skipped entries stands for one or more of them, which it counts itself.
-    return f"{count_of(count, 'row')} of skipped entries" if what == SKIPPED else f"{count:,} {what.lower()}"
+    return "".join(before + (f"{count_of(count, 'row')} of skipped entries" if what == SKIPPED else
+                             f"{count:,} {what.lower()}") for what, count in unread.items())
 
 
 def count_rows(rows: Iterable[TurnRow]) -> RowCounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from textual.reactive import reactive
 from inspector.report.lines.glyphs import copies_left_out, simulated_beside
 from inspector.report.lines.spans import Line, Span, Tone, count_of, join_groups, safe, width_of, wrap_line
 from inspector.report.lines.steps import role_of
-from inspector.report.table_rows import LARGE, PENDING, RowCounts, count_rows
+from inspector.report.table_rows import LARGE, PENDING, RowCounts, count_rows, count_unread
 from inspector.report.turn_rows import TurnRow
 from inspector.tui.panels import AutoHeightPanel
 from inspector.tui.turn_list import AGENTS, SAMPLES, Section, TurnList
@@ -105,7 +106,7 @@ def count_groups(
         groups.append((safe(f"filter {listed.filter.text}: {counts.passed_words(table.turns)}", Tone.MARK),))
     else:
         noun, samples = ("session", table.samples) if has_own else ("sample session", table.own)
-        groups.append(_sum_of_rows(counts, samples, noun, listed.count - len(listed.headings), listed.by_file))
+        groups.append(_sum_of_rows(counts, samples, noun, listed))
     other = counts.turns - counts.attention - counts.complete
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
@@ -114,20 +115,26 @@ def count_groups(
                     for verdict, count in counts.verdicts if not verdict.complete]
 
 
-def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, rows: int, by_file: bool) -> Line:
-    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read + 28 turns of samples = 249 rows`."""
+def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, listed: TurnList) -> Line:
+    """The sum of the listed rows: `217 turns in 3 sessions + 4 not read + 28 turns of samples = 249 rows`. What was not
+    read of a session's file has no row beside the session's: `3 sessions with 217 turns and 1 read in part`."""
+    unread, by_file = Counter(counts.unread), listed.by_file
+    apart = Counter(row.unread for row in listed.shown if isinstance(row, TurnRow) and row.verdict is None
+                    and row.why not in (PENDING, LARGE)) if by_file else unread
     simulations = Span(simulated_beside(counts.simulated), Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, noun)
     copies = Span(copies_left_out(counts.copied), Tone.DIM)
-    line = (*((*sessions, Span(" with "), *turns) if by_file else (*turns, Span(" in "), *sessions)), copies)
+    within = Span(count_unread(unread - apart, " and "), Tone.WARN)
+    line = (*((*sessions, Span(" with "), *turns, within) if by_file else (*turns, Span(" in "), *sessions)), copies)
     more = samples.sessions if by_file else samples.turns
     words = count_of(more, "sample") if by_file else count_of(more, "turn of samples", "turns of samples")
     beside = (Span(f" + {words}", Tone.DIM),) if more else ()
-    if not counts.unread:
+    if not apart:
         return (*line, *beside)
-    listed = sum(counts.unread.values()) + more + (counts.sessions if by_file else counts.turns + counts.simulated)
-    total = (Span(f" = {count_of(rows, 'row')}"),) if listed == rows else ()  # a file that is being read is a row too
-    return (*line, Span(counts.unread_words, Tone.WARN), *beside, *total)
+    total = apart.total() + more + (counts.sessions if by_file else counts.turns + counts.simulated)
+    rows = listed.count - len(listed.headings)
+    equal = (Span(f" = {count_of(rows, 'row')}"),) if total == rows else ()  # a file that is being read is a row too
+    return (*line, Span(count_unread(apart, " + "), Tone.WARN), *beside, *equal)
 
 
 def _count_line(count: int, noun: str) -> Line:

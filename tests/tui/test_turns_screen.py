@@ -1505,6 +1505,14 @@ async def test_rows_of_skipped_entries_are_not_counted_as_entries(tmp_path: Path
         await read(app, pilot)
         assert "1 turn in 1 session + 1 row of skipped entries = 2 rows" in page(app)
         assert "2 entries skipped" in page(app)
+        await pilot.press("v")
+        assert "1 session with 1 turn and 1 row of skipped entries ·" in page(app), "they have no row of their own"
+        (tmp_path / "odd.jsonl").write_bytes(b"{}")
+    app = LoopInspector([str(tmp_path)])
+    async with app.run_test(size=(160, 45)) as pilot:
+        await read(app, pilot)
+        await pilot.press("v")
+        assert "1 session with 1 turn and 1 row of skipped entries + 1 not read = 2 rows" in page(app)
 
 
 async def test_details_that_have_no_room_say_where_they_are_shown_whole() -> None:
