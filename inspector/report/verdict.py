@@ -158,11 +158,11 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
         lambda look: look.edited,
         lambda look: f"{say.who(look)} never received this input: it was edited, so no recorded answer belongs to it",
-        lambda look: "run the turn live (answers from: live; or --live)"),
+        say.ask_live),
     VerdictRow("UNANSWERED", "∅", "-", Severity.WARNING,
         lambda look: look.unanswered,
         lambda look: f"{say.who(look)}: the recording has no answer to the first request of this run",
-        lambda look: "run the turn live (answers from: live; or --live)"),
+        say.ask_live),
     # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.is_repaired and (look.cut or (

@@ -311,6 +311,16 @@ def test_a_turn_that_is_given_another_text_was_never_asked():
     assert turn.verdict.advice.text == "run the turn live (answers from: live; or --live)"
 
 
+def test_the_turn_of_a_transcript_is_not_said_to_run_live():
+    """Its request is none that could be sent: the form of a live run refuses it."""
+    found = open_case(open_paths(["sample_sessions/18-claude-code-cut-writes.jsonl"]))
+    turn = view(replay(found, settings_of({"edit.2.1": "Write something else."}, Settings()))).turns[1]
+    assert turn.verdict.word == "EDITED, NOT ASKED"
+    assert turn.verdict.advice is not None
+    assert turn.verdict.advice.text == (
+        "only a new live turn can show the answer; a transcript does not hold the request to be sent")
+
+
 def test_a_policy_that_runs_a_cut_call_is_named():
     lied = pair_of(ASKS, chat(None, "tool_calls", call(CUT), tokens=9), max_tokens=9)
     turn = only(show(lied, settings=Settings(policy=PI_PRESENCE)))
