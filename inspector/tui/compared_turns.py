@@ -40,12 +40,12 @@ class TurnComparison(SessionPart):
         if not view.steps:
             self.stage.note = "there is no turn to compare: nothing was read"
             return
-        here = view.turn_of(self.stage.step)
+        here, about = view.turn_of(self.stage.step), partial(_about, several=len(self.stage.run.outline.files) > 1)
         others = [turn for turn in view.turns if turn is not here]
         app, original = self.stage.app, self._original(here)
         rows: list[tuple[str, str, Callable[[], None]]] = []
         if original is not None:
-            rows.append(("original", _about(original.view, original.turn),
+            rows.append(("original", about(original.view, original.turn),
                          partial(self._lay, original, self._side(here))))
         if isinstance(app, KeepingApp) and (side := app.turn_to_compare) is not None:
             rows.append(("put aside", one_line(f"{side.name} · {side.turn.verdict.count_word}"),
@@ -53,7 +53,7 @@ class TurnComparison(SessionPart):
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append(("this turn", "is put aside, to be compared with a turn of another session",
                      partial(self._put_aside, here)))
-        rows += [(f"turn {view.number(turn):,}", _about(view, turn), partial(self.compare_with, view.number(turn)))
+        rows += [(f"turn {view.number(turn):,}", about(view, turn), partial(self.compare_with, view.number(turn)))
                  for turn in others]
         choice = Choose(f"Compare turn {view.number(here):,} with…", [(word, about) for word, about, _ in rows], start)
         acts = {word: act for word, _, act in rows}
@@ -95,7 +95,8 @@ class TurnComparison(SessionPart):
         ask_operator(self.stage.app, SideBySide(left, right), lambda step: self.stage.go(step, ""))
 
 
-def _about(view: View, turn: TurnFacts) -> str:
+def _about(view: View, turn: TurnFacts, several: bool) -> str:
+    """A turn's verdict, with its file if there are several."""
     verdict = turn.verdict
-    file = last_name(view.replay.case.recording.exchanges[turn.responses[0]].path)
-    return one_line(f"{verdict.glyph} {verdict.count_word} · {file} · {verdict.sentence}")
+    file = f" · {last_name(view.replay.case.recording.exchanges[turn.responses[0]].path)}" if several else ""
+    return one_line(f"{verdict.glyph} {verdict.count_word}{file} · {verdict.sentence}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from inspector.tui.app import LoopInspector
 from inspector.tui.lists import Choose
 from inspector.tui.messages import PathWanted
 from inspector.tui.run_views import SideBySide
+from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from tests.scenes.app import cut_call_ran, cut_text, page, story
 from tests.tui.test_attention import fine
@@ -97,6 +99,19 @@ async def test_in_a_branch_the_same_turn_of_the_original_is_offered_first(app_on
         session(pilot).branches.switch(0)
         await pilot.press("d")
         assert "original" not in words(pilot).split("Compare turn 1 with…")[1].split("enter chooses")[0]
+
+
+async def test_the_turns_to_choose_from_name_their_file_only_where_there_are_several(
+    app_on: AppOn, tmp_path: Path
+) -> None:
+    async with app_on(BOTH).run_test(size=(80, 24)) as pilot:
+        await pilot.press("d")
+        assert re.search(r"turn 2 .*CUT CALL RUN · openai_chat cut", page(pilot.app))
+    paths = [str(story(tmp_path, entries, name)) for entries, name in (
+        (cut_text(), "one.har"), (cut_call_ran(), "two.har"))]
+    async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=(120, 35)) as pilot:
+        await pilot.press("g", "d")
+        assert re.search(r"turn 2 .*CUT CALL RUN · two.har · openai_chat", page(pilot.app))
 
 
 async def test_a_turn_that_was_put_aside_stands_beside_one_of_another_session(app_on: AppOn, tmp_path: Path) -> None:
