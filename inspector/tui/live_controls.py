@@ -174,6 +174,11 @@ RUN = "live.run"
 """The id of the key that runs a turn to its end."""
 
 
+NEED_WAITING = ("live_do", "live_edit", "live_body")
+ONCE_DONE = "works once what is under way is done"
+"""When a key works that is pressed while an answer comes; the note about it goes when that is done."""
+
+
 class TurnControls(SessionPart):
     """Runs the actions of a live turn's keys."""
 
@@ -203,7 +208,9 @@ class TurnControls(SessionPart):
         return self.is_finished or action not in LOCKED_ACTIONS
 
     def why_locked(self, action: str) -> str:
-        """When the key of an action that needs a complete turn will work; empty for any other action."""
+        """When the key of an action that needs a waiting effect, or a complete turn, will work; empty for any other."""
+        if action in NEED_WAITING and self.driver.live.phase in BUSY:
+            return ONCE_DONE
         if self.is_finished or action not in LOCKED_ACTIONS:
             return ""
         key = key_in_force(self.stage.app, (TurnControls,), RUN)

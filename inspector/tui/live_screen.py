@@ -25,7 +25,7 @@ from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, fie
 from inspector.tui.delivery import shown_path
 from inspector.tui.keys import key_in_force
 from inspector.tui.lists import Choose
-from inspector.tui.live_controls import ACTION_CONDITIONS, TurnControls
+from inspector.tui.live_controls import ACTION_CONDITIONS, ONCE_DONE, TurnControls
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.panels import Status, VerdictPanel, WrappedLines
 from inspector.tui.session_files import OpenSession, ScreenPlace, remember, run_of, session_of
@@ -170,6 +170,8 @@ class LiveScreen(SessionScreen):
         if stands != self._drawn:
             self._drawn = stands
             self.replace_session(self._current_session(), self.at_end)
+        if ONCE_DONE in self.note and live.phase not in BUSY:
+            self.note = ""
         if live.flow is None:
             self._streams = None
             self.coming = ""

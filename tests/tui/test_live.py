@@ -348,6 +348,24 @@ async def test_text_appears_as_it_streams_and_stepping_back_does_not_break_it(fa
     assert again(tmp_path).turns[0].joined_text.text == "One, two, three, and four."
 
 
+async def test_a_key_pressed_while_an_answer_comes_says_when_it_works_until_it_does(
+    fake: Fake, tmp_path: Path
+) -> None:
+    """It had no use, as the note went on to say beside the effect that waited for this key."""
+    held = HeldAnswer(answer(A, "One, two, ", Stop.MAX_TOKENS), 2)
+    fake.answers = [held]
+    async with live(live_start(fake, tmp_path)).run_test(size=(160, 45)) as pilot:
+        await pilot.press("d")
+        await until(pilot, lambda: len(fake.got) == 1)
+        for key in ("i", "I", "d"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert f"{key} works once what is under way is done: " in page(pilot.app)
+        held.go.set()
+        await until(pilot, waits(pilot, Send))
+        assert "under way" not in page(pilot.app)
+
+
 async def test_a_long_stream_follows_its_end_until_one_scrolls_away(fake: Fake, tmp_path: Path) -> None:
     held = HeldAnswer(answer(A, "".join(f"line {number}\n" for number in range(400)), Stop.END_TURN), 150)
     fake.answers = [held]
