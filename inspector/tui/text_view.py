@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from inspector.report.lines.glyphs import key_at
+from inspector.report.lines.glyphs import key_at, keys_to_form
 from inspector.report.lines.spans import Line, LineSheet, Measure, Tone, mark_matches, width_of
 from inspector.tui.key_words import key_of
 from inspector.tui.messages import LinesPointed, NoteWanted, TabbedScreen
@@ -174,8 +174,11 @@ class TextView(ScrollView, RowsInOneStyle, can_focus=True):
         line = self._line_at(row)
         column = at.x + (0 if self.wrap else int(self.scroll_offset.x))
         rows, part = self._rows.get(line, ()), row - self._row_of(line)
-        if part < len(rows) and (key := key_at(rows[part], column, paint_of(self.app).measure)) is not None:
-            self.app.simulate_key(key_of(key))
+        shown, measure = rows[part] if part < len(rows) else (), paint_of(self.app).measure
+        key = key_at(shown, column, measure)
+        for pressed in (keys := [key] if key else keys_to_form(shown, column, measure)):
+            self.app.simulate_key(key_of(pressed))
+        if keys:
             return
         width = self._laid[1] if self._laid is not None and self.wrap else UNWRAPPED_WIDTH
         self.post_message(LinesPointed(line, line, row - self._row_of(line), column, width))

@@ -177,6 +177,10 @@ async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> No
         await open_screen(pilot, "5")
         await click_words(pilot, "v changes")
         assert "Request of response" in "\n".join(screen_rows(pilot.app))
+        await open_screen(pilot, "space", "3")
+        for form, shown in (("raw", "[raw]"), ("parsed", "[parsed]"), ("request", "[request]"), ("events", "[events]")):
+            await click_words(pilot, f" {form} ")
+            await until(pilot, lambda shown=shown: "shown as" in page(pilot.app) and shown in page(pilot.app))
         await open_screen(pilot, "n")
         assert "nothing was searched yet: / searches" in screen_rows(pilot.app)[-1]
         await click_words(pilot, "/ searches")

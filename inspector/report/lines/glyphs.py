@@ -7,7 +7,9 @@ glyph has a word beside it, so no meaning depends on a glyph alone.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from inspector.report.advice import LIVE, NEVER_RUN, TRIED, UNSEEN, Advice
 from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, count_of, safe
@@ -147,10 +149,25 @@ DIFF_FORMS = ("step", "request", "run")
 """The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
 
 
+SHOWN_AS = Span("shown as ", Tone.DIM)
+
+
 def forms_line(forms: Sequence[str], here: str) -> Line:
     """The forms of a view, the current one in brackets as everywhere, and the key that switches them."""
     form_spans = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]
-    return (Span("shown as ", Tone.DIM), *form_spans, *hint(" v changes"))
+    return (SHOWN_AS, *form_spans, *hint(" v changes"))
+
+
+def keys_to_form(line: Line, column: int, measure: Measure = cells) -> list[str]:
+    """The keys that lead to the form at a column of a line of forms; none if that is the current one, or no form."""
+    key = next((at for at, span in enumerate(line) if span.role is Tone.PRESS), 0)
+    if line[:1] != (SHOWN_AS,) or not key:  # another line, or one that is wrapped before its key
+        return []
+    forms = line[1 : key - 1]
+    here = next((at for at, span in enumerate(forms) if span.role is Tone.HERE), 0)
+    ends = [*accumulate((measure(span.text) for span in forms), initial=measure(SHOWN_AS.text))]
+    there = bisect_right(ends, column) - 1
+    return [line[key].text] * ((there - here) % len(forms)) if 0 <= there < len(forms) else []
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
