@@ -55,7 +55,7 @@ class CommandLine(SessionPart):
         values = {**choices, "attempts_scope": SCOPES, "policy": tuple(POLICIES), "simulate": ("yes", "no")}
         settings = [f"{name}={value}" for name in (*RANGES, *values) for value in values.get(name) or ("",)]
         words = WordSuggester([*STEP_FINDERS, *sorted(able), *settings], {"file": list(self.stage.run.outline.files)})
-        hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · the name of a command"
+        hint = f"1 to {len(self.stage.run.view.steps):,} · turn 2 · file NAME · max_tokens=80 · a command"
 
         prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: self.read(line, able)))
         self.stage.app.push_screen(prompt, lambda typed: self.read(typed or "", able)())
@@ -137,7 +137,7 @@ def ask_line(screen: Screen[Any], own: str, what: str, number: Callable[[str], A
     def read(line: str) -> Act:
         return number(line) or command_named(screen, line.strip(), able, what)
 
-    prompt = Prompt(":", f"{what} · the name of a command", words=WordSuggester(sorted(able), None),
+    prompt = Prompt(":", f"{what} · a command", words=WordSuggester(sorted(able), None),
                     refusal=refusal_of(read))
     ask_operator(screen.app, prompt, lambda typed: read(typed)())
 
@@ -194,7 +194,7 @@ def go_to_row(listed: TurnList) -> None:
     files = [last_name(row.file) for row in listed.shown if isinstance(row, TurnRow)]
     able = commands_of(listed.screen, "turns.go-to")
     words = WordSuggester([*ROW_FINDERS, *sorted(able)], {"file": files})
-    hint = f"row 1 to {len(_turn_places(listed)):,} · turn 2 of this session · file NAME · the name of a command"
+    hint = f"row 1 to {len(_turn_places(listed)):,} · turn 2 · file NAME · a command"
     prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: _row_action(listed, line, able)))
     listed.app.push_screen(prompt, lambda typed: _row_action(listed, typed or "", able)())
 

@@ -164,7 +164,7 @@ class FilterPrompt(NotedPrompt):
     def __init__(
         self, value: str, narrow: Callable[[str], str], empty: str = "an empty filter shows all steps"
     ) -> None:
-        super().__init__("filter", 'any words, or stop:max_tokens held attempt>1 tool:write_* & | ! ( )', value, empty)
+        super().__init__("filter", 'words, or stop:max_tokens held attempt>1 tool:w* & | ! ( )', value, empty)
         self._narrow = narrow
         self._waiting: Timer | None = None
 

@@ -126,6 +126,15 @@ async def test_brackets_go_between_turns(app_on: AppOn) -> None:
         assert session(pilot).step == 0
 
 
+async def test_what_can_be_typed_at_the_foot_is_not_cut_off(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        for key, last in ((":", "· a command"), ("f", "& | ! ( )")):
+            await pilot.press(key)
+            await pilot.pause()
+            assert re.search(re.escape(last) + r" +enter · esc$", screen_rows(pilot.app)[-1].rstrip()), key
+            await pilot.press("escape")
+
+
 async def test_a_number_jumps(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         for typed, step in [("7", 6), ("1", 0), ("28", 27)]:
