@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import takewhile
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.worker import get_current_worker
 
 from inspector.report import filters
 from inspector.report.facts import View
@@ -18,6 +20,7 @@ from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
 from inspector.tui.messages import RowOpened, ask_operator
 from inspector.tui.panels import Dialog, key_note, note
+from inspector.tui.remarks import MANY_STEPS
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------
@@ -50,12 +53,10 @@ def next_stop(
     return (min if by > 0 else max)(found, key=lambda hit: hit[0], default=None)
 
 
-def count_hits(stop: Breakpoint, view: View, marks: frozenset[int]) -> int:
-    """The number of steps at which a breakpoint stops."""
-    count, at = 0, -1
-    while (following := filters.hit_after(filter_of(stop.text), view, at, 1, marks)) is not None:
-        count, at = count + 1, following
-    return count
+def count_hits(stop: Breakpoint, view: View, marks: frozenset[int], among: Iterable[int]) -> int:
+    """The number of these steps at which a breakpoint stops."""
+    found = filter_of(stop.text)
+    return sum(filters.begins(found, view, index, marks) for index in among)
 
 
 def suggestions_at(look: StepContext) -> list[str]:
@@ -85,18 +86,31 @@ class BreakpointRows(RowList):
         offered = suggestions_at(StepContext(view, step, marks)) if view.steps else []
         self.offered = [text for text in offered if text not in stop_texts]
         self._view, self._marks = view, marks
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int | None] = {}
+        """Text of a breakpoint -> how often it stops; None while a thread counts."""
 
     @property
     def count(self) -> int:
         """The number of rows."""
         return len(self.stops) + len(self.offered)
 
-    def hits(self, stop: Breakpoint) -> int:
-        """How often a breakpoint stops; computed once."""
+    def hits(self, stop: Breakpoint) -> int | None:
+        """How often a breakpoint stops, counted once; None until a thread has counted many steps."""
+        every = range(len(self._view.steps))
         if stop.text not in self._counts:
-            self._counts[stop.text] = count_hits(stop, self._view, self._marks)
+            few = len(every) < MANY_STEPS
+            self._counts[stop.text] = count_hits(stop, self._view, self._marks, every) if few else None
+            if not few:
+                self.run_worker(partial(self._count, stop, every), thread=True)
         return self._counts[stop.text]
+
+    def _count(self, stop: Breakpoint, every: Sequence[int]) -> None:
+        worker = get_current_worker()
+        here = takewhile(lambda _: not worker.is_cancelled, every)
+        count = count_hits(stop, self._view, self._marks, here)
+        if not worker.is_cancelled:
+            self._counts[stop.text] = count
+            self.app.call_from_thread(self.refresh)
 
     def row(self, index: int) -> Line:
         """A breakpoint or a suggestion."""
@@ -108,7 +122,7 @@ class BreakpointRows(RowList):
         count = self.hits(stop)
         return (here, Span("● on  " if stop.enabled else "○ off ", Tone.ERROR if stop.enabled else Tone.DIM),
                 safe(stop.text, Tone.STRONG if stop.enabled else Tone.DIM),
-                Span(f"  stops {count_of(count, 'time')}", Tone.DIM))
+                Span("  counting its stops…" if count is None else f"  stops {count_of(count, 'time')}", Tone.DIM))
 
 
 class BreakpointList(Dialog[Sequence[Breakpoint] | None]):

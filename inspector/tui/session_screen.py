@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import monotonic
 from typing import ClassVar
 
@@ -25,9 +26,17 @@ from inspector.tui.key_words import TABS
 from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
-from inspector.tui.messages import LinesPointed, RowOpened, StepMoved, StepWanted, TabWanted, ask_operator
+from inspector.tui.messages import (
+    LinesPointed,
+    RowOpened,
+    StepMoved,
+    StepWanted,
+    TabWanted,
+    ask_operator,
+    run_in_thread,
+)
 from inspector.tui.panels import Status, VerdictPanel, set_size_classes
-from inspector.tui.remarks import RemarkBook
+from inspector.tui.remarks import MANY_STEPS, RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace, reading_of
 from inspector.tui.session_panes import Panes, Tracing
 from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
@@ -89,7 +98,21 @@ class Stepping(SessionPart):
         """Runs to the next or previous breakpoint; without any, to the end."""
         from inspector.tui.breakpoints import next_stop
 
-        found = next_stop(self.remarks.breakpoints, self.stage.run.view, self.stage.step, by, self.remarks.marks)
+        stops, view, step = self.remarks.breakpoints, self.stage.run.view, self.stage.step
+        look = partial(next_stop, stops, view, step, by, self.remarks.marks)
+        if len(view.steps) < MANY_STEPS or not any(each.enabled for each in stops):
+            self._stop_at(look(), by)
+            return
+        self.stage.note = "looking for a breakpoint…"
+
+        def arrive(found: tuple[int, str] | None) -> None:
+            if (self.stage.run.view, self.stage.step) == (view, step):  # the operator has not gone elsewhere
+                self._stop_at(found, by)
+
+        run_in_thread(self.stage, look, arrive)
+
+    def _stop_at(self, found: tuple[int, str] | None, by: int) -> None:
+        """Goes to the step at which a breakpoint stops; without one, to the end."""
         if found is not None:
             filtered = self.stage.filtered
             self.stage.go(found[0], "")

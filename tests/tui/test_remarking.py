@@ -1,5 +1,6 @@
 """Filter, breakpoints, marks and notes in the app: each key does what its binding says."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from inspector.tui import breakpoints, session_screen
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import Breakpoint, BreakpointList
 from inspector.tui.session_screen import SessionScreen
@@ -109,6 +111,39 @@ async def test_a_breakpoint_is_offered_set_and_stops(app_on: AppOn) -> None:
         assert "breakpoint: state:ContinuePending" in page(pilot.app)
         await pilot.press("c", "c", "C")
         assert screen.step == hits[2]
+
+
+async def test_among_many_steps_breakpoints_are_looked_for_without_holding_a_key(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the steps of a long recording are made again, counting the stops of one took many seconds."""
+    go_on, look, count = threading.Event(), breakpoints.next_stop, breakpoints.count_hits
+
+    def wait_first(work: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: work(*given) if go_on.wait(10) else None
+
+    for module in (breakpoints, session_screen):
+        monkeypatch.setattr(module, "MANY_STEPS", 0)
+    monkeypatch.setattr(breakpoints, "next_stop", wait_first(look))
+    monkeypatch.setattr(breakpoints, "count_hits", wait_first(count))
+    async with app_on().run_test(size=(160, 45)) as pilot:
+        await pilot.press("g", "b", "a", *"state:ContinuePending", "enter")
+        await until(pilot, lambda: "state:ContinuePending  counting its stops…" in page(pilot.app))
+        go_on.set()
+        await until(pilot, lambda: "state:ContinuePending  stops 5 times" in page(pilot.app))
+        await pilot.press("escape")
+        go_on.clear()
+        await pilot.press("c")
+        assert "looking for a breakpoint…" in page(pilot.app)
+        go_on.set()
+        await until(pilot, lambda: "breakpoint: state:ContinuePending" in page(pilot.app))
+        first = session(pilot).step
+        go_on.clear()
+        await pilot.press("c", "down")
+        go_on.set()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert session(pilot).step == first + 1, "whoever went elsewhere stays there"
 
 
 async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None:
