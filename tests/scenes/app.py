@@ -12,6 +12,7 @@ import pytest
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy import SnapshotAssertion
 from textual.app import App
+from textual.command import CommandList
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -169,6 +170,14 @@ async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
         assert time.monotonic() < end, f"it never came to that:\n{page(pilot.app)}"
         await pilot.pause(0.01)
     await pilot.pause()
+
+
+async def choose_command(pilot: Pilot[Any], words: str, title: str) -> None:
+    """Types words into the palette, and chooses a command when it is the first that they find."""
+    await pilot.press("ctrl+p", *words)
+    found = pilot.app.screen.query_one(CommandList)
+    await until(pilot, lambda: found.highlighted == 0 and title in str(found.get_option_at_index(0).prompt))
+    await pilot.press("enter")
 
 
 async def store_open(pilot: Pilot[Any]) -> None:

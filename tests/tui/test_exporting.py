@@ -14,7 +14,7 @@ from inspector.tui.delivery import CLIPBOARD_REFUSALS, copy_refusal, write_files
 from inspector.tui.lists import Choose
 from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import VIEWS
-from tests.scenes.app import assistant, body, entry, page, user
+from tests.scenes.app import assistant, body, choose_command, entry, page, until, user
 
 AppOn = Callable[..., LoopInspector]
 THREE = (160, 45)
@@ -226,11 +226,9 @@ async def test_a_picture_from_the_palette_is_written_as_any_export(app_on: AppOn
     entries = [entry([user(f"My key is {key}")], body(assistant("Text."), "stop", 5))]
     async with app_on(entries).run_test(size=(120, 40)) as pilot:
         for screen, name in (([], "screen.svg"), (["p"], "screen-2.svg"), (["P"], "screen-3.svg")):
-            await pilot.press(*screen, "ctrl+p", *"save a pic")
-            await pilot.pause(0.4)
-            await pilot.press("enter")
-            await pilot.pause(0.4)
-            assert "write the picture into" in page(pilot.app), screen
+            await pilot.press(*screen)
+            await choose_command(pilot, "save a pic", "Save a picture")
+            await until(pilot, lambda: "write the picture into" in page(pilot.app))
             await pilot.press("enter")
             await pilot.pause()
             written = (tmp_path / "data" / "exports" / f"loop-inspector-{name}").read_text("utf-8")

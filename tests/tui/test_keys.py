@@ -32,6 +32,7 @@ from tests.scenes.app import (
     PARTS,
     assistant,
     body,
+    choose_command,
     cut_call_ran,
     entry,
     page,
@@ -907,12 +908,9 @@ async def test_the_palette_offers_every_key(app_on: AppOn) -> None:
         for keys, found in active_keys(pilot.app.screen):
             if found.binding.id != "palette":
                 assert f"{found.binding.tooltip} ({keys})" in offered
-        await pilot.press("ctrl+p")
-        await pilot.press(*"next turn")
-        await pilot.pause(0.3)
-        await pilot.press("enter", "enter")
-        await pilot.pause(0.3)
-        assert session(pilot).step == 20
+        opened = session(pilot)
+        await choose_command(pilot, "next turn", "The first step of the next turn")
+        await until(pilot, lambda: pilot.app.screen is opened and opened.step == 20)
 
 
 async def test_the_key_bar_holds_whole_keys_and_always_help_and_back(app_on: AppOn) -> None:
@@ -989,8 +987,7 @@ async def test_below_a_question_the_bar_offers_no_keys(app_on: AppOn) -> None:
 async def test_a_sign_that_works_elsewhere_says_where_as_a_letter_does() -> None:
     app = LoopInspector(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"])
     async with app.run_test(size=(120, 35)) as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause(0.2)
+        await until(pilot, lambda: isinstance(app.screen, TurnsScreen) and not app.screen.reading)
         for key, sign, said in (("right_square_bracket", "]", "The first step"), ("semicolon", ";", "Write a note"),
                           ("full_stop", ".", "The next fact")):
             await pilot.press(key)

@@ -631,9 +631,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 async def begin(pilot: Pilot[Any], slow: Slow, key: str = "u") -> TuneScreen:
     await pilot.press(key)
-    while not slow.waits.is_set():
-        await pilot.pause(0.005)
-    await pilot.pause(0.15)
+    await until(pilot, lambda: slow.waits.is_set() and "RUNNING" in (shown := page(pilot.app)) and "14%" in shown)
     screen = pilot.app.screen
     assert isinstance(screen, TuneScreen)
     return screen

@@ -883,13 +883,11 @@ async def test_what_a_filter_cannot_find_as_a_term_is_searched_or_told(folder: P
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
         await pilot.press("f", *"hello")
-        await pilot.pause(0.3)
-        assert '1 of 3 turns · "hello" as text' in page(app)
+        await until(pilot, lambda: '1 of 3 turns · "hello" as text' in page(app))
         await pilot.press("enter")
         assert [row.name for row in listed_rows(listed)] == ["a"]
         await pilot.press("f", *["backspace"] * 5, *"heldd")
-        await pilot.pause(0.3)
-        assert '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app)
+        await until(pilot, lambda: '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app))
         await pilot.press("ctrl+u", *"~b report", "enter")
         assert "~b looks into what the table does not keep" in page(app)
         await pilot.press("f", "ctrl+u", *"model:claude-", "enter")
