@@ -38,6 +38,7 @@ def exit_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
     from inspector import cli
 
     monkeypatch.setattr(sys, "argv", ["inspector", *words])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # `python -m pytest` is no part of its name
     with pytest.raises(SystemExit) as ended:
         cli.run()
     return ended.value.code
