@@ -98,7 +98,7 @@ OF_NAME = {
     **dict.fromkeys(("EDITORS", "EDITOR_TASKS", "EDITOR_CHATS"), ("tests/sessions/test_editor_folders.py",)),
     **dict.fromkeys(("TASKS", "BEHIND"), ("tests/sessions/test_stopped.py",)),
     "REFUSALS": ("tests/sessions/test_stopped.py", "tests/sessions/test_chat_lines.py",
-                 "tests/sessions/test_antigravity.py", "tests/sessions/test_ag2.py"),
+                 "tests/sessions/test_antigravity.py"),
     "GUARDED_EXITS": ("tests/turn/test_events.py",),
     "SCENARIOS": ("tests/provider/test_dialect_expected.py", "tests/provider/test_dialect_fidelity.py"),
     **dict.fromkeys(("CONTEXTS", "VARIABLES", "credential_names.COMMANDS"), ("tests/sessions/test_redact.py",)),

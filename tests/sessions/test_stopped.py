@@ -236,6 +236,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Missing required argument(s): ['content']. Please revise the arguments to match the function signature.",
      "the agent refused its arguments"),
     ("Function arguments are not a valid JSON object.\n\n Please fix", "the agent could not parse its arguments"),
+    ("Error: Expecting value: line 1 column 1 (char 0)\n The argument must be in JSON format.",
+     "the agent could not parse its arguments"),
     ("Error while parsing function arguments: x", "the agent could not parse its arguments"),
     ("Error: Invalid native tool call format", "the agent could not parse it"),
     ("Unrecognized tool call format", "the agent could not parse it"),
