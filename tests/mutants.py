@@ -88,6 +88,7 @@ in a room of its own, which no rule knows, so that its tests are named here."""
 OF_NAME = {
     "_HOMES": ("tests/test_library.py",), "FAILURES": ("tests/client/test_transport.py",),
     "error_advice.FAILURES": ("tests/report/test_advice.py",),
+    **dict.fromkeys(("proxy.FAILURES", "HOP_BY_HOP", "HANDLING"), ("tests/live/test_recording_proxy.py",)),
     "REFERENCES": ("tests/judge/test_schema_cost.py",), "har.ENDS": ("tests/sessions/test_socket.py",),
     "provider_answers.CALLS": ("tests/sessions/test_inspect_ai.py",), "ORIGINS": ("tests/export/test_export_runs.py",),
     "DECISIONS": ("tests/whatif/test_policies.py",),
@@ -137,7 +138,9 @@ OF_NAME = {
     "HOW_SENT": ("tests/tui/test_live.py",), "REQUEST_WORDS": ("tests/live/test_driver.py",),
     "SCHEMES": ("tests/web/test_app_server.py",), "STORES": ("tests/sessions/test_span_rows.py",),
     "NUMBER_SIGNS": ("tests/commands/test_ci_log.py", "tests/check/test_check.py"),
-    "browser.HEADERS": ("tests/web/test_front.py",), "inputs.VARIABLES": ("tests/live/test_run.py",),
+    **dict.fromkeys(("browser.HEADERS", "browser.FILES"), ("tests/web/test_front.py",)),
+    "NO_ROOM_ERRORS": ("tests/web/test_trouble.py",), "SERVER_FIELDS": ("tests/wire/test_conformance.py",),
+    "inputs.VARIABLES": ("tests/live/test_run.py",),
     "CALLING": ("tests/sessions/test_inspect_ai.py",), "METRICS": ("tests/provider/test_sdk_types.py",),
     "CHOICES": ("tests/wire/test_asking.py",), "OVER": ("tests/sessions/test_roo.py",),
     **dict.fromkeys(("MEMBERS", "COMPLETIONS_MEMBERS", "GENERATE_MEMBERS", "INTERACTIONS_MEMBERS"),
@@ -188,7 +191,8 @@ LEFT_OUT: dict[str, str] = {
     r"(\..*)?)": BY_NAME,
 }
 """The tables that are not tried: a pattern of their titles, and the reason."""
-ASKED_BY_NAME = frozenset({"inspector.check.finders.DEFAULT_CAPS", "inspector.check.report_forms.FORMS"})
+ASKED_BY_NAME = frozenset({"inspector.check.finders.DEFAULT_CAPS", "inspector.check.report_forms.FORMS",
+                           "inspector.live.proxy.HANDLING"})
 """Tables of which tests ask for a row by its name and then look at what it does: these are no copies."""
 
 
@@ -417,7 +421,7 @@ class Behavioural:
         self.failed: list[str] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        left_out = [item for item in items if _function(item) in self.copies(item)
+        left_out = [item for item in items if _function(item) in self.copies(item) or lacks_fixture(item)
                     or self.place not in (None, self.place_of(item.nodeid))]
         items[:] = sorted((item for item in items if item not in left_out), key=self.order)
         config.hook.pytest_deselected(items=left_out)
@@ -472,6 +476,12 @@ class Behavioural:
 
 def _function(item: pytest.Item) -> str:
     return str(getattr(item, "originalname", None) or item.name)
+
+
+def lacks_fixture(item: pytest.Item) -> bool:
+    """Whether a test asks for a fixture of a plugin that is not loaded: it would fail with any row, and with none."""
+    known = item._fixtureinfo.name2fixturedefs
+    return bool({*getattr(item, "fixturenames", ())} - {*known, "request"})
 
 
 @cache

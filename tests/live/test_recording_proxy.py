@@ -381,6 +381,28 @@ async def test_a_full_disk_ends_the_recording_and_not_the_agent(
 
 # -- what is not passed on -------------------------------------------------------------------------------------------
 
+OF_ONE_CONNECTION = {
+    "connection": "x-own", "x-own": "1", "keep-alive": "timeout=5", "proxy-authenticate": "Basic", "te": "trailers",
+    "proxy-authorization": "Basic eDp5", "proxy-connection": "keep-alive", "trailer": "x-sum", "upgrade": "h2c"}
+
+
+async def test_what_is_about_one_connection_is_not_passed_on(fake: Fake, tmp_path: Path) -> None:
+    """RFC 9110, section 7.6.1: such headers, and those that `Connection` names."""
+    async def pieces() -> AsyncIterator[bytes]:
+        yield json.dumps(ASKED).encode()
+
+    fake.answers = [lambda peer: peer.whole(200, ANSWER, **OF_ONE_CONNECTION, x_kept="1")]
+    async with proxied(fake.url, tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", content=pieces(),
+                              headers={**OF_ONE_CONNECTION, "x-kept": "1"})
+    assert got.request.headers["transfer-encoding"] == "chunked"
+    for passed_on in (fake.got[0].headers, dict(got.headers)):
+        assert passed_on["x-kept"] == "1"
+        assert "x-own" not in passed_on.pop("connection", "")
+        assert not {*passed_on} & {*OF_ONE_CONNECTION}
+    assert "transfer-encoding" not in fake.got[0].headers, "each side frames its bodies itself"
+    assert (fake.got[0].json, got.json()) == (ASKED, ANSWER)
+
 
 async def test_credentials_reach_the_provider_and_no_file(fake: Fake, tmp_path: Path) -> None:
     echo = {"error": {"message": f"no account has the key {KEY}"}}
