@@ -100,7 +100,7 @@ OF_NAME = {
     **dict.fromkeys(("TASKS", "BEHIND"), ("tests/sessions/test_stopped.py",)),
     "REFUSALS": ("tests/sessions/test_stopped.py", "tests/sessions/test_chat_lines.py",
                  "tests/sessions/test_antigravity.py"),
-    "GUARDED_EXITS": ("tests/turn/test_events.py",),
+    "GUARDED_EXITS": ("tests/turn/test_events.py",), "costs.REFUSALS": ("tests/turn/test_machine.py",),
     "SCENARIOS": ("tests/provider/test_dialect_expected.py", "tests/provider/test_dialect_fidelity.py"),
     **dict.fromkeys(("CONTEXTS", "VARIABLES", "credential_names.COMMANDS"), ("tests/sessions/test_redact.py",)),
     "PAUSES": ("tests/report/test_verdict_words.py",), "OTHER_WORDS": ("tests/report/test_verdict.py",),
@@ -154,7 +154,8 @@ OF_NAME = {
     **dict.fromkeys(("STREAM_ONLY", "WHOLE_ONLY"), ("tests/provider/test_reply.py",)),
     **dict.fromkeys(("NOVA_MEMBERS", "LLAMA_MEMBERS", "MISTRAL_MEMBERS", "CHAT_MEMBERS"),
                     ("tests/provider/test_makers.py",)),
-    **dict.fromkeys(("PEER_STOP", "PEER_CALL", "PEER_LENGTH", "PEER_FILTER", "PEER_FAILED", "PEERS"),
+    **dict.fromkeys(("PEER_STOP", "PEER_CALL", "PEER_LENGTH", "PEER_FILTER", "PEER_FAILED", "PEER_WORDS",
+                     "PEERS"),
                     ("tests/provider/test_dialect_expected.py",)),
 }
 """Test files of all tables of one name. A name that tables of other meanings have too stands behind its module's. A
