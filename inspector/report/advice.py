@@ -358,6 +358,13 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
 """Properties of a request that may explain an empty answer: the advice about the property, and its condition."""
 
 
+def ask_live(look: JudgedTurn) -> str:
+    """How to get the answer to a request that is in no recording."""
+    if look.exchange.recorder is None:
+        return "run the turn live (answers from: live; or --live)"
+    return "only a new live turn can show the answer; a transcript does not hold the request to be sent"
+
+
 def about_silence(look: JudgedTurn) -> str:
     """The advice about an answer without visible content. A transcript has no request that could explain it."""
     exchange = look.exchange

@@ -28,13 +28,6 @@ def who(look: JudgedTurn) -> str:
     return name if same else f"{name} ({exchange.profile.name})"
 
 
-def ask_live(look: JudgedTurn) -> str:
-    """How to get the answer to a request that is in no recording."""
-    if look.exchange.recorder is None:
-        return "run the turn live (answers from: live; or --live)"
-    return "only a new live turn can show the answer; a transcript does not hold the request to be sent"
-
-
 def _format_or_model(exchange: Exchange) -> str:
     return named_api(exchange) or short(exchange.model or "the model")
 

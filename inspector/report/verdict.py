@@ -14,6 +14,7 @@ from inspector.report.advice import (
     Situation,
     about_rejected,
     about_silence,
+    ask_live,
     guessed_advice,
     model_declined,
     situation,
@@ -158,11 +159,11 @@ ROWS: tuple[VerdictRow, ...] = (
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
         lambda look: look.edited,
         lambda look: f"{say.who(look)} never received this input: it was edited, so no recorded answer belongs to it",
-        say.ask_live),
+        ask_live),
     VerdictRow("UNANSWERED", "∅", "-", Severity.WARNING,
         lambda look: look.unanswered,
         lambda look: f"{say.who(look)}: the recording has no answer to the first request of this run",
-        say.ask_live),
+        ask_live),
     # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
         lambda look: look.cut_call is not None and not look.is_repaired and (look.cut or (
@@ -395,6 +396,5 @@ def _advice(
     found = None
     if advice.tries:
         from inspector.report.trial import best_settings
-
         found = best_settings(replay, turn, findings, look, advice.tries, good)
     return guessed_advice(look, advice) if found is None else tested_advice(found.settings, found.basis)

@@ -188,8 +188,7 @@ def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Messa
 
 
 def _apart(message: Message) -> Iterable[Message]:
-    """The message, and the hints at its end as messages of their own: where roles alternate (Converse, Claude Code), a
-    client adds them to the message whose answer it leaves out."""
+    """The message, and the hints that a client added to its end, where roles alternate, as messages of their own."""
     parts, end = message.parts, len(message.parts)
     while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) <= _HINT and (
             asks_again(part.text) or (part.text.startswith("<system-reminder>") and known_hint(part.text))):
@@ -209,9 +208,8 @@ def _kind(message: Message) -> ItemKind:
 
 
 _CHANCE, _HINT = 8, 399
-"""The smallest number of characters of a cut answer that is searched in other prompts: a shorter one may match by
-chance (`Write` + `a`, `Write about`). The largest number of characters of a hint that is searched at the end of a
-message: to search the long texts of all messages of all requests would take time."""
+"""The fewest characters of a cut answer that is searched in other prompts: a shorter one may match by chance, such as
+`Write` + `a`, `Write about`. And the most of a hint at the end of a message: to search longer texts takes time."""
 
 
 def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:

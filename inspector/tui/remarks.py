@@ -35,7 +35,7 @@ FILTER = "filter"
 """The group of these threads."""
 
 
-def kept_by(
+def filter_steps(
     found: Filter, outline: Outline, marks: frozenset[int], among: Iterable[int]
 ) -> tuple[FilteredOutline, str]:
     """The steps of these that a filter keeps, and the message about them."""
@@ -206,7 +206,7 @@ class RemarkBook(SessionPart):
             found = filters.parse_typed(text)
         except filters.FilterError as why:
             return str(filters.explain_error(why, filters.values_of(view)))
-        look = partial(kept_by, found, stage.run.outline, self.marks)
+        look = partial(filter_steps, found, stage.run.outline, self.marks)
         if len(view.steps) < MANY_STEPS:
             return self._list(text, *look(range(len(view.steps))))
         self._wanted = text

@@ -412,14 +412,14 @@ async def test_many_steps_are_filtered_without_holding_a_key(
     app_on: AppOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each key of a filter waited until every step of a long recording was made again."""
-    go_on, look = threading.Event(), remarks.kept_by
+    go_on, look = threading.Event(), remarks.filter_steps
 
     def slow(*given: Any) -> Any:
         assert go_on.wait(10)
         return look(*given)
 
     monkeypatch.setattr(remarks, "MANY_STEPS", 0)
-    monkeypatch.setattr(remarks, "kept_by", slow)
+    monkeypatch.setattr(remarks, "filter_steps", slow)
     async with app_on().run_test(size=THREE) as pilot:
         screen = session(pilot)
         await pilot.press("f", *"held", "enter")

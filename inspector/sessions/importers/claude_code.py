@@ -69,7 +69,7 @@ def sniff(head: bytes, path: str) -> int:
             return 0 if qwen else 100  # Qwen Code's rows look the same
     if any("apiKeySource" in row and "tools" not in row for row in rows):
         return 0  # Cursor's stream
-    if any(map(_is_message, rows)) or any(map(_begins_stream, rows)):
+    if any(map(_is_message, rows)) or any(map(claude_rows.begins_stream, rows)):
         return 80
     return 90 if parsed_head.text[:1] == b"{" and _PARENT.search(head) and b'"sessionId"' in head else 0
 
@@ -95,11 +95,6 @@ def _is_message(value: dict[str, Any]) -> bool:
     return value.get("type") in ("user", "assistant") and isinstance(message.get("content"), (str, list))
 
 
-def _begins_stream(value: dict[str, Any]) -> bool:
-    """Whether a value is a row before the first message of a stream: hooks, retries and the settings may be many."""
-    return value.get("type") == "system" and not value.keys().isdisjoint(("claude_code_version", "hook_event"))
-
-
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
     """The reader of one file. Raises `UnreadableError` if `--api` names another API than Messages."""
     if options.api not in (None, API):
@@ -117,7 +112,7 @@ class Session(TranscriptReader):
         super().__init__(path, options)
         self.groups: dict[tuple[str | None, bool, str | None, str | None], TranscriptAnswer] = {}
         self.ids, self.caps = set[str](), set[int]()
-        self.asked: dict[str | None, int] = {}
+        self.request_caps: dict[str | None, int] = {}
         """Id of a subagent, None for the main agent -> the output cap of its last request, until an answer to it."""
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
@@ -239,8 +234,8 @@ class Session(TranscriptReader):
 
     def _other(self, line: TranscriptLine, where: TreePlace) -> None:
         value = line.value
-        if (cap := claude_rows.asked_cap(value)) is not None:
-            self.asked[text_or_none(value.get("agentId"))] = cap
+        if (cap := claude_rows.request_cap(value)) is not None:
+            self.request_caps[text_or_none(value.get("agentId"))] = cap
         for name in TITLES:
             if isinstance(value.get(name), str):
                 self.titles[name] = value[name]
@@ -306,7 +301,7 @@ class Session(TranscriptReader):
         self.ids.add(name)
         answer = self.add(self.begin(name, API, model, where, line))
         answer.recorded_place = claude_rows.place_after(where)
-        answer.cap = self.asked.pop(text_or_none(line.value.get("agentId")), None)
+        answer.cap = self.request_caps.pop(text_or_none(line.value.get("agentId")), None)
         # Before agents had files of their own, subagents were written between the session's rows, without an id.
         if self.author[0] and not isinstance(line.value.get("agentId"), str):
             answer.session = below_file("subagent")

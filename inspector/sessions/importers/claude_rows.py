@@ -81,7 +81,12 @@ written before the answer ended."""
 _STATUS = re.compile(r"API Error:?\s*(?:\(?([1-5][0-9]{2})\b)?")
 
 
-def asked_cap(value: dict[str, Any]) -> int | None:
+def begins_stream(value: dict[str, Any]) -> bool:
+    """Whether a value is a row before the first message of a stream: hooks, retries and the settings may be many."""
+    return value.get("type") == "system" and not value.keys().isdisjoint(("claude_code_version", "hook_event"))
+
+
+def request_cap(value: dict[str, Any]) -> int | None:
     """The output cap in the record of a request for an answer (seen in 2.1.332); None for any other record."""
     source = value.get("querySource")
     asks = value.get("type") == "api-request" and isinstance(source, str) and source.startswith(ASKERS)
