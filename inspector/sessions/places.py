@@ -121,8 +121,8 @@ def _lacks_call(parent: SeatedExchange) -> bool:
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
     act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
                 (TurnPlace.REPAIR, "a cut call") if parent.call_cut else
-                (TurnPlace.REPAIR, "a missing call") if _lacks_call(parent) else
-                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else (TurnPlace.CONTINUATION, "a cut"))
+                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else
+                (TurnPlace.REPAIR, "a missing call") if _lacks_call(parent) else (TurnPlace.CONTINUATION, "a cut"))
     return PlaceEvidence(act, f"after {end}: {hint}")
 
 

@@ -193,8 +193,9 @@ class RemarkBook(SessionPart):
         """Applies a filter, or begins to in a thread; returns the message about it. An invalid filter leaves the list
         as it is."""
         stage = self.stage
-        stage.workers.cancel_group(stage, FILTER)
         wanted, self._wanted = self._wanted, ""
+        if wanted:
+            stage.workers.cancel_group(stage, FILTER)
         if not text.strip():
             self._last = wanted or self._expression or self._last
             self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
