@@ -89,12 +89,20 @@ def test_a_delta_that_is_no_piece_of_a_call_holds_it(lost: tuple[str, dict[str, 
     ("anthropic_messages", {"type": "signature_delta", "signature": "c2ln"}),
     ("gemini_interactions", {"type": "thought_signature", "signature": "c2ln"}),
     ("bedrock_converse", {"reasoningContent": {"signature": "c2ln"}}), ("bedrock_converse", {"toolUse": {}}),
+    ("bedrock_converse", {"toolUse": {"input": None}}),
 ])
 def test_a_delta_without_characters_of_a_call_holds_nothing(signed: tuple[str, dict[str, Any]]) -> None:
     api, odd = signed
     stream, delta = STREAMED[api]
     (verdict,) = read(api, stream(delta(PIECES[0]), odd, delta(PIECES[2]))).calls
     assert verdict.admission is Admission.READY
+
+
+def test_an_empty_piece_of_a_call_in_a_block_of_text_holds_nothing() -> None:
+    empty = [{"contentBlockDelta": {"contentBlockIndex": 1, "delta": each}} for each in (
+        {"text": "I look."}, {"toolUse": {"input": ""}})]
+    body = "".join(f"{json.dumps(each)}\n" for each in empty).encode() + converse({"toolUse": {"input": "{}"}})
+    assert [each.admission for each in read("bedrock_converse", body).calls] == [Admission.READY]
 
 
 VALUES = {"jsonPath": "$.path", "stringValue": "a", "willContinue": True}, {"jsonPath": "$.path", "stringValue": "b"}
@@ -113,6 +121,18 @@ def test_values_that_have_no_place_in_a_call_of_gemini_hold_it(parts: list[dict[
     ended = {"candidates": [{"index": 0, "finishReason": "STOP"}]}
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in [*chunks, ended]).encode()
     assert Admission.READY not in {each.admission for each in read("gemini_generate", body).calls}
+
+
+@each_row("end", [{}, {"stringValue": None, "numberValue": None, "boolValue": None, "nullValue": None}])
+def test_the_last_piece_of_a_text_of_gemini_may_have_no_text(end: dict[str, Any]) -> None:
+    """A dump of an SDK's object writes null for each member that is not set; such a call was held."""
+    parts = [{"name": "f", "willContinue": True}, {"partialArgs": [VALUES[0]], "willContinue": True},
+             {"partialArgs": [{"jsonPath": "$.path", **end}], "willContinue": True}, {}]
+    chunks = [{"candidates": [{"content": {"parts": [{"functionCall": part}]}, "index": 0}]} for part in parts]
+    ended = {"candidates": [{"index": 0, "finishReason": "STOP"}]}
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in [*chunks, ended]).encode()
+    (verdict,) = read("gemini_generate", body).calls
+    assert (verdict.admission, verdict.call.arguments) == (Admission.READY, '{"path":"a"}')
 
 
 def test_a_piece_under_the_index_of_a_later_call_of_chat_holds_the_call_that_took_it() -> None:

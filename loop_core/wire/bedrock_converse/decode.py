@@ -284,7 +284,8 @@ class Decoder(base.Decoder):
                 self._order.append(block)
                 self._open[event.get("contentBlockIndex")] = block
             if not block.extend(kind, value):
-                lost = value and "toolUse" in (kind, block.kind) and kind in ("toolUse", "text")
+                some = any(value.values()) if isinstance(value, dict) else value  # `{"input": ""}` holds nothing
+                lost = some and "toolUse" in (kind, block.kind) and kind in ("toolUse", "text")
                 self._quirk(UNREAD_CALL if lost else "unknown_delta",
                             f"a {kind!r} delta does not belong in a {block.kind!r} block")
 

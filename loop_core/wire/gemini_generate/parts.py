@@ -119,12 +119,12 @@ class PartialArgs:
             raise _UnplacedError("brings no value")
 
     def _grow(self, text: _Text, value: Mapping[str, Any]) -> None:
-        piece = get(value, "stringValue")
-        if not isinstance(piece, str | None) or (piece is None and not value.keys() <= _PIECE_FIELDS):
+        # A dump of an SDK's object has null for what is not set, also for `stringValue`; else null may be the value.
+        piece, unset = get(value, "stringValue"), None if key_of(value, "stringValue") in value else _MISSING
+        if not isinstance(piece, str) and not all(name in _PIECE_FIELDS or it is unset for name, it in value.items()):
             raise _UnplacedError("brings no text")
         text.chunks.append(piece or "")
-        # if absent, this is the last piece (google-genai 3.4.0 types.py PartialArg)
-        if get(value, "willContinue") is not True:
+        if get(value, "willContinue") is not True:  # absent in the last piece (google-genai 3.4.0 types.py PartialArg)
             text.open = False
             self._open -= 1
 
