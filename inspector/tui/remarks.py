@@ -47,6 +47,11 @@ def filter_steps(
     return FilteredOutline(outline, steps), " · ".join(filter(None, (count, searched)))
 
 
+def with_additions(narrowed: FilteredOutline, outline: Outline) -> FilteredOutline:
+    """What a filter kept before the run grew, and all steps since, for which nothing has looked yet."""
+    return FilteredOutline(outline, [*narrowed.kept, *range(len(narrowed.view.steps), len(outline.view.steps))])
+
+
 class RemarkBook(SessionPart):
     """The remarks on all runs of a session, and the filter over the steps of the current run."""
 
@@ -67,6 +72,8 @@ class RemarkBook(SessionPart):
         self._expression = self._last = self._wanted = ""
         """The current filter, the last one, which the prompt offers again, and the one whose steps a thread looks
         for."""
+        self._filtered_run = ""
+        """The name of the run to which the filter was last applied."""
         self._by_run: dict[str, Remarks] = {}
         """Key of a run -> its marks and notes."""
 
@@ -202,7 +209,7 @@ class RemarkBook(SessionPart):
             return "all steps are shown"
         from inspector.report import filters
 
-        view = stage.run.view
+        view, self._filtered_run = stage.run.view, stage.run.name
         try:
             found = filters.parse_typed(text)
         except filters.FilterError as why:
@@ -226,6 +233,8 @@ class RemarkBook(SessionPart):
         stage, self._wanted = self.stage, ""
         if narrowed.kept:
             count = count_of(len(narrowed.kept), "step")
+            if narrowed.view is not stage.run.view:
+                narrowed = with_additions(narrowed, stage.run.outline)
             self._expression, stage.filtered, stage.listed = text, f"{text}: {count}", narrowed
             if not narrowed.keeps(stage.step):
                 stage.step = narrowed.neighbour(stage.step, 1)
@@ -238,6 +247,8 @@ class RemarkBook(SessionPart):
         for prompt in self.stage.app.screen_stack:
             if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
                 prompt.tell(outcome)
+        if narrowed.view is not self.stage.run.view:
+            self._narrow(text)
 
     def close_open(self) -> bool:
         """Removes the filter, or gives it up while its steps are looked for; returns whether there was one."""
@@ -255,10 +266,18 @@ class RemarkBook(SessionPart):
             stage.note = "the filter is removed: this step is outside it · f offers it again"
 
     def filter_again(self) -> None:
-        """Applies the same filter to the steps of another run."""
-        self.stage.listed = self.stage.run.outline
-        if text := self._wanted or self._expression:
-            self.stage.filtered = f"{text}: all steps are shown"  # until some that it keeps are found
+        """Applies the same filter to the steps of another run, or of the same run when its file has grown."""
+        stage, before, outline = self.stage, self.stage.listed, self.stage.run.outline
+        text = self._wanted or self._expression
+        # While many steps are looked at again, the list stays as it is; a thread that looks at them goes on, because
+        # a file may grow faster than that.
+        grown = (before is not None and self._filtered_run == stage.run.name
+                 and MANY_STEPS <= len(before.view.steps) <= len(outline.view.steps))
+        stage.listed = (with_additions(before, outline) if text and grown and isinstance(before, FilteredOutline)
+                        else outline)
+        if text and not grown:
+            stage.filtered = f"{text}: all steps are shown"  # until some that it keeps are found
+        if text and not (grown and self._wanted):
             self._narrow(text)
 
     # -- breakpoints ---------------------------------------------------------------------------------------------

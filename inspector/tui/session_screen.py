@@ -98,15 +98,21 @@ class Stepping(SessionPart):
         """Runs to the next or previous breakpoint; without any, to the end."""
         from inspector.tui.breakpoints import next_stop
 
-        stops, view, step = self.remarks.breakpoints, self.stage.run.view, self.stage.step
-        look = partial(next_stop, stops, view, step, by, self.remarks.marks)
-        if len(view.steps) < MANY_STEPS or not any(each.enabled for each in stops):
+        stops, run, step = self.remarks.breakpoints, self.stage.run, self.stage.step
+        look = partial(next_stop, stops, run.view, step, by, self.remarks.marks)
+        if len(run.view.steps) < MANY_STEPS or not any(each.enabled for each in stops):
             self._stop_at(look(), by)
             return
-        self.stage.note = "looking for a breakpoint…"
+        self.stage.note = looking = "looking for a breakpoint…"
 
         def arrive(found: tuple[int, str] | None) -> None:
-            if (self.stage.run.view, self.stage.step) == (view, step):  # the operator has not gone elsewhere
+            now = self.stage.run
+            if (now.name, self.stage.step) != (run.name, step) or len(now.view.steps) < len(run.view.steps):
+                # the operator, or the cursor at the end of a growing file, has gone elsewhere
+                self.stage.note = "" if self.stage.note == looking else self.stage.note
+            elif found is None and now.view is not run.view:
+                self.action_proceed(by)  # the additions may stop it
+            else:
                 self._stop_at(found, by)
 
         run_in_thread(self.stage, look, arrive)

@@ -20,7 +20,7 @@ from inspector.report.turn_rows import TurnRow
 from inspector.sessions import intake
 from inspector.sessions.following import FollowedFile
 from inspector.sessions.native import SessionWriter
-from inspector.tui import growth, table_growth, turns_reading
+from inspector.tui import breakpoints, growth, remarks, session_screen, table_growth, turns_reading
 from inspector.tui.app import LoopInspector
 from inspector.tui.growth import rest_seconds
 from inspector.tui.session_files import ReadingOptions, load, load_followed, remember
@@ -130,6 +130,62 @@ async def test_a_filter_stays_when_the_cursor_follows_the_end(path) -> None:
         await until(pilot, lambda: len(screen.run.view.steps) > steps)
         assert screen.filtered.startswith("end:completed")
         assert screen.step == steps - 1
+
+
+async def test_a_filter_over_many_steps_stays_while_the_file_grows_faster_than_they_are_looked_at(
+    path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each addition all steps were listed again, and the search for those that the filter keeps began anew."""
+    go_on, looks, look = threading.Event(), [], remarks.filter_steps
+
+    def slowly(*given):
+        looks.append(given)
+        assert go_on.wait(20)
+        return look(*given)
+
+    monkeypatch.setattr(remarks, "MANY_STEPS", 0)
+    monkeypatch.setattr(remarks, "filter_steps", slowly)
+    add(path, LOST)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        go_on.set()
+        await pilot.press("f", *"end:completed", "enter")
+        await until(pilot, lambda: bool(screen.filtered))
+        kept, filtered = screen.rows.kept, screen.filtered
+        cut = kept[-1] + 1
+        assert cut < len(screen.run.view.steps), "the answer that was cut, which the filter does not keep"
+        go_on.clear()
+        looks.clear()
+        for _ in range(2):
+            steps = len(screen.run.view.steps)
+            add(path, LOST)
+            await until(pilot, lambda least=steps: len(screen.run.view.steps) > least)
+            assert (screen.filtered, screen.rows.kept[: len(kept)], screen.rows.keeps(cut)) == (filtered, kept, False)
+        assert len(looks) == 1, "the search goes on"
+        add(path, WHOLE)
+        go_on.set()
+        await until(pilot, lambda: screen.filtered == f"end:completed: {2 * len(kept)} steps")
+        assert len(screen.rows.kept) == 2 * len(kept)
+
+
+async def test_a_breakpoint_among_many_steps_is_found_although_the_file_grows_meanwhile(
+    path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note `looking for a breakpoint…` stayed, and nothing stopped."""
+    go_on, look = threading.Event(), breakpoints.next_stop
+    monkeypatch.setattr(session_screen, "MANY_STEPS", 0)
+    monkeypatch.setattr(breakpoints, "next_stop", lambda *given: look(*given) if go_on.wait(20) else None)
+    async with app_on(path).run_test(size=(120, 35)) as pilot:
+        screen = pilot.app.screen
+        screen.remarks.breakpoints = (breakpoints.Breakpoint("stop:max_tokens"),)
+        await pilot.press("home", "c")
+        steps = len(screen.run.view.steps)
+        add(path, LOST)
+        await until(pilot, lambda: len(screen.run.view.steps) > steps)
+        assert screen.step == 0
+        go_on.set()
+        await until(pilot, lambda: screen.note == "breakpoint: stop:max_tokens")
+        assert screen.step >= steps
 
 
 async def test_while_other_runs_are_open_the_session_waits(path) -> None:
