@@ -259,6 +259,20 @@ def test_an_event_of_another_agent_or_run_or_of_nothing_is_no_piece(other_event,
     assert len(ended.responses) == 2
 
 
+@each_row(("word", "last", "verdict"), [
+    ({}, (part("Done."),), "END NOT RECORDED"),
+    ({"finishReason": "STOP"}, (), "END NOT RECORDED"),
+    ({"finishReason": "STOP"}, (), "TRUNCATED"),
+])
+def test_whole_answers_of_adk_for_python_are_no_pieces(tmp_path, word, last, verdict):
+    """LiteLLM's answers have `partial: false`, and those of the first releases no word."""
+    end = {"finishReason": "MAX_TOKENS"} if verdict == "TRUNCATED" else word
+    seen = read(tmp_path, GO, event(call(), partial=False, **word), result_event({"result": "ok"}),
+                event(*last, partial=False, **end))
+    assert len(seen.responses) == 2
+    assert words(seen) == [verdict]
+
+
 def test_a_stop_that_adk_for_javascript_copied_is_the_recorders_word(tmp_path):
     assert stops(read(tmp_path, GO, javascript(part("Hi."), finishReason="STOP"))) == ["end_turn"]
     thread = javascript(part("Hi."), finishReason="STOP", interactionId="i")

@@ -175,8 +175,9 @@ class _Sessions(ChatReader):
         empty, word, counts = not _parts_of(event), _word_of(event), _in(event, "usage_metadata")
         if empty and word is not None and self.here.right_above is answer:
             return True
-        if before.get("partial") is not False or not _parts_of(before) or _in(before, "error_code") is not None or (
-                self.here.has_user_message or _in(before, "invocation_id") != _in(event, "invocation_id")):
+        if not _is_of_javascript(before) or before.get("partial") is not False or not _parts_of(before) or (
+                _in(before, "error_code") is not None or self.here.has_user_message
+                or _in(before, "invocation_id") != _in(event, "invocation_id")):
             return False
         if _word_of(before) is not None:  # the word came with a call: the end repeats both, after the call has run
             return empty and word is not None and counts == _in(before, "usage_metadata")
@@ -231,11 +232,16 @@ def _is_geminis(event: dict[str, Any]) -> bool:
             and _in(event, "interaction_id") is None)
 
 
+def _is_of_javascript(event: dict[str, Any]) -> bool:
+    """Whether ADK for JavaScript wrote an event. ADK for Python marks whole answers as `partial: false` too."""
+    time = event.get("timestamp")
+    return isinstance(time, (int, float)) and time > MILLISECONDS
+
+
 def _keeps_word(event: dict[str, Any]) -> bool:
     """Whether the word is the one that ADK received: that for JavaScript writes none in place of a missing one, except
     for Gemini Interactions. It does not name the model."""
-    time = event.get("timestamp")
-    return isinstance(time, (int, float)) and time > MILLISECONDS and _in(event, "interaction_id") is None
+    return _is_of_javascript(event) and _in(event, "interaction_id") is None
 
 
 def _take_part(answer: TranscriptAnswer, part: dict[str, Any], line: TranscriptLine, at: At, *path: str | int) -> None:
