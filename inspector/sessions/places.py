@@ -60,17 +60,17 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
     text = "\n".join(item.text for item in tail)
     if parent is not None and repeats_request(text):
         return PlaceEvidence(TurnPlace.CONTINUATION, "a hint of this loop that asks for the last words again")
-    no_call = parent is not None and _lacks_call(parent)
-    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent or no_call) and not parent.is_lost:
+    if parent is not None and _lacks_call(parent) and (hint_name := wordings.asks_again(text)) is not None:
+        return PlaceEvidence(TurnPlace.REPAIR, f"after a missing call: a known hint ({hint_name})")
+    if parent is not None and (parent.cut or parent.is_paused or parent.is_silent) and not parent.is_lost:
         last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
-        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(
-            text, parent.call_cut or no_call)
+        hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
                 "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
         if hint:
             return _after_cut(parent, hint)
-    if parent is not None and parent.is_refused and wordings.known_hint(text, call=False) == "previous_cut":
+    if parent is not None and parent.is_refused and wordings.known_hint(text, call=False) == "answer_stopped":
         return PlaceEvidence(TurnPlace.NUDGE, "after a refusal: a message that says so")
     if parent is not None and parent.calls and wordings.begins_as_result(text):
         return PlaceEvidence(TurnPlace.TOOL_RESULT, "tool results are sent back as a text")
@@ -114,15 +114,15 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
 
 
 def _lacks_call(parent: SeatedExchange) -> bool:
-    """Whether the answer's word asks for tools, but it has no call."""
-    return parent.exchange.response.stop_reason.normalized is Stop.TOOL_CALL and not parent.calls
+    """Whether the answer's word asks for tools, and it has a text, but no call. The text is whole, so that only the
+    constants of agents show that it was of no use: a user's own words may ask for a function, too."""
+    return parent.exchange.response.stop_reason.normalized is Stop.TOOL_CALL and not (parent.calls or parent.is_silent)
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
     act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
                 (TurnPlace.REPAIR, "a cut call") if parent.call_cut else
-                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else
-                (TurnPlace.REPAIR, "a missing call") if _lacks_call(parent) else (TurnPlace.CONTINUATION, "a cut"))
+                (TurnPlace.NUDGE, "an empty answer") if parent.is_silent else (TurnPlace.CONTINUATION, "a cut"))
     return PlaceEvidence(act, f"after {end}: {hint}")
 
 

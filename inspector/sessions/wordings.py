@@ -33,8 +33,10 @@ HINTS: tuple[HintWording, ...] = (
         r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)"),
     HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi; mini-swe-agent; nanobot; Claude Code 2.1.332",
         r"\b(?:previous|last|your) (?:assistant )?(?:response|message|output|answer|reply|generation|turn)\b"
-        r"[^.!?,;]{0,40}\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|stopped by a safety classifier|"
+        r"[^.!?,;]{0,40}\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|"
         r"(?:hit|reached) the (?:output|token|length))"),
+    HintWording("answer_stopped", "Claude Code 2.1.332",
+        r"\b(?:your|previous) response (?:above )?was stopped by a safety classifier\b"),
     HintWording("stream_timed_out", "Hermes", r"\byour previous tool call\b[^.!?]{0,120}\bthe stream timed out\b"),
     HintWording("limit_hit", "Claude Code; typeclaw",
         r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
@@ -60,6 +62,7 @@ HINTS: tuple[HintWording, ...] = (
         r"\b(?:call|write|tool)s?\b", call=True),
     HintWording("no_call_found", "gptme; mini-swe-agent; smolagents; OpenHands; Instructor; Claude Code 2.1.332",
         r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b|"
+        r"your tool call was malformed and could not be parsed\b|"
         r"your last response did not include a function call or a message\b|validation error (?:found: no tool calls?|"
         r"due to no tool invocation)\b|<system-reminder> (?:the previous response failed to produce a valid tool call|"
         r"\[your previous response (?:had|reached the output limit with) no visible\b))", call=True, again=True),

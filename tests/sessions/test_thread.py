@@ -469,6 +469,21 @@ def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, emp
     assert [link(loaded, at).place.value for at in (0, 1)] == ["request", place]
 
 
+@each_row(("said", "word", "place"), [
+    ("Now make a function that reads JSON.", "tool_calls", "request"),
+    ("Split it into smaller parts and write the tool.", "tool_calls", "request"),
+    ("Your tool call was malformed and could not be parsed.", "tool_calls", "repair"),
+    (NO_CALL, "tool_calls", "repair"),
+    ("Your answer was cut off. Tell me about the cats.", "content_filter", "request"),
+    ("Your response above was stopped by a safety classifier.", "content_filter", "nudge"),
+])
+def test_after_a_text_without_its_call_or_a_refusal_only_the_words_of_agents_go_on(load, said, word, place):
+    first = [user("what is it?")]
+    loaded = load(har(entry(first, chat_body("It is a relay.", word)),
+                      entry([*first, assistant("It is a relay."), user(said)], chat_body("Here."))))
+    assert [link(loaded, at).place.value for at in (0, 1)] == ["request", place]
+
+
 @pytest.mark.parametrize("before", [
     [assistant(None, call("write", "{}", "call_9Kd72Lm4Xq")), result("ok", "call_9Kd72Lm4Xq")],
     [assistant("Done."), user("and now?")],
