@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
 from inspector.sessions.traffic import host_of
-from inspector.sessions.wordings import asks_again, known_hint
+from inspector.sessions.wordings import asks_again
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import cut_at_cap, has_calls, has_content
 from loop_core.values import (
@@ -190,8 +190,7 @@ def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Messa
 def _apart(message: Message) -> Iterable[Message]:
     """The message, and the hints that a client added to its end, where roles alternate, as messages of their own."""
     parts, end = message.parts, len(message.parts)
-    while end > 1 and type(part := parts[end - 1]) is TextPart and len(part.text) <= _HINT and (
-            asks_again(part.text) or (part.text.startswith("<system-reminder>") and known_hint(part.text))):
+    while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text):
         end -= 1
     if end == len(parts) or message.role is Role.ASSISTANT:
         return (message,)
@@ -207,9 +206,9 @@ def _kind(message: Message) -> ItemKind:
     return ItemKind.SYSTEM if message.role is Role.SYSTEM else ItemKind.USER
 
 
-_CHANCE, _HINT = 8, 399
-"""The fewest characters of a cut answer that is searched in other prompts: a shorter one may match by chance, such as
-`Write` + `a`, `Write about`. And the most of a hint at the end of a message: to search longer texts takes time."""
+_CHANCE = 8
+"""The smallest number of characters of a cut answer that is searched in other prompts. A shorter one may match by
+chance: `Write` + `a`, `Write about`."""
 
 
 def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[int, Request]:

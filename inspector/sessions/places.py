@@ -15,6 +15,9 @@ from loop_core.json_parser import from_json
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import Message, Role, Stop, ToolCall, ToolResultPart
 
+_QUOTE = 24
+"""The characters at the end of a cut text, without white space, that a continuation must repeat."""
+
 
 class PlaceEvidence(NamedTuple):
     """A place, and the evidence for it."""
@@ -29,9 +32,11 @@ def tail_of(history: History) -> tuple[HistoryItem, ...]:
 
 
 def new_message(history: History) -> int:
-    """The index of the last user item after the last answer; -1 if there is none."""
-    added = range(len(history.items) - 1, last_answer(history), -1)
-    return next((n for n in added if history.items[n].kind is ItemKind.USER), -1)
+    """The index of the last user item after the last answer, if possible not a hint of the client; -1 if there is
+    none."""
+    items = history.items
+    typed = [n for n in range(last_answer(history) + 1, len(items)) if items[n].kind is ItemKind.USER]
+    return max((n for n in typed if wordings.asks_again(items[n].text) is None), default=typed[-1] if typed else -1)
 
 
 def opening(history: History) -> int:
@@ -66,11 +71,11 @@ def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEv
         last = tail[-1].text if all(item.text.startswith("<") for item in tail[:-1]) else text  # `<thinking>`, quoted
         hint_name = wordings.asks_again(last) if parent.is_silent else wordings.known_hint(text, parent.call_cut)
         hint = (f"a known hint ({hint_name})" if hint_name is not None else
-                "it repeats the end of the cut text" if wordings.quotes_end(text, parent.chain_text) else
+                "it repeats the end of the cut text" if _quotes_end(text, parent.chain_text) else
                 "a system message alone" if all(item.kind is ItemKind.SYSTEM for item in tail) else "")
         if hint:
             return _after_cut(parent, hint)
-    if parent is not None and parent.is_refused and wordings.known_hint(text, call=False) == "answer_stopped":
+    if parent is not None and parent.is_refused and wordings.asks_again(text) == "answer_of_no_use":
         return PlaceEvidence(TurnPlace.NUDGE, "after a refusal: a message that says so")
     if parent is not None and parent.calls and wordings.begins_as_result(text):
         return PlaceEvidence(TurnPlace.TOOL_RESULT, "tool results are sent back as a text")
@@ -111,6 +116,12 @@ def _results(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> Plac
             return PlaceEvidence(TurnPlace.REPAIR, f"the result of a cut call reports it ({wording or 'an error'})")
     beside = ", with a user message" if any(item.kind is ItemKind.USER for item in tail) else ""
     return PlaceEvidence(TurnPlace.TOOL_RESULT, f"tool results are sent back{beside}")
+
+
+def _quotes_end(text: str, cut: str) -> bool:
+    """Whether `text` repeats the end of the text that was cut."""
+    end = "".join(cut.split())[-_QUOTE:]  # without white space: models and agents change it
+    return len(end) == _QUOTE and end in "".join(text.split())
 
 
 def _lacks_call(parent: SeatedExchange) -> bool:

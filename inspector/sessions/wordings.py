@@ -31,12 +31,10 @@ HINTS: tuple[HintWording, ...] = (
         r"\b(?:continue|resume|go on|pick up|carry on)\b[^.!?]{0,40}"
         r"\b(?:where|(?:at|from) the (?:exact )?(?:point|place|spot)) (?:where |that )?"
         r"(?:you|it|the (?:text|answer|output|response)) (?:\w+ )?(?:left|stop|cut|end|broke|break|were|was|paused)"),
-    HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi; mini-swe-agent; nanobot; Claude Code 2.1.332",
+    HintWording("previous_cut", "ZeroClaw RFI 2309; Hermes; gsd-pi; mini-swe-agent; nanobot",
         r"\b(?:previous|last|your) (?:assistant )?(?:response|message|output|answer|reply|generation|turn)\b"
         r"[^.!?,;]{0,40}\b(?:truncated|cut (?:off|short)|incomplete|interrupted mid|"
         r"(?:hit|reached) the (?:output|token|length))"),
-    HintWording("answer_stopped", "Claude Code 2.1.332",
-        r"\b(?:your|previous) response (?:above )?was stopped by a safety classifier\b"),
     HintWording("stream_timed_out", "Hermes", r"\byour previous tool call\b[^.!?]{0,120}\bthe stream timed out\b"),
     HintWording("limit_hit", "Claude Code; typeclaw",
         r"\b(?:output|response|completion|max(?:imum)?)[ _-](?:output[ _-])?(?:token[s]?|length)(?: limit)? "
@@ -60,15 +58,19 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("split_call", "Hermes; cynative",
         r"\b(?:split|break)\b[^.!?]{0,60}\b(?:smaller|several|multiple|parts?|chunks?)\b[^.!?]{0,40}"
         r"\b(?:call|write|tool)s?\b", call=True),
-    HintWording("no_call_found", "gptme; mini-swe-agent; smolagents; OpenHands; Instructor; Claude Code 2.1.332",
+    HintWording("no_call_found", "gptme; mini-swe-agent; smolagents; OpenHands; Instructor",
         r"^(?:<system>no tool call detected\b|tool call error: <error>|error: error while parsing tool call\b|"
-        r"your tool call was malformed and could not be parsed\b|"
         r"your last response did not include a function call or a message\b|validation error (?:found: no tool calls?|"
-        r"due to no tool invocation)\b|<system-reminder> (?:the previous response failed to produce a valid tool call|"
-        r"\[your previous response (?:had|reached the output limit with) no visible\b))", call=True, again=True),
+        r"due to no tool invocation)\b)", call=True, again=True),
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`; Inspect agent/_types.py",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool|"
         r"proceed to the next step using your best judgement)(?: or )?)+\.", call=True, again=True),
+    HintWording("answer_of_no_use", "Claude Code 2.1.332: also behind a message whose answer it leaves out",
+        r"^(?:(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was (?:cut off (?:mid-stream|"
+        r"because it exceeded)|stopped by a safety classifier)|your previous response was interrupted mid-generation|"
+        r"your tool call was malformed and could not be parsed|the previous response failed to produce a valid tool "
+        r"call)\b|<system-reminder> ?\[your previous response (?:had|reached the output limit with) no visible\b)",
+        again=True),
 )
 
 RESULTS: tuple[HintWording, ...] = (
@@ -88,8 +90,6 @@ RESULT_TEXTS: tuple[str, ...] = (r"observation:", r"call id: \S+ error:")
 
 _SEARCHED_CHARACTERS = 600
 """The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""
-_QUOTE = 24
-"""The characters at the end of a cut text, without white space, that a continuation must repeat."""
 
 
 def known_hint(text: str, call: bool = True) -> str | None:
@@ -116,12 +116,6 @@ def _search(rows: tuple[HintWording, ...], text: str) -> str | None:
     # a model may write either apostrophe
     folded = " ".join(text[:_SEARCHED_CHARACTERS].lower().replace("\u2019", "'").split())
     return next((row.name for row in rows if re.search(row.pattern, folded)), None)
-
-
-def quotes_end(text: str, cut: str) -> bool:
-    """Whether `text` repeats the end of the text that was cut."""
-    end = "".join(cut.split())[-_QUOTE:]  # without white space: models and agents change it
-    return len(end) == _QUOTE and end in "".join(text.split())
 
 
 # -- Calls that did not run, and interruptions of the user -----------------------------------------------------------

@@ -124,6 +124,9 @@ NO_OUTPUT = "[Your previous response had no visible output. Please continue and 
     (NO_OUTPUT, "end_turn", [], "nudge"),
     ("Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing.", "max_tokens",
      [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}], "continuation"),
+    ("Your response was cut off because it exceeded the output token limit. The cut fell inside a tool call, so that "
+     "call did not run. " + "Split long content across several calls. " * 9, "max_tokens",
+     [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}], "continuation"),
     ("The previous response failed to produce a valid tool call. Please retry the tool call now.", "tool_use",
      [{"type": "text", "text": "I do it."}], "repair"),
     ("The tests fail.", "end_turn", [], "request"),
@@ -141,6 +144,21 @@ def test_what_claude_code_adds_to_the_message_before_an_answer_that_it_leaves_ou
               url=MESSAGES, max_tokens=99)))
     assert link(loaded, 1).place.value == place
     assert len(loaded.turns) == (2 if place == "request" else 1)
+
+
+@each_row(("said", "title"), [
+    ("The user's hook says: make the function pure, emit valid JSON.", None),
+    ("Continue with the tasks; resume from where you left off.", None),
+    (NO_OUTPUT, "go"),
+])
+def test_a_reminder_is_no_turn_and_apart_only_where_it_asks_again(load, said, title):
+    """The first request of a recording: the words of the user name its turn."""
+    reminder = f"<system-reminder>\n{said}\n</system-reminder>"
+    asked = {"role": "user", "content": [{"type": "text", "text": text} for text in ("go", reminder)]}
+    answer = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude-sonnet-4-5", "usage": {},
+              "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn", "stop_sequence": None}
+    loaded = load(har(entry([asked], json.dumps(answer), url=MESSAGES, max_tokens=99)))
+    assert [turn.user_text for turn in loaded.turns] == [title or f"go{reminder}"]
 
 
 @pytest.mark.parametrize(("sent", "turns"), [("b.md", 1), ("c.md", 2)])
