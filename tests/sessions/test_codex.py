@@ -102,6 +102,16 @@ def test_an_answer_without_a_count_ends_where_its_calls_have_results(tmp_path):
     assert [facts.exchange.lines for facts in seen.responses] == [(4, 5, 7), (10,)]
 
 
+def test_calls_whose_ids_are_empty_are_answered_by_as_many_results(tmp_path):
+    """As behind LiteLLM; the results have the same empty id."""
+    rows = [user("go"), call(key=""), call(key=""), result(key=""), result(key=""), reply("Done.")]
+    assert stops(show(rollout(*rows), tmp_path))[0] == "tool_call"
+    assert stops(show(rollout(*rows[:3], *rows[4:]), tmp_path, name="one.jsonl"))[0] == "unknown"
+    refused = result("exec command rejected by user", key="")
+    seen = show(rollout(*rows[:3], refused, refused, rows[-1]), tmp_path, name="refused.jsonl")
+    assert [each.admission.value for each in seen.responses[0].verdicts] == ["rejected", "rejected"]
+
+
 def test_a_call_that_is_cut_in_its_string_is_seen(tmp_path):
     seen = show(rollout(user("write"), call(CUT), count(4096), result("failed to parse function arguments: EOF while "
                                                                       "parsing a string")), tmp_path)

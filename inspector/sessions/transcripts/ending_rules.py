@@ -251,7 +251,7 @@ def _has_all_results(answer: TranscriptAnswer) -> bool:
     calls = answer.calls
     found = [_result(answer, call.id, len(calls) == 1) for call in calls]
     if len(found) > 1 and not any(call.id for call in calls):
-        beside = [part for part in _nearby_results(answer) if part.call_id is None]
+        beside = [part for part in _nearby_results(answer) if not part.call_id]
         names = sorted(part.name for part in beside if part.name is not None)
         matched = len(beside) == len(calls) and names in ([], sorted(call.name for call in calls))
         found = list(beside) if matched else found
