@@ -18,9 +18,8 @@ from inspector.report.facts import View
 from inspector.report.filter_terms import StepContext
 from inspector.report.lines.spans import Line, Span, Tone, count_of, safe
 from inspector.tui.lists import RowList
-from inspector.tui.messages import RowOpened, ask_operator
+from inspector.tui.messages import MANY_STEPS, RowOpened, ask_operator
 from inspector.tui.panels import Dialog, key_note, note
-from inspector.tui.remarks import MANY_STEPS
 from loop_core.judge.gate import Admission
 
 # -- Breakpoints as values -------------------------------------------------------------------------------------------

@@ -142,6 +142,11 @@ def after_pause(form: Screen[ScreenResultType], waiting: Timer | None, act: Call
     return form.set_timer(0.15, act)
 
 
+MANY_STEPS = 2_000
+"""From this number of steps on a thread looks for those that a filter or a breakpoint wants: the steps of a long
+recording are made again for it."""
+
+
 def run_in_thread(screen: Screen[Any], make: Callable[[], Result], show: Callable[[Result], object]) -> None:
     """Makes a value in a thread, and shows it unless the operator has left or asked again in the meantime."""
     def show_here(made: Result) -> None:

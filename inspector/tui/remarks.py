@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Outline, Remarks
-from inspector.tui.messages import FILTERING, RunsScreen, ask_operator
+from inspector.tui.messages import FILTERING, MANY_STEPS, RunsScreen, ask_operator
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from inspector.whatif.store import Store, StoredActs
     from inspector.whatif.tree import Tree
 
-MANY_STEPS = 2_000
-"""From this number of steps on a thread looks for those that a filter keeps, because the steps of a long recording are
-made again for it."""
 FILTER = "filter"
 """The group of these threads."""
 

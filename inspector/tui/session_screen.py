@@ -27,6 +27,7 @@ from inspector.tui.keys import KeyBar, key_in_force
 from inspector.tui.lists import Choose
 from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import (
+    MANY_STEPS,
     LinesPointed,
     RowOpened,
     StepMoved,
@@ -36,7 +37,7 @@ from inspector.tui.messages import (
     run_in_thread,
 )
 from inspector.tui.panels import Status, VerdictPanel, set_size_classes
-from inspector.tui.remarks import MANY_STEPS, RemarkBook
+from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import OpenSession, ScreenPlace, reading_of
 from inspector.tui.session_panes import Panes, Tracing
 from inspector.tui.session_widgets import MachinePanel, SpentPanel, StepList, Tabs
