@@ -55,7 +55,7 @@ CONNECT_SECONDS = 30
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
                         "te", "trailer", "transfer-encoding", "upgrade"})
 """Headers that are about one connection (RFC 9110, section 7.6.1)."""
-REPLACED = frozenset({"host", "accept-encoding", "content-length", "expect"})
+REPLACED = frozenset({"host", "accept-encoding", "expect"})
 """Headers of a request that the proxy sets itself. It asks for an answer without a content coding."""
 MOST_RECORDED = 32 * 1024 * 1024
 """The most bytes of a compressed answer that are recorded, unpacked: a few bytes may unpack to gigabytes."""

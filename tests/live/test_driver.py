@@ -167,7 +167,9 @@ def test_the_second_request_of_a_turn_says_why_it_is_sent(
         return lines
 
     try:
-        assert any(second in line for line in asyncio.run(run()))
+        sent = [line for line in asyncio.run(run()) if second in line]
+        assert sent
+        assert not any("(nudge)" in line for line in sent), "the name says it already"
     finally:
         turn.server.close()
 

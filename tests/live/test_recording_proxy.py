@@ -404,6 +404,20 @@ async def test_what_is_about_one_connection_is_not_passed_on(fake: Fake, tmp_pat
     assert (fake.got[0].json, got.json()) == (ASKED, ANSWER)
 
 
+async def test_what_the_proxy_sets_itself_replaces_what_the_client_sent(fake: Fake, tmp_path: Path) -> None:
+    """The client names the proxy, codings that a recording could not be read in, and a pause that the server, which
+    knows nothing of it, would never end."""
+    fake.answers = [lambda peer: peer.whole(200, ANSWER)]
+    async with proxied(fake.url, tmp_path / "a.jsonl") as url, client() as http:
+        got = await http.post(f"{url}/v1/chat/completions", json=ASKED, headers={
+            "accept-encoding": "br, gzip", "expect": "100-continue"})
+    sent = fake.got[0].headers
+    assert (sent["host"], sent["accept-encoding"]) == (fake.url.removeprefix("http://"), "identity")
+    assert "expect" not in sent
+    assert (sent["content-length"], fake.got[0].json) == (got.request.headers["content-length"], ASKED)
+    assert got.json() == ANSWER
+
+
 async def test_credentials_reach_the_provider_and_no_file(fake: Fake, tmp_path: Path) -> None:
     echo = {"error": {"message": f"no account has the key {KEY}"}}
     fake.answers = [lambda peer: peer.whole(401, echo, set_cookie=f"session={KEY}")]
@@ -571,7 +585,7 @@ import json, os, sys, urllib.request
 request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
                                  json.dumps({"model": "text", "messages": [{"role": "user", "content": "hi"}],
                                              "max_tokens": 400}).encode(), {"content-type": "application/json"})
-print(urllib.request.urlopen(request).status, os.environ["NO_PROXY"], sys.argv[1:])
+print(urllib.request.urlopen(request).status, os.environ["NO_PROXY"], os.environ["no_proxy"], sys.argv[1:])
 sys.exit(7)
 """
 
@@ -581,7 +595,7 @@ def test_an_agent_is_run_and_its_exit_code_returned(provider: Provider, tmp_path
     words = ("--to", f"{provider.url}/v1", "--record", file, sys.executable, "-c", AGENT, "--to", "x")
     ran = subprocess.run([sys.executable, "-m", "inspector", "record", *words], text=True, timeout=60,
                          capture_output=True, check=False)
-    assert (ran.returncode, ran.stdout) == (7, "200 127.0.0.1,::1 ['--to', 'x']\n")
+    assert (ran.returncode, ran.stdout) == (7, "200 127.0.0.1,::1 127.0.0.1,::1 ['--to', 'x']\n")
     assert ran.stderr == f"inspector: 1 request recorded; open it with: inspector '{file}'\n"
     assert _outcome(1, None, "-x.jsonl").endswith(" inspector ./-x.jsonl")  # a path, and no option
     (exchange,) = recorded(file)

@@ -115,7 +115,10 @@ def read(connection: socket.socket) -> Got | None:
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
     line, *rest = head.decode().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (row.partition(":") for row in rest)}
+    headers: dict[str, str] = {}
+    for name, _, value in (row.partition(":") for row in rest):
+        before = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"
     while len(body) < int(headers.get("content-length", 0)):
         body += connection.recv(65536)
     return Got(line, headers, body)
