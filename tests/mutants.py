@@ -90,6 +90,7 @@ OF_NAME = {
     "error_advice.FAILURES": ("tests/report/test_advice.py",),
     **dict.fromkeys(("proxy.FAILURES", "HOP_BY_HOP", "HANDLING", "REPLACED", "NO_PROXY"),
                     ("tests/live/test_recording_proxy.py",)),
+    "evidence_places.FACTS": ("tests/report/test_document.py",), "codex_items.CUTS": ("tests/sessions/test_codex.py",),
     "REFERENCES": ("tests/judge/test_schema_cost.py",), "har.ENDS": ("tests/sessions/test_socket.py",),
     "provider_answers.CALLS": ("tests/sessions/test_inspect_ai.py",), "ORIGINS": ("tests/export/test_export_runs.py",),
     "DECISIONS": ("tests/whatif/test_policies.py",),

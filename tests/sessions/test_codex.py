@@ -654,6 +654,14 @@ def test_an_answer_that_has_counts_of_its_own_and_was_cut_is_one_answer(tmp_path
     assert words(seen) == [verdict]
 
 
+def test_an_answer_that_has_counts_of_its_own_and_was_filtered_is_one_answer(tmp_path):
+    seen = show(rollout(user("go"), reply("Half of"), usage(12), nothing_counted(), task_end(FILTERED)), tmp_path)
+    (facts,) = seen.responses
+    assert (facts.judgement.stop.normalized, facts.judgement.stop.detail) == (Stop.SAFETY_BLOCKED, None)
+    assert (facts.exchange.response.text, facts.exchange.response.usage.output_tokens) == ("Half of", 12)
+    assert words(seen) == ["BLOCKED"]
+
+
 def test_a_cut_for_a_reason_that_is_not_known_is_no_second_answer(tmp_path):
     row = reply("Half of")
     row["payload"]["status"] = "incomplete"
