@@ -158,11 +158,12 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     listed = [path for path, row in files.items() if row.why != LARGE]
     states = states_of([*listed, *others])
     watched = newest(listed, states)
-    # Files that were written since the table began to read may not be read completely. Those that are likely to grow
-    # are read again now, since the first reading for additions takes as long as the whole file.
-    again = {path for path in watched[-FOLLOWED:] if table.opened is None and likely_to_grow(path)}
-    first = {} if table.watched else {name: each for name, each in states.items()
-                                      if each[1] < since and name not in again}
+    first: dict[str, FileState] = {}
+    if not table.watched:
+        # Files that were written since the table began to read may not be read completely. Those that are likely to
+        # grow are read again now, since the first reading for additions takes as long as the whole file.
+        again = {path for path in watched[-FOLLOWED:] if table.opened is None and likely_to_grow(path)}
+        first = {name: each for name, each in states.items() if each[1] < since and name not in again}
     before = table.states or first
     new = [path for path in others if states[path] != before.get(path)]
     # A named folder may be empty now.

@@ -63,7 +63,7 @@ def _records(row: dict[str, Any], caps: dict[Any, int | None]) -> Iterator[bytes
                 yield json.dumps({**about, "message": message}).encode()
         end = {name: run.get(name) for name in ("status", "content")}
         if not objects_of(run.get("messages")):
-            end["asked"] = object_of(run.get("input")).get("input_content")
+            end["question"] = object_of(run.get("input")).get("input_content")
         errors = [event for event in objects_of(run.get("events")) if event.get("event") == "RunError"]
         yield json.dumps({**about, **end, "errors": errors}).encode()
 
@@ -128,8 +128,8 @@ class _Runs(ChatReader):
 
     def _end_run(self, line: TranscriptLine) -> None:
         status, text = line.value.get("status"), line.value.get("content")
-        if line.value.get("asked") is not None:
-            self.say(line, self.here, any_text(line.value["asked"]))
+        if line.value.get("question") is not None:
+            self.say(line, self.here, any_text(line.value["question"]))
         errors = objects_of(line.value.get("errors"))  # of a streamed run, whose content may be the text so far
         text, why = (text, any_text(errors[0].get("content"))) if errors else (None, any_text(text))
         if status == "CANCELLED":
