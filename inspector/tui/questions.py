@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
@@ -181,6 +181,13 @@ class FilterPrompt(NotedPrompt):
     def tell(self, says: str) -> None:
         """Shows how many steps match, or the error."""
         self.say(says, Tone.ERROR if says.startswith(WRONG) else Tone.DIM)
+
+
+def tell_filter_prompts(app: App[Any], says: str) -> None:
+    """Shows in an open filter prompt what a thread has found for its expression."""
+    for prompt in app.screen_stack:
+        if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
+            prompt.tell(says)
 
 
 # -- The line in which the axes of a grid are typed ------------------------------------------------------------------

@@ -238,12 +238,10 @@ class RemarkBook(SessionPart):
         return outcome
 
     def _list_later(self, text: str, narrowed: FilteredOutline, outcome: str) -> None:
-        from inspector.tui.questions import FilterPrompt
+        from inspector.tui.questions import tell_filter_prompts
 
         self.stage.note = self.stage.note.replace(FILTERING, self._list(text, narrowed, outcome))
-        for prompt in self.stage.app.screen_stack:
-            if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
-                prompt.tell(outcome)
+        tell_filter_prompts(self.stage.app, outcome)
         if narrowed.view is not self.stage.run.view:
             self._narrow(text)
 

@@ -219,7 +219,7 @@ def _list_filtered(table: ReadingScreen, wanted: Filter | None) -> None:
 
 
 def _show_listing(table: ReadingScreen, listing: Listing) -> None:
-    from inspector.tui.questions import FilterPrompt
+    from inspector.tui.questions import tell_filter_prompts
 
     # Rows came, or the order changed, while a thread worked. While files are read, new rows are listed later.
     if not table.listed.is_current(listing, growing=table.reading):
@@ -228,9 +228,7 @@ def _show_listing(table: ReadingScreen, listing: Listing) -> None:
     table.listed.show_listing(listing)
     table.say_counts()
     table.note = table.note.replace(FILTERING, listing.note)
-    for prompt in table.app.screen_stack:
-        if isinstance(prompt, FilterPrompt) and prompt.is_mounted:
-            prompt.tell(listing.note)
+    tell_filter_prompts(table.app, listing.note)
 
 
 def command_of(table: ReadingScreen) -> str:
