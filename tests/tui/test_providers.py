@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from shlex import split
@@ -369,16 +368,17 @@ async def test_it_opens_from_a_session_and_from_the_table_of_turns(app_on: AppOn
 
 
 async def test_keys_before_the_first_rows_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = TableQuery.rows
+    plain, pressed = TableQuery.rows, threading.Event()
 
-    def slowly(self: TableQuery) -> tuple[TableRow, ...]:
-        time.sleep(0.5)
+    def later(self: TableQuery) -> tuple[TableRow, ...]:
+        assert pressed.wait(20)
         return plain(self)
 
-    monkeypatch.setattr(TableQuery, "rows", slowly)
+    monkeypatch.setattr(TableQuery, "rows", later)
     async with ProvidersApp().run_test(size=SMALL) as pilot:
         assert "every dialect is run" in page(pilot.app)
         await pilot.press("j", "k", "G", "enter", "e", "y", "n", "/", "x", "enter", "tab", "tab")
+        pressed.set()
         rows = await settled_rows(pilot)
         assert rows.count == len(DIALECTS) + len({dialect.api for dialect in DIALECTS})
 
