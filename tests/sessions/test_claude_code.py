@@ -231,6 +231,13 @@ def test_runs_that_were_written_into_one_file_are_turns_of_their_own(tmp_path):
     assert places(again) == [["request", "tool_result"]]
 
 
+def test_a_run_that_was_killed_is_a_turn_of_its_own_before_the_next_run_in_the_file(tmp_path):
+    seen = show(stream(INIT, reply_row(CALL), result_row(), {**INIT, "session_id": "s2"},
+                       reply_row(text("Two."), "msg_02"), run_result(stop_reason="end_turn")), tmp_path)
+    assert places(seen) == [["request"], ["request"]]
+    assert words(seen) == ["END INFERRED", "COMPLETE"]
+
+
 @each_row(("more", "verdict", "output"), [
     ({"num_turns": 1, "usage": {"output_tokens": 5}}, "END INFERRED", 5),
     ({"num_turns": 1, "stop_reason": "end_turn", "usage": {"output_tokens": 5}}, "COMPLETE", 5),

@@ -116,16 +116,16 @@ class Session(TranscriptReader):
         """Id of a subagent, None for the main agent -> the output cap of its last request, until an answer to it."""
         self.titles: dict[str, str] = {}
         self.last: dict[Any, TreePlace] = {}
-        """Agent (`_agent`) -> the place after its last row."""
+        """Agent (`agent_of`) -> the place after its last row."""
         self.agents: set[str] = set()
-        self.author, self.session = _agent({}), ""
+        self.author, self.session = claude_rows.agent_of({}), ""
         """The agent of the current row, and the name of the session to which the rows of a subagent belong."""
         self.listed = listed
         """The path of the list of rows in a file that is one list or object; None for a file of lines."""
         # The last answer, and its parts without the places of calls.
         self.written: tuple[TranscriptAnswer | None, set[tuple[object, ...]]] = None, set()
-        self.over = False
-        """Whether the current run has ended with its result; a further run may follow in the same file."""
+        self.run: str | None = None
+        """The id of the current run, empty after its result; further runs may follow in the same file."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of rows."""
@@ -168,17 +168,19 @@ class Session(TranscriptReader):
             return place
         lines.count(kind, NO_EXCHANGE)
         if kind == "result":
-            self.over = True
+            self.run = ""
             if not self.answers and isinstance(line.value.get("result"), str):
                 return self._result_alone(line, place)
-        elif self.over and line.value.get("subtype") == "init":  # a further run in the same file
-            self.over, place = False, TreePlace(None)
+        elif line.value.get("subtype") == "init":
+            before, self.run = self.run, str(line.value.get("session_id"))
+            if before not in (None, self.run):  # of a further run; one that was killed wrote no result
+                place = TreePlace(None)
         self._other(line, place)
         return place
 
     def above(self, value: dict[str, Any]) -> TreePlace:
         """The place after the parent row; else after the agent's previous row, unless the row begins a tree."""
-        self.author = _agent(value)
+        self.author = claude_rows.agent_of(value)
         before = self.last.get(self.author) or TreePlace(None)
         if "parentUuid" not in value or _is_of_iflow(value):
             return before
@@ -373,12 +375,6 @@ class Session(TranscriptReader):
         key = os.path.basename(self.path).removesuffix(".jsonl")
         begun = self.agents and self.session not in ("", key)
         self.reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
-
-
-def _agent(value: dict[str, Any]) -> tuple[bool, str | None, str | None]:
-    """The agent of a row: whether it is a subagent, the call that started it (in the stream), and its id."""
-    caller = text_or_none(value.get("parent_tool_use_id"))
-    return caller is not None or value.get("isSidechain") is True, caller, text_or_none(value.get("agentId"))
 
 
 def _is_of_iflow(value: dict[str, Any]) -> bool:

@@ -241,6 +241,12 @@ def take_note(answer: TranscriptAnswer, row: InterimRow, line: TranscriptLine) -
         answer.word = None
 
 
+def agent_of(value: dict[str, Any]) -> tuple[bool, str | None, str | None]:
+    """The agent of a row: whether it is a subagent, the call that started it (in the stream), and its id."""
+    caller = text_or_none(value.get("parent_tool_use_id"))
+    return caller is not None or value.get("isSidechain") is True, caller, text_or_none(value.get("agentId"))
+
+
 def request_of(row: dict[str, Any]) -> str | None:
     """The id of the request to which a row belongs; the member has another name in the stream."""
     return text_or_none(row.get("requestId", row.get("request_id")))
