@@ -18,6 +18,7 @@ from inspector.sessions.stored_rows import FileChangedError
 from loop_core.values import At, Evidence, ExchangePart, FactQuote, Finding
 from loop_core.wire import wire
 from loop_core.wire.json_values import byte_span, path_of
+from loop_core.wire.servers import GENERIC
 
 if TYPE_CHECKING:
     from inspector.sessions.provenance import Provenance
@@ -92,6 +93,11 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
     facts = FACTS.get(rule) or wire(exchange.api).rules.get(rule, ())
     if NATIVE in facts and exchange.recorded and exchange.recorder is None:
         return _word(exchange)
+    return _place_of_fact(exchange, facts)
+
+
+def _place_of_fact(exchange: Exchange, facts: Iterable[str]) -> At | None:
+    """The place of the first of these facts that the body has."""
     read = _readings(exchange) if facts else None
     for fact in facts:
         pieces = read.of(fact) if read is not None else ()
@@ -103,9 +109,11 @@ def _place(exchange: Exchange, rule: str, quote: FactQuote | None) -> At | None:
 def _word(exchange: Exchange) -> At | None:
     """The place of a router's own word: the last member with that name and value. The member is searched as text,
     because every answer of a router has such a word, and a second decoding would double the cost. Inside a JSON string
-    quotes are escaped, so an answer's text cannot match."""
+    quotes are escaped, so an answer's text cannot match. The words of single servers may be beside the choices."""
     for name in exchange.profile.native_fields:
         native_word = exchange.response.native.get(name)
+        if native_word and name not in GENERIC.native_fields:
+            return _place_of_fact(exchange, (f"native.{name}",))
         # The last one, because a stream repeats the member in each event, null until the end.
         member = _MEMBER % re.escape(name.encode())
         found = [match for match in re.finditer(member, exchange.body)

@@ -37,6 +37,8 @@ TGI_WORDS: Mapping[str, StopRow] = dict.fromkeys(("eos_token", "stop_sequence"),
 _XAI = "xai-sdk 1.21.0 proto/v6/sample_pb2.pyi"
 _WATSONX = "@ibm-cloud/watsonx-ai 1.7.16 vml_v1 TextChatResultChoice.FinishReason"
 _PORTKEY = "@portkey-ai/gateway 1.15.2 providers/utils.ts: the provider's word where strictOpenAiCompliance is false"
+_LLAMA = "llama.cpp PR#10722: stop_type"
+_LM_STUDIO = "lmstudio-js LLMPredictionStopReason; stats.stop_reason of its REST API v0"
 _LMDEPLOY = "lmdeploy 0.18.0 serve/openai/protocol.py"
 _OPENROUTER = "Claude's words, until 2025-01-23: openrouter.ai/announcements/standardized-finish-reasons"
 _TABBY = "theroyallab/tabbyAPI@e632af4 backends/exllamav3/model.py: eos_reason"
@@ -291,15 +293,12 @@ SERVERS: tuple[Profile, ...] = (
         "llama_cpp", (CHAT, RESPONSES, MESSAGES), headers=("server=llama.cpp",),
         body=(mark("timings"), mark("system_fingerprint", like=r"^b\d+-[0-9a-f]+$")),  # number and commit of a build
         words={
-            "eos": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
-            "limit": StopRow(Stop.MAX_TOKENS, None, "llama.cpp PR#10722: stop_type"),
-            "word": StopRow(Stop.END_TURN, None, "llama.cpp PR#10722: stop_type"),
-            "none": StopRow(Stop.INTERRUPTED, None, "llama.cpp PR#10722: stop_type"),
+            **dict.fromkeys(("eos", "word"), StopRow(Stop.END_TURN, None, _LLAMA)),
+            "limit": StopRow(Stop.MAX_TOKENS, None, _LLAMA),
+            "none": StopRow(Stop.INTERRUPTED, None, _LLAMA),
         },
-        reasoning_under_cap=True, cap_source="n_predict counts every token that is generated",
-        prefill=Prefill.PLAIN,
-        native_fields=("native_finish_reason", "eos_reason", "stop_type"),
-        at_cap={RESPONSES: "completed"},
+        reasoning_under_cap=True, cap_source="n_predict counts every token that is generated", prefill=Prefill.PLAIN,
+        native_fields=("native_finish_reason", "eos_reason", "stop_type"), at_cap={RESPONSES: "completed"},
         lies=("length also means that the context was full, an indentation or a time limit (llama.cpp PR#28711)",
               "the Responses endpoint reports completed for a cut at max_output_tokens (seen with SmolLM2, two builds)",
               "a whole answer repeats the prefill, a stream does or does not by its build (seen with SmolLM2)"),
@@ -340,8 +339,7 @@ SERVERS: tuple[Profile, ...] = (
               "the Messages endpoint reports end_turn for a failure (mistralrs-server-core/src/anthropic.rs)"),
     ),
     Profile(
-        "tabby_api", (CHAT,),
-        body=(mark("choices", 0, "eos_reason"), mark("usage", "completion_tokens_per_sec")),
+        "tabby_api", (CHAT,), body=(mark("choices", 0, "eos_reason"), mark("usage", "completion_tokens_per_sec")),
         words={
             "max_new_tokens": StopRow(Stop.MAX_TOKENS, None, _TABBY),
             "loop_detected": StopRow(Stop.ERROR, "fatal: the output repeats itself", _TABBY),
@@ -382,8 +380,16 @@ SERVERS: tuple[Profile, ...] = (
               "(ollama anthropic/anthropic.go mapStopReason)"),
     ),
     Profile(
-        "lm_studio", (CHAT, RESPONSES), ports=(1234,), body=(mark("stats"),),  # its default port
-        cap_source="runs several engines",
+        "lm_studio", (CHAT, RESPONSES, COMPLETIONS), ports=(1234,), body=(mark("stats"),),  # its default port
+        words={
+            **dict.fromkeys(("eosfound", "stopstringfound"), StopRow(Stop.END_TURN, None, _LM_STUDIO)),
+            "toolcalls": StopRow(Stop.TOOL_CALL, None, _LM_STUDIO),
+            "maxpredictedtokensreached": StopRow(Stop.MAX_TOKENS, None, _LM_STUDIO),
+            "contextlengthreached": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _LM_STUDIO),
+            "userstopped": StopRow(Stop.CANCELLED, None, _LM_STUDIO),
+            **dict.fromkeys(("failed", "modelunloaded"), StopRow(Stop.ERROR, "retryable: server failure", _LM_STUDIO)),
+        },
+        native_fields=("native_finish_reason", "eos_reason", "stats.stop_reason"), cap_source="runs several engines",
         lies=("ends without finish_reason when the context is full (vaadin/flow-components b88af58)",
               "the id of a call is empty, or new in every piece (LM Studio#830)"),
     ),

@@ -360,6 +360,34 @@ def test_a_call_under_a_clean_word_of_tabby_api_is_held_if_its_engine_says_that_
     assert [each["verdict"] for each in answer["tool_calls"]] == ["ready"]
 
 
+@each_row(("word", "reason", "verdict"), [
+    ("eosFound", "tool_call", "ready"), ("stopStringFound", "tool_call", "ready"), ("toolCalls", "tool_call", "ready"),
+    ("maxPredictedTokensReached", "max_tokens", "held"),
+    ("contextLengthReached", "context_window_exceeded", "held"),
+    ("userStopped", "cancelled", "held"), ("failed", "error", "held"), ("modelUnloaded", "error", "held"),
+])
+def test_the_reason_in_the_statistics_of_lm_studio_decides_over_a_clean_finish_reason(word, reason, verdict):
+    body = {**chat(None, "tool_calls", call()), "stats": {"generation_time": 0.9, "stop_reason": word}}
+    url = "http://127.0.0.1:1234/api/v0/chat/completions"
+    view_ = show(pair_of([user("hi")], json.dumps(body), tools=TOOLS, url=url))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    (answer,) = made["responses"]
+    assert (answer["profile"], answer["stop_reason"]) == ("lm_studio", reason)
+    assert [each["verdict"] for each in answer["tool_calls"]] == [verdict]
+    (at,) = [seen["at"] for seen in answer["evidence"] if seen["rule"] == "judge.native_word"]
+    assert (raw[at["start"] : at["end"]], at["pointer"]) == (json.dumps(word).encode(), "/stats/stop_reason")
+
+
+def test_the_evidence_of_a_word_beside_the_choices_names_its_place():
+    body = {**chat("Hi,"), "system_fingerprint": "b4000-1a2b3c", "stop_type": "limit"}
+    view_ = show(pair_of([user("hi")], json.dumps(body), url="http://127.0.0.1:8080/v1/chat/completions"))
+    made, raw = document(view_), view_.responses[0].exchange.body
+    (answer,) = made["responses"]
+    assert (answer["profile"], answer["stop_reason"]) == ("llama_cpp", "max_tokens")
+    (at,) = [seen["at"] for seen in answer["evidence"] if seen["rule"] == "judge.native_word"]
+    assert (raw[at["start"] : at["end"]], at["pointer"]) == (b'"limit"', "/stop_type")
+
+
 def test_the_evidence_of_spent_tokens_has_bytes():
     asks = {"model": "m-1", "max_tokens": 40, "messages": [user("hi")]}
     view_ = show(exchange(asks, json.dumps(chat("Done.", "stop", tokens=40))))

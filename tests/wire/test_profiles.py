@@ -437,6 +437,7 @@ def test_fields_that_say_more_about_the_end() -> None:
         assert profile.native_fields[:2] == ("native_finish_reason", "eos_reason"), "routers pass these on"
     llama = profile_named("llama_cpp").profile
     assert llama.native_fields == ("native_finish_reason", "eos_reason", "stop_type")
+    assert profile_named("lm_studio").profile.native_fields[2:] == ("stats.stop_reason",)
     for name in ("llama_cpp", "mistral_rs", "ollama"):
         assert profile_named(name).profile.at_cap == {RESPONSES: "completed"}
     assert profile_named("ik_llama_cpp").profile.at_cap == {
@@ -488,6 +489,14 @@ WORDS = [
     ("tabby_api", "max_new_tokens", Stop.MAX_TOKENS, None),
     ("tabby_api", "loop_detected", Stop.ERROR, "fatal"),
     ("lmdeploy", "parse_error", Stop.MALFORMED_TOOL_CALL, None),
+    ("lm_studio", "eosFound", Stop.END_TURN, None),
+    ("lm_studio", "stopStringFound", Stop.END_TURN, None),
+    ("lm_studio", "toolCalls", Stop.TOOL_CALL, None),
+    ("lm_studio", "maxPredictedTokensReached", Stop.MAX_TOKENS, None),
+    ("lm_studio", "contextLengthReached", Stop.CONTEXT_WINDOW_EXCEEDED, None),
+    ("lm_studio", "userStopped", Stop.CANCELLED, None),
+    ("lm_studio", "failed", Stop.ERROR, "retryable"),
+    ("lm_studio", "modelUnloaded", Stop.ERROR, "retryable"),
 ]
 
 

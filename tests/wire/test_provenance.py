@@ -155,6 +155,8 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
     *((sse(chunk({"content": "a"}), {**chunk({}, finish_reason="stop"), **place}),
        {"text": ['"a"'], "native.stop_type": ['"eos"'], "native.truncated": ["false"], "stop_reason": ['"stop"']})
       for words in ({"stop_type": "eos", "truncated": False},) for place in (words, {"__verbose": words})),
+    (sse(chunk({"content": "a"}), {**chunk({}, finish_reason="stop"), "stats": {"stop_reason": "eosFound"}}),
+     {"text": ['"a"'], "native.stats.stop_reason": ['"eosFound"'], "stop_reason": ['"stop"']}),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
     (sse(chunk({"content": "a"}), {**chunk({}), "x_groq": {"error": "m"}}),

@@ -25,7 +25,7 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.body import list_of, mapping_of, token_count
+from loop_core.wire.body import list_of, mapping_of, token_count, value_at
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat import table
@@ -299,9 +299,9 @@ class Decoder(Base):
 
     def _body_words(self, event: Mapping[str, Any]) -> None:
         for holder in (mapping_of(event.get(table.VERBOSE)), event):
-            for word in table.BODY_WORDS:
-                if holder.get(word) is not None:
-                    self.native[word] = _word(holder[word])
+            for name, path in table.BODY_WORDS.items():
+                if (value := value_at(holder, path)) is not None:
+                    self.native[name] = _word(value)
 
     def _failure(self, event: Mapping[str, Any], at: At) -> None:
         error = read_error(event, self.http_status)

@@ -86,9 +86,12 @@ def reason_of(choice: Mapping[str, Any]) -> tuple[Any, str]:
 PROVIDER_FIELDS = "provider_specific_fields"
 """The object of a choice in which LiteLLM puts further words of the provider behind it (litellm 1.110.2, `Choices`)."""
 
-BODY_WORDS: tuple[str, ...] = ("truncated", "stop_type")
-"""Fields beside the choices with words about the end (llama.cpp: `truncated` says that the context was full,
-`stop_type` what ended the answer)."""
+BODY_WORDS: Mapping[str, tuple[str, ...]] = {
+    "truncated": ("truncated",),  # llama.cpp: the context was full
+    "stop_type": ("stop_type",),  # llama.cpp: what ended the answer
+    "stats.stop_reason": ("stats", "stop_reason"),  # LM Studio's REST API v0
+}
+"""Name in `native` -> the path, beside the choices, of a word about the end."""
 
 VERBOSE = "__verbose"
 """The object beside the choices in which llama.cpp repeats its own answer if it is started with `--verbose`
@@ -188,9 +191,16 @@ def read_usage(counts: Mapping[str, Any], model: str | None) -> Usage | None:
 
 
 def write_body_words(response: ChatResponse) -> dict[str, Any]:
-    """The fields of `BODY_WORDS` that a response has; a flag is written as JSON writes it."""
+    """The words of `BODY_WORDS` that a response has, at their paths; a flag is written as JSON writes it."""
     literals, native = {"true": True, "false": False}, response.native
-    return {name: literals.get(native[name], native[name]) for name in BODY_WORDS if name in native}
+    beside: dict[str, Any] = {}
+    for name, (*outer, last) in BODY_WORDS.items():
+        if name in native:
+            holder = beside
+            for member in outer:
+                holder = holder.setdefault(member, {})
+            holder[last] = literals.get(native[name], native[name])
+    return beside
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
@@ -215,7 +225,8 @@ _BODY: tuple[FactRow, ...] = (
     FactRow("error", "/choices/*/error"),
     *(FactRow(f"native.{name}", f"/choices/*/{name}") for name in CHOICE_WORDS),
     *(FactRow(f"native.{name}", f"/choices/*/{PROVIDER_FIELDS}/{name}") for name in CHOICE_WORDS),
-    *(FactRow(f"native.{name}", f"{holder}/{name}") for holder in (f"/{VERBOSE}", "") for name in BODY_WORDS),
+    *(FactRow(f"native.{name}", "/".join((holder, *path)))
+      for holder in (f"/{VERBOSE}", "") for name, path in BODY_WORDS.items()),
 )
 _COUNTS: tuple[tuple[str, str], ...] = (
     ("usage.input_tokens", "/prompt_tokens"),
