@@ -317,7 +317,7 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
 
 
 def router_words(look: JudgedTurn) -> str:
-    """The stop words of a router and of the provider behind it, if the provider's decided; else empty."""
+    """The stop words of a response and of the engine or provider behind it, if the latter decided; else empty."""
     return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
 
 

@@ -130,17 +130,17 @@ NO_WORD = "no_stop_reason"
 
 
 def native_word(case: JudgeCase, stop: StopReason) -> Correction | None:
-    """The native word that a router passed on means that the answer was cut, filtered, failed or unfinished."""
+    """The native word of the engine or of the provider behind a router shows a cut, a filter, a failure or a pause."""
     native, cut = case.native, stop.normalized is Stop.MAX_TOKENS
     if native is None or not (native.normalized in OVER_A_CUT if cut else stop.normalized in WORDLESS):
         return None
     at = native.evidence[0].at if native.evidence else None
     if native.normalized not in FAILING:
         return Correction(None, None, at, f"{native.raw!r} changes nothing")
-    claim = f"the router says {stop.raw!r}" if stop.raw else "the router says nothing"
+    claim = f"the response says {stop.raw!r}" if stop.raw else "the response says nothing"
     # A pause in the format behind the router cannot be resumed in this format.
     word, detail = (Stop.INTERRUPTED, None) if native.normalized is Stop.PAUSED else (native.normalized, native.detail)
-    return Correction(word, detail, at, f"{claim}, the provider behind it {native.raw!r}", Severity.ERROR)
+    return Correction(word, detail, at, f"{claim}, the engine or provider behind it {native.raw!r}", Severity.ERROR)
 
 
 def contradiction(case: JudgeCase, stop: StopReason) -> Correction | None:

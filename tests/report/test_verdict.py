@@ -1113,13 +1113,15 @@ ROUTER = "https://openrouter.ai/api/v1/chat/completions"
 
 @each_row(("word", "native", "named", "said", "advised"), [
     ("stop", "pause_turn", "INTERRUPTED",
-     "openai_chat (openrouter) did not finish the answer: the router says 'stop', the provider behind it 'pause_turn'",
+     "openai_chat (openrouter) did not finish the answer: the response says 'stop', the engine or provider behind it "
+     "'pause_turn'",
      "send the request again, or to the provider behind the router"),
-    ("length", "pause_turn", "INTERRUPTED", "the router says 'length', the provider behind it 'pause_turn'",
+    ("length", "pause_turn", "INTERRUPTED", "the response says 'length', the engine or provider behind it 'pause_turn'",
      "send the request again, or to the provider behind the router"),
     ("length", "model_context_window_exceeded", "CONTEXT FULL",
-     "the provider behind it 'model_context_window_exceeded'", "shorten the history"),
-    ("length", "SAFETY", "BLOCKED", "filtered the answer (the router says 'length', the provider behind it 'SAFETY')",
+     "the engine or provider behind it 'model_context_window_exceeded'", "shorten the history"),
+    ("length", "SAFETY", "BLOCKED",
+     "filtered the answer (the response says 'length', the engine or provider behind it 'SAFETY')",
      "a continuation will not help"),
 ])
 def test_the_word_of_the_provider_behind_a_router_is_told_where_it_decides(word, native, named, said, advised):
