@@ -73,6 +73,8 @@ def test_a_dump_of_the_providers_own_object_has_its_word(tmp_path, made, api, st
     {"metadata": json.dumps({"attributes": {"gen_ai.response.finish_reasons": ["length"]}})},
     {"metadata": {"attributes": {"gen_ai.response.finish_reasons": '["length"]'}}},
     {"metadata": {"attributes": {"llm.finish_reason": "length"}}},
+    {"output": {"role": "assistant", "content": "x"}, "metadata": {"finish_reason": "length", "user": "u1"}},
+    {"metadata": json.dumps({"finish_reason": "length"})},
 ])
 def test_the_word_of_an_instrumentation_is_the_recorders(tmp_path, more):
     seen = show(trace({**generation("a", 1, "hi", "x"), **more}), tmp_path)

@@ -343,15 +343,16 @@ class TraceReader(ChatReader):
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """Reads the stop word of an instrumentation, beside the answer or in the attributes of its span."""
-        dumped = known_text(object_of(body.get("response_metadata")).get("finish_reason"))
+        # Langfuse's own wrapper of OpenAI writes the word of a stream into `metadata` (langfuse-python PR#1526).
+        around = (object_of(body.get("response_metadata")), object_of(parse_nested(value.get("metadata"))))
         items = objects_of(parse_nested(value.get("output")))
-        words = [known_text(item.get("finish_reason")) for item in (body, *items)]
-        found = [word for word in (*words, dumped, *words_of_span(_attributes_of(value))) if word is not None]
+        words = [known_text(item.get("finish_reason")) for item in (body, *items, *around)]
+        found = [word for word in (*words, *words_of_span(_attributes_of(value))) if word is not None]
         word = deciding_word(found)
         key = key_of(message_of(body)) if word is None else None
         if key in self.known_words:
-            around, word = self.known_words[key]
-            at = answer.word_at = pointer_at(answer.take(around), "output")
+            line, word = self.known_words[key]
+            at = answer.word_at = pointer_at(answer.take(line), "output")
         if word is not None:
             rule = "unknown_word" if row_of(word).stop is Stop.UNKNOWN else "langfuse.finish_reasons"
             take_word(answer, word, at, rule, empty=value.get("output") in (None, ""))
