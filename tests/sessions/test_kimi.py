@@ -158,6 +158,16 @@ def test_the_providers_own_word_comes_first(tmp_path):
     assert at.pointer == "/event/rawFinishReason"
 
 
+@each_row(("word", "stop"), [
+    ("completed", "end_turn"), ("max_output_tokens", "max_tokens"), ("content_filter", "safety_blocked"),
+    ("incomplete", "interrupted"), ("failed", "error"), ("a new word", "unknown"),
+])
+def test_the_reason_of_an_incomplete_answer_of_the_responses_api_stands_without_its_status(tmp_path, word, stop):
+    asked = request(provider="openai_responses")
+    seen = show(session(prompt("go"), asked, begin(), text("Half of"), end(rawFinishReason=word)), tmp_path)
+    assert (stops(seen), seen.responses[0].exchange.response.raw_stop_reason) == ([stop], word)
+
+
 def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
     step = (prompt("go"), request(), begin(), text("Half of"))
     for ends, stop in ((), "unknown"), ((end(),), "end_turn"):

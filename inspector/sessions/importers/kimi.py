@@ -357,7 +357,10 @@ class _Session(kimi_cli.KimiReader):
             self.raw += 1
             answer.word = raw[0]
             words = wire(answer.api).stop_reasons
-            answer.stop = provider_reason(answer.word, at._replace(pointer=raw[1]), words, answer.api)
+            # Of an incomplete answer of the Responses API, Kimi Code stores the reason without the status.
+            row = words.get(f"incomplete:{answer.word}")
+            table = words if row is None else {answer.word: row}
+            answer.stop = provider_reason(answer.word, at._replace(pointer=raw[1]), table, answer.api)
             return
         for word, pointer in own:
             if not isinstance(word, str) or not word:
