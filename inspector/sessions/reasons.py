@@ -263,12 +263,13 @@ LOST: tuple[str, ...] = (
     r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
     r"connection error", r"connection (?:was )?(?:lost|reset|closed|aborted|refused)",
     r"network (?:error|connection lost)", r"time[ds]?[ -]?out", r"(?:cannot|could not|unable to|failed to) connect",
-    r"stream (?:was )?(?:closed|ended) (?:unexpectedly|early|before|without)", r"failed to process successful response",
+    r"stream (?:was )?(?:closed|ended|disconnected) (?:unexpectedly|early|before|without)",
+    r"failed to process successful response", r"reconnecting\.{3} \d+/\d+$",
     r"e(?:connreset|pipe|timedout|hostunreach|ai_again)",
     r"und_err_\w+", r"incomplete chunked read", r"peer closed connection",
 )
-"""Patterns of the messages by which undici, Node.js, Bun, httpx, Vercel's AI SDK and the providers' SDKs report a
-connection that was lost, or that there was none."""
+"""Patterns of the messages by which undici, Node.js, Bun, httpx, Vercel's AI SDK, the providers' SDKs and Codex CLI
+report a connection that was lost, or that there was none."""
 SERVER_FAILED: tuple[str, ...] = (
     r"overloaded", r"server had an error", r"internal server ?error",
     r"service (?:is )?(?:currently |temporarily )?unavailable", r"bad gateway",

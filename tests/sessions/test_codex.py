@@ -171,6 +171,22 @@ def test_an_error_is_read_in_each_of_its_places(tmp_path, place, text, info, sto
             assert words(seen)[0] in ("TRUNCATED", "CONTEXT FULL")
 
 
+@each_row(("details", "stop", "detail"), [
+    ("stream disconnected before completion: Incomplete response returned, reason: max_output_tokens", "max_tokens",
+     None),
+    ("stream disconnected before completion: idle", "error", "retryable"),
+    (None, "error", "retryable"),
+    ("unexpected status 401 Unauthorized", "error", "fatal"),
+])
+def test_the_error_behind_a_retry_stands_in_its_details(tmp_path, details, stop, detail):
+    again = event("stream_error", message="Reconnecting... 2/5", codex_error_info="other", additional_details=details)
+    seen = show(rollout(user("go"), again, reply("Done."), count(),
+                        event("task_complete", last_agent_message="Done.")), tmp_path)
+    first = seen.responses[0].judgement.stop
+    assert (stops(seen), first.detail) == ([stop, "end_turn"], detail)
+    assert "Reconnecting... 2/5" in (first.evidence[0].note or "")
+
+
 def test_an_error_that_stands_in_two_places_is_one(tmp_path):
     seen = show(rollout(user("go"), event("error", message="overloaded", codex_error_info="server_overloaded"),
                          event("task_complete", last_agent_message=None, error={"message": "overloaded"})), tmp_path)

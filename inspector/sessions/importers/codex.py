@@ -334,7 +334,7 @@ class _Rollout(ChatReader):
     def _failure(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads an error: the end of the open answer, or a request without an answer."""
         inner = payload["error"] if isinstance(payload.get("error"), dict) else payload
-        text = inner["message"] if isinstance(inner.get("message"), str) else "no message"
+        text = items.error_text(inner)
         info = inner.get("codex_error_info", inner.get("kind"))
         kind = info if isinstance(info, str) else next(iter(info), None) if isinstance(info, dict) else None
         cut = items.CUT.search(text)

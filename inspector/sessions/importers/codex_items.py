@@ -13,7 +13,7 @@ from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
 from inspector.sessions.transcripts.chat_messages import pointer_at
-from inspector.sessions.transcripts.member_values import counts_of, object_of, text_or_none
+from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, text_or_none
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
 
 FIELDS: Fields = {
@@ -90,6 +90,12 @@ def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:
     reason = payload.get("reason")
     reason_text = f"the turn was aborted ({reason})" if isinstance(reason, str) else "the turn was aborted"
     return reason_text, ENDED.get(str(reason), "ended")
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """The message of an error. That of a retry ("Reconnecting... 2/5") has the error itself in `additional_details`."""
+    message, details = (known_text(error.get(name)) for name in ("message", "additional_details"))
+    return ": ".join(filter(None, (message, details))) or "no message"
 
 
 def item_of(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
