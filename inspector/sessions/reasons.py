@@ -273,13 +273,14 @@ report a connection that was lost, or that there was none."""
 SERVER_FAILED: tuple[str, ...] = (
     r"overloaded", r"server had an error", r"internal server ?error",
     r"service (?:is )?(?:currently |temporarily )?unavailable", r"bad gateway",
-    r"too many (?:requests|tokens, please wait)", r"rate limit", r"try again in \d", r"(?:try|trying) again later",
+    r"too many (?:requests|tokens, please wait)", r"rate[- ]limit(?:ed)?", r"try again in \d",
+    r"(?:try|trying) again later",
     r"(?:ratelimit|serviceunavailable|internalserver|badgateway)error",
     r"status(?: code)?:? (?:408|409|425|429|5\d\d)",
 )
 """Patterns of the messages by which the providers' servers, gateways before them and clients report a limit of requests
 or a failure of the server, which pass: the phrases of HTTP; OpenAI, Groq, Anthropic, Gemini, Bedrock; LiteLLM's and the
-SDKs' types of errors; axios and Codex CLI, which quote a status."""
+SDKs' types of errors; VS Code; axios and Codex CLI, which quote a status."""
 _PASSING = rf"\b(?:{'|'.join((*LOST, *SERVER_FAILED))})\b"
 _SEARCHED_NOTE = 400
 """The number of characters at the beginning of a message that are searched for a failure that passes."""

@@ -91,6 +91,19 @@ def test_a_request_that_failed(tmp_path, details, stop):
     assert stops(read(tmp_path, request("go", turn("A."), error=details)))[-1] == stop
 
 
+@each_row(("details", "detail", "note"), [
+    ({"code": "rateLimited", "message": "Sorry, your request was rate-limited."}, "retryable",
+     "Sorry, your request was rate-limited."),
+    ({"code": "length", "message": "x"}, None, "length"),
+    ({"message": "Sorry, the response hit the length limit."}, None, "Sorry, the response hit the length limit."),
+    ({"responseIsFiltered": True, "message": "Sorry, the response was filtered."}, "content_filter",
+     "Sorry, the response was filtered."),
+])
+def test_what_is_quoted_of_a_failure_stands_in_the_file(tmp_path, details, detail, note):
+    stop = read(tmp_path, request("go", turn("A."), error=details)).responses[-1].judgement.stop
+    assert (stop.detail, stop.evidence[0].note) == (detail, note)
+
+
 def test_a_request_that_the_user_stopped(tmp_path):
     assert words(read(tmp_path, request("go", turn("Half"), isCanceled=True))) == ["CANCELLED"]
 

@@ -254,17 +254,18 @@ class _Chat(ChatReader):
 
 def _fail(answer: TranscriptAnswer, failure: dict[str, Any]) -> None:
     """Sets the end of a failed request: by the flag for a filter, else by its code, else as an error."""
-    text, code = known_text(failure.get("message")) or "no message", known_text(failure.get("code"))
+    text, word = known_text(failure.get("message")) or "no message", known_text(failure.get("code"))
     at = pointer_at(answer.word_at, "result", "errorDetails")
+    code = word
     if failure.get("responseIsFiltered") is True:
         code = "filtered"
-    elif code is None and "hit the length limit" in text:
+    elif word is None and "hit the length limit" in text:
         code = "length"
     row = CODES.get(code or "")
     if row is not None:
-        answer.stop = recorder_reason(row.stop, row.detail, at, code or "", "vscode.error_codes")
+        answer.stop = recorder_reason(row.stop, row.detail, at, word or text, "vscode.error_codes")
         return
-    answer.fail(text, at, kind=code)
+    answer.fail(text, at, kind=word)
 
 
 def _result(key: str | None, name: str | None, results: dict[str, Any]) -> ToolResultPart:
