@@ -257,7 +257,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
             from inspector.sessions.importers.known_formats import other_encoding
 
             return f"{name}: {'empty' if not head else other_encoding(head) or 'no session'}", []
-        source, found = read_file(name, options, head)
+        source, found = read_file(name, options._replace(listed=True), head)
     except (OSError, intake.BoundError) as why:
         return f"{name}: {_unread(why)}", []
     if source.error is not None and not found:

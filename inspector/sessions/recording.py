@@ -296,6 +296,8 @@ class Options(NamedTuple):
     """The number of bytes that may still be unpacked; None: the maximum for each body."""
     growth: "Callable[[Any, Any], FileReading] | None" = None
     """Reads the records of a followed transcript instead of its reader (`following.RecordGrowth.read`)."""
+    listed: bool = False
+    """Whether the file was found in a folder, so that a file which is read with another one can be left to that."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

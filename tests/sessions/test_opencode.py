@@ -553,6 +553,18 @@ def test_a_session_of_the_tree_gathers_its_messages_and_those_of_the_sessions_be
     assert [each.session for each in loaded.exchanges] == ["A title", "A title", "A title › Sub"]
 
 
+def test_a_folder_of_the_tree_has_each_answer_once(tmp_path):
+    tree(tmp_path, "ses_1", [*prompt(), *reply(text("Hello."), end("length"))])
+    tree(tmp_path, "ses_2", [*prompt("below", key="msg_8"), *reply(text("Hi."), end(), key="msg_9")], parentID="ses_1")
+    tree(tmp_path, "ses_3", [*prompt("lone", key="msg_6"), *reply(text("Ho."), end(), key="msg_7")], parentID="ses_0")
+    loaded = open_paths([str(tmp_path)])
+    assert sorted(each.response.text for each in loaded.exchanges) == ["Hello.", "Hi.", "Ho."]
+    (folder, *sessions) = loaded.inputs
+    assert [Path(each.path).name for each in sessions] == ["ses_1.json", "ses_3.json"]
+    assert "a part of a message, which is read with its session (9)" in "".join(folder.notices)
+    assert "a session that another one started, which is read with its session (1)" in "".join(folder.notices)
+
+
 def test_parts_of_the_first_releases_lie_in_one_folder(tmp_path):
     path = tree(tmp_path, "ses_1", [*prompt(), *reply(text("Hello."), end())])
     for part in [*(tmp_path / "part").glob("*/*.json")]:

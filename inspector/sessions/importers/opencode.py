@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from inspector.sessions import COMPANION
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers import opencode_records as store
 from inspector.sessions.importers.database import schema
@@ -24,7 +25,7 @@ from inspector.sessions.importers.opencode_records import (
     usage_of,
 )
 from inspector.sessions.importers.records import FileHead, first_look, number_records
-from inspector.sessions.recording import FileReading, Options, TurnPlace
+from inspector.sessions.recording import FileReading, Options, TurnPlace, UnreadableError
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
@@ -86,13 +87,16 @@ def _is_failure(value: dict[str, Any]) -> bool:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer in the file, or in the folder store to which the file belongs."""
+    """Reads every answer in the file, or in the folder store to which the file belongs. Raises `UnreadableError` for a
+    file of the store that was found in a folder and is read with another one."""
     if data.startswith(SQLITE):
         pieces, unit = number_records(store.rows_of(path, schema(path))), "row"
     elif (kind := _kind(first_look(data))) == "export":
         pieces, unit = number_records(store.export(data), cut=True), "record"
     elif kind == "events":
         pieces, unit = store.events(data), "line"
+    elif options.listed and (owned := store.owned(data, path)):
+        raise UnreadableError(f"{owned}, which is read with its session{COMPANION}")
     else:
         pieces, unit = number_records(store.tree(data, path)), "record"
     reader = _Reader(path, options, unit)

@@ -7,6 +7,7 @@ are inserted before the members of its column `data`. Source: opencode `packages
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -106,6 +107,23 @@ def _second(database: sqlite3.Connection, session: str, schema: Schema) -> Itera
 MESSAGES, PARTS = os.path.join("..", "..", "message"), os.path.join("..", "..", "part")
 MOST = 50_000
 """The largest number of files of one session that are read."""
+
+
+OWNERS = (("messageID", "../../message/*", "a part of a message"), ("sessionID", "../../session/*", "a message"),
+          ("parentID", "", "a session that another one started"))
+"""The member with the id of the owner of a file of the tree, the folder of the owner's file, and what the file is."""
+
+
+def owned(data: bytes, path: str) -> str:
+    """What a file of the tree is, if the file of its owner, with which it is read, is there; else empty."""
+    value = object_in(data)
+    if "type" in value and "sessionID" not in value:
+        value.setdefault("messageID", os.path.basename(os.path.dirname(path)))
+    member, folder, what = next((each for each in OWNERS if each[0] in value), ("", "", ""))
+    key, place = value.get(member), glob.escape(os.path.dirname(os.path.abspath(path)))
+    if not isinstance(key, str) or not _plain(key) or key == value.get("id"):
+        return ""
+    return what if glob.glob(os.path.join(place, folder, f"{glob.escape(key)}.json")) else ""
 
 
 def tree(data: bytes, path: str) -> Iterator[bytes]:
