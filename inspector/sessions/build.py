@@ -299,6 +299,8 @@ def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
     # `--api` names the API of a server with paths of its own, but does not apply to every other request in a HAR file.
     if options.api is not None and raw.body and (not url or _asks(raw)):
         return options.api
+    if (name := next((name for name, mark in traffic.UNREAD_BODIES if mark.search(raw.body)), None)) is not None:
+        return UnbuiltExchange(f"{name}{NOT_READ}")
     if url:
         return UnbuiltExchange(f"no LLM traffic: {raw.method} {traffic.host_of(url)}{traffic.path_of(url)}")
     return UnbuiltExchange(_failure(raw.body) or "a response of no known API")

@@ -184,6 +184,12 @@ UNREAD: tuple[Unread, ...] = (
 )
 """Unsupported LLM traffic. For a path that no format recognises, the first row that matches counts."""
 
+UNREAD_BODIES = (
+    ("text generation of Hugging Face (TGI)", re.compile(rb'"generated_text"\s*:')),
+    ("a completion in llama.cpp's own format", re.compile(rb'"tokens_predicted"\s*:')),
+)
+"""Unsupported LLM traffic that its answer tells, because its path may be anything: `/generate`, `/completion`."""
+
 EMBEDDINGS = re.compile(rb'\s*\{\s*"embeddings?(?:ByType)?"\s*:')
 """Matches the beginning of a body of embeddings, for a URL without the model's name (a Bedrock profile)."""
 _CONTENT_MARKS = tuple(mark for row in FORMATS.values() for mark in row.body_pieces)

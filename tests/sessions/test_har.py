@@ -102,6 +102,20 @@ def test_llm_traffic_that_is_not_read_is_named(load, url, name):
     assert "not read yet" in skip.why
 
 
+@each_row(("path", "body", "why"), [
+    ("/generate", '{"generated_text": "Hi.", "details": {"finish_reason": "length"}}',
+     "text generation of Hugging Face (TGI): not read yet"),
+    ("/generate_stream", 'data:{"token":{"text":"Hi"},"generated_text":null,"details":null}\n\n',
+     "text generation of Hugging Face (TGI): not read yet"),
+    ("/completion", '{"content": "Hi.", "stop": true, "stop_type": "limit", "tokens_predicted": 3}',
+     "a completion in llama.cpp's own format: not read yet"),
+    ("/generate", '{"image": "a"}', "no LLM traffic: POST localhost/generate"),
+])
+def test_llm_traffic_of_a_path_that_may_be_anything_is_told_by_its_answer(load, path, body, why):
+    loaded = load(har(entry(HELLO, chat_body("hi")), entry({"prompt": "x"}, body, url=f"http://localhost{path}")))
+    assert [skip.why for skip in loaded.inputs[0].skipped] == [why]
+
+
 @each_row(
     ("url", "api"),
     [
