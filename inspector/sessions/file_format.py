@@ -12,11 +12,13 @@ LONG_HEAD = 1 << 22
 
 
 class AgentFolder(NamedTuple):
-    """The default folder of an agent's files: the value of an environment variable, else below the home folder."""
+    """The default folder of an agent's files: the value of an environment variable, which may also be the file itself,
+    else below the home folder."""
 
     agent: str
     variable: str
-    folder: str
+    folder: str | None
+    """The folder below the home folder; None if only the variable names one."""
     parts: tuple[str, ...]
     """The folder names between it and the files: `*` stands for any one folder, `**` for any number of levels."""
     names: tuple[str, ...] = ("*.jsonl",)

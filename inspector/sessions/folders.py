@@ -123,9 +123,15 @@ def transcripts(environment: Mapping[str, str]) -> list[Transcript]:
 def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
     home = environment.get("HOME") or environment.get("USERPROFILE")
     for place in (each for row in IMPORTERS.values() for each in row.folders):
-        root = environment.get(place.variable) or (os.path.join(home, place.folder) if home else "")
+        root, parts, names = environment.get(place.variable) or "", place.parts, place.names
+        if root and os.path.isfile(root):  # OPENCODE_DB and CLOUDTAP_DB name the file itself
+            from glob import escape  # rarely needed, and it would delay each start
+
+            (root, name), parts = os.path.split(os.path.abspath(root)), ()
+            names = (escape(name),)
+        root = root or (os.path.join(home, place.folder) if home and place.folder is not None else "")
         left = [MOST_NAMES]  # a list, because all levels of `_files` count down the same number
-        for entry in _files(root, place.parts, place.names, left) if root else ():
+        for entry in _files(root, parts, names, left) if root else ():
             try:
                 status = entry.stat()
             except OSError:

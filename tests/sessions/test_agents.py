@@ -89,6 +89,7 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
         ("CLINE_DIR", "data/sessions/s/s.messages.json", "Cline"),
         ("CLINE_DATA_DIR", "sessions/s/s.messages.json", "Cline"),
         ("CLINE_SESSION_DATA_DIR", "s/s.messages.json", "Cline"),
+        ("INSPECT_LOG_DIR", "a.eval", "Inspect"),
     ],
 )
 def test_a_variable_names_another_folder(tmp_path, variable, below, agent):

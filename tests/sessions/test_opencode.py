@@ -681,6 +681,17 @@ def test_the_databases_of_both_are_found(tmp_path):
     assert [each.path for each in elsewhere] == [str(tmp_path / "Library/Application Support/opencode/opencode.db")]
 
 
+@each_row(("variable", "agent"), [("OPENCODE_DB", "opencode"), ("CLOUDTAP_DB", "claude-tap")])
+def test_a_variable_may_name_the_database_itself(tmp_path, variable, agent):
+    path = tmp_path / "else [1]" / "my.base"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"{}")
+    (path.parent / "other.db").write_bytes(b"{}")
+    (found,) = transcripts({"HOME": str(tmp_path), variable: str(path)})
+    assert (found.path, found.agent) == (str(path), agent)
+    assert transcripts({"HOME": str(tmp_path), variable: str(tmp_path / "none.db")}) == []
+
+
 def test_the_wire_view_shows_the_rows_of_a_database(base, tmp_path):
     put_session(base, "ses_1", [*prompt(), *reply(START, text("Half"), end("length"))])
     (facts,) = look(base, tmp_path).responses

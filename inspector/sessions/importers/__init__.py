@@ -100,6 +100,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         (SQLITE, b"sessionID", b"messageID", b"projectID", b'"info"', b'"ses_', b"opencode"), (
             AgentFolder("opencode", "XDG_DATA_HOME", ".local/share", ("opencode",), ("opencode*.db",)),
             AgentFolder("opencode", "", "Library/Application Support/opencode", (), ("opencode*.db",)),
+            AgentFolder("opencode", "OPENCODE_DB", None, (), ("*.db",)),
             AgentFolder("Kilo CLI", "XDG_DATA_HOME", ".local/share", ("kilo",), ("kilo*.db",)),
         ),
     ),
@@ -307,12 +308,14 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "inspect": FileFormat(f"{_HERE}.inspect_ai", "Inspect log",
                           'a ZIP archive with "_journal/", or an object with "eval" and "status"',
-                          Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"')),
+                          Keeps(Words.PROVIDER, cap=True, usage=True), (b"PK\x03\x04", b'"eval"'),
+                          (AgentFolder("Inspect", "INSPECT_LOG_DIR", "logs", (), ("*.eval",)),)),
     "claude-tap": FileFormat(
         f"{_HERE}.claude_tap", "claude-tap recording",
         'a database whose table "records" has "payload_json", or records with "request_id", "turn" and "duration_ms"',
         _ANY_BYTES, (SQLITE, b"claude_tap", b'"duration_ms"'), (
             AgentFolder("claude-tap", "XDG_DATA_HOME", ".local/share", ("claude-tap",), ("traces.sqlite3",)),
+            AgentFolder("claude-tap", "CLOUDTAP_DB", None, (), ("*.sqlite3",)),
         ),
     ),
     "zeroclaw": FileFormat(

@@ -246,4 +246,6 @@ def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
 
 
 def _folder_path(each: AgentFolder) -> str:
+    if each.folder is None:
+        return f"${each.variable}"
     return os.path.join("~", each.folder, *each.parts, "|".join(each.names))
