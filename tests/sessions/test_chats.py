@@ -798,6 +798,7 @@ def test_their_files_are_found(tmp_path):
         (".hermes/state.db", "Hermes"), (".hermes/sessions/s.json", "Hermes"),
         (".hermes/profiles/p/state.db", "Hermes"), (".local/share/goose/sessions/sessions.db", "Goose"),
         (".local/share/goose/sessions/a.jsonl", "Goose"), (".crush/crush.db", "Crush"),
+        ("project/.crush/crush.db", "Crush"),
         (".local/share/amp/threads/T-1.json", "Amp"),
     ]):
         path = tmp_path / name

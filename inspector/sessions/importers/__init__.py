@@ -151,8 +151,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
         ),
     ),
-    "crush": FileFormat(f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"',
-                        Keeps(Words.RECORDER), (SQLITE,), (AgentFolder("Crush", "", ".crush", (), ("crush.db",)),)),
+    "crush": FileFormat(
+        f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
+        (SQLITE,), tuple(AgentFolder("Crush", "", "", (*at, ".crush"), ("crush.db",)) for at in ((), ("*",))),
+    ),
     "llm": FileFormat(
         f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
         Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), (
