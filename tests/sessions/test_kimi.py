@@ -168,6 +168,13 @@ def test_the_reason_of_an_incomplete_answer_of_the_responses_api_stands_without_
     assert (stops(seen), seen.responses[0].exchange.response.raw_stop_reason) == ([stop], word)
 
 
+@each_row(("provider", "input_tokens"), [("kimi", 42), ("openai_responses", 42), ("anthropic", 10)])
+def test_the_input_is_counted_as_the_wire_format_counts_it(tmp_path, provider, input_tokens):
+    rows = (prompt("go"), request(provider=provider), begin(), text("All."), end(rawFinishReason="stop"))
+    usage = show(session(*rows), tmp_path).responses[0].exchange.response.usage
+    assert usage == (input_tokens, 12, None, 30, 2), "Anthropic counts tokens of the cache apart"
+
+
 def test_a_message_of_the_user_is_no_end_of_a_step_that_has_none(tmp_path):
     step = (prompt("go"), request(), begin(), text("Half of"))
     for ends, stop in ((), "unknown"), ((end(),), "end_turn"):

@@ -350,7 +350,7 @@ class _Session(kimi_cli.KimiReader):
     def _take_end(self, answer: TranscriptAnswer, spent: dict[str, Any], at: At, raw: tuple[Any, str],
                   *own: tuple[Any, str]) -> None:
         """Reads the token counts and the first word that is present; each word comes with its JSON pointer."""
-        answer.usage = kimi_cli.usage_of(spent.get("usage"))
+        answer.usage = kimi_cli.usage_of(spent.get("usage"), answer.api)
         answer.id = known_text(spent.get("messageId")) or answer.id
         answer.word_at = at._replace(pointer=own[-1][1])
         if isinstance(raw[0], str) and raw[0]:

@@ -22,6 +22,7 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, MessageRead
 from inspector.sessions.transcripts.member_values import (
     first_count,
     first_text,
+    input_count,
     known_text,
     moment_text,
     number_of,
@@ -69,16 +70,16 @@ def value_text(value: Any) -> str:
     return text_of(value)
 
 
-def usage_of(usage: Any) -> Usage | None:
-    """Token counts; the input is split into three counts."""
+def usage_of(usage: Any, api: str) -> Usage | None:
+    """Token counts of a wire format; the input is split into three counts."""
     if not isinstance(usage, dict):
         return None
 
     # Kimi Code's spelling, then the Python client's
-    parts = [first_count(usage, "inputOther", "input_other"), first_count(usage, "inputCacheRead", "input_cache_read"),
-             first_count(usage, "inputCacheCreation", "input_cache_creation")]
-    input_counts = [part for part in parts if part is not None]
-    return Usage(sum(input_counts) if input_counts else None, number_of(usage.get("output")), None, *parts[1:])
+    cached = first_count(usage, "inputCacheRead", "input_cache_read")
+    written = first_count(usage, "inputCacheCreation", "input_cache_creation")
+    input_tokens = input_count(api, first_count(usage, "inputOther", "input_other"), cached, written)
+    return Usage(input_tokens, number_of(usage.get("output")), None, cached, written)
 
 
 class KimiReader(ChatReader):
@@ -218,7 +219,7 @@ class KimiCliSession(KimiReader):
     def _end_answer(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the counts and the id of an answer, which are written when the answer is complete."""
         answer = self._answer(line, place)
-        answer.usage = usage_of(payload.get("token_usage")) or answer.usage
+        answer.usage = usage_of(payload.get("token_usage"), answer.api) or answer.usage
         answer.id = known_text(payload.get("message_id")) or answer.id
         answer.unended = False
         self.marking.add(self.sender)
