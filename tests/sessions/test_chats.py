@@ -94,6 +94,7 @@ def test_the_words_of_hermes(tmp_path, word, stop, rule):
     seen = look("hermes", tmp_path, [ASKED, {"role": "assistant", "content": "hi", "finish_reason": word}])
     assert stops(seen) == [stop]
     assert rules(seen)[:2] == ["transcript.recorder", rule]
+    assert "writes 'stop' also where the provider sent none" in notices(seen)
 
 
 def test_an_answer_that_hermes_says_is_not_finished_is_quoted_and_no_bytes_are_spoken_of(tmp_path):

@@ -141,7 +141,8 @@ def _with_calls(message: bytes) -> bytes:
 
 class _Reader(ChatTableReader):
     name, agent, fields = "hermes", "Hermes", FIELDS
-    words = "stop reasons are the words that Hermes writes down; it maps the providers' words first"
+    words = ("stop reasons are the words that Hermes writes down; it maps the providers' words first, and writes "
+             "'stop' also where the provider sent none")
     created = "timestamp"
     json_columns = frozenset({"tool_calls"})
     unanswered = "end a session with a message of the user, as a request that got no whole answer leaves it"
