@@ -69,7 +69,9 @@ class ProblemLog:
         if isinstance(why, OSError) and why.errno in NO_ROOM_ERRORS:
             self(CROWDED, f"no room for a further connection or file: {why.strerror}; it goes on when one ends")
         elif isinstance(why, (HttpProcessingError, web.RequestPayloadError)):
-            self(MALFORMED, f"a malformed request was refused: {type(why).__name__}")
+            preface = "PRI/Upgrade" in str(why)  # the parser's name for the first line of HTTP/2
+            self(MALFORMED, "a client was refused: it speaks only HTTP/2, and this server only HTTP/1.1" if preface else
+                 f"a malformed request was refused: {type(why).__name__}")
         elif why is not None:
             self(FAILED, f"a request could not be answered: {type(why).__name__}: {why}")
         else:

@@ -100,6 +100,16 @@ async def test_what_is_no_request_is_one_line_and_the_next_ones_are_counted() ->
     assert said[1].endswith("(3 more since the last line)")
 
 
+async def test_a_client_that_speaks_only_http_2_is_told_of() -> None:
+    said: list[str] = []
+    async with listens(make_server(said)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+    assert said == ["a client was refused: it speaks only HTTP/2, and this server only HTTP/1.1"]
+
+
 def test_each_kind_of_trouble_is_told_once_a_minute() -> None:
     said: list[str] = []
     now = [100.0]
