@@ -187,6 +187,18 @@ def test_the_error_behind_a_retry_stands_in_its_details(tmp_path, details, stop,
     assert "Reconnecting... 2/5" in (first.evidence[0].note or "")
 
 
+def test_in_a_folder_a_packed_copy_is_left_to_its_plain_file(tmp_path):
+    plain, packed = tmp_path / "rollout-1.jsonl", tmp_path / "rollout-1.jsonl.zst"
+    plain.write_text(rollout(user("go"), reply("Fine.")))
+    packed.write_bytes(zstandard.compress(plain.read_bytes()))
+    folder, kept = open_paths([str(tmp_path)]).inputs
+    assert (kept.path, kept.responses) == (str(plain), 1)
+    assert "a packed copy of the rollout beside it (1)" in "".join(folder.notices)
+    assert [each.responses for each in open_paths([str(packed)]).inputs] == [1], "by name it is read"
+    plain.unlink()
+    assert [each.responses for each in open_paths([str(tmp_path)]).inputs] == [0, 1]
+
+
 def test_an_error_that_stands_in_two_places_is_one(tmp_path):
     seen = show(rollout(user("go"), event("error", message="overloaded", codex_error_info="server_overloaded"),
                          event("task_complete", last_agent_message=None, error={"message": "overloaded"})), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -73,6 +74,15 @@ def test_either_file_opens_the_task(tmp_path):
     by_screen = view_file(tmp_path / "task-1" / SCREEN)
     assert by_screen.responses[0].exchange.response.text == "ok"
     assert by_screen.responses[0].exchange.response.usage.output_tokens == 4
+
+
+def test_in_a_folder_a_task_is_one_session(tmp_path):
+    task(tmp_path, [ASKED, model(part("ok"))], [request(**DONE)])
+    folder, history = open_paths([str(tmp_path)]).inputs
+    assert (os.path.basename(history.path), history.responses) == (HISTORY, 1)
+    assert "the screen of a task, which is read with its history (1)" in "".join(folder.notices)
+    os.remove(history.path)
+    assert [os.path.basename(each.path) for each in open_paths([str(tmp_path)]).inputs[1:]] == [SCREEN]
 
 
 def test_a_rejected_call_is_malformed_and_did_not_run(tmp_path):

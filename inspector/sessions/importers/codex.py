@@ -394,5 +394,6 @@ sniff = items.sniff
 
 
 def reader(path: str, options: Options, head: bytes) -> TranscriptReader:
-    """The reader of a file that begins with `head`."""
+    """The reader of a file that begins with `head`. Raises `UnreadableError` for a packed copy in a folder."""
+    items.refuse_copy(path, options)
     return (_Document if items.is_document(first_look(head).first) else _Rollout)(path, options)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from inspector.sessions import COMPANION
 from inspector.sessions.importers.records import first_look
+from inspector.sessions.recording import Options, UnreadableError
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import Fields, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, text_of
@@ -83,6 +86,12 @@ def is_document(value: Any) -> bool:
     session, listed = object_of(object_of(value).get("session")), object_of(value).get("items")
     return {"id", "timestamp"} <= session.keys() and isinstance(listed, list) and any(
         object_of(each).get("type") in ITEMS for each in listed[:9])
+
+
+def refuse_copy(path: str, options: Options) -> None:
+    """Raises `UnreadableError` for a packed file that was found in a folder beside its plain one, which counts."""
+    if options.listed and path.endswith(".zst") and os.path.isfile(path.removesuffix(".zst")):
+        raise UnreadableError(f"a packed copy of the rollout beside it{COMPANION}")
 
 
 def abort_of(payload: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inspector.sessions import redact
+from inspector.sessions import COMPANION, redact
 from inspector.sessions.importers import roo_store
 from inspector.sessions.importers.records import (
     compact_json,
@@ -25,7 +25,7 @@ from inspector.sessions.importers.records import (
 )
 from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import inferred_reason, recorder_reason, table_reason, unrecorded_reason
-from inspector.sessions.recording import FileReading, Options, TurnPlace
+from inspector.sessions.recording import FileReading, Options, TurnPlace, UnreadableError
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, blocks_of, results_of, take_blocks
@@ -95,7 +95,8 @@ def sniff(head: bytes, path: str) -> int:
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer of the task."""
+    """Reads every answer of the task. Raises `UnreadableError` for the rows of the screen that were found in a folder
+    and are read with their history."""
     reader = _Reader(path, options)
     first = first_value(data)
     if isinstance(first, dict):
@@ -106,6 +107,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
             reader.reading.notices.append(
                 f"{HISTORIES[0]} is not beside it: only what was on the screen is shown, as text")
             return reader.read_records(number_records(_screen_messages(data), cut=True))
+        if options.listed:
+            raise UnreadableError(f"the screen of a task, which is read with its history{COMPANION}")
         return reader.read_task([*elements(history)], data)
     return reader.read_task([*elements(data)], sibling(path, SCREEN))
 
