@@ -74,7 +74,7 @@ def check_paths_together(
         shut = [path for path in paths if os.path.isfile(path) and not os.access(path, os.R_OK)]
         return Report(tuple(FileProblems(path, error=f"{one_line(path)}: cannot be read: Permission denied")
                             for path in shut), skipped=len(paths) - len(shut))
-    loaded = open_paths(paths, api=api, profile=profile, stdin=stdin)
+    loaded = open_paths(paths, api=api, profile=profile, stdin=stdin, listed=from_folder)
     session_view = view(replay(open_case(loaded), Settings()))
     only = set(filters.responses(expression, session_view)) if filter_text else None
     return _report(session_view, loaded, ids, only, name, from_folder)

@@ -58,13 +58,14 @@ def exempt_from_collector(search: bool) -> None:
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
+    listed: bool = False,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Raises `CallerError` if there is no such
-    API or profile."""
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`; `listed`: they were found in a folder.
+    Raises `CallerError` if there is no such API or profile."""
     from inspector.sessions.open import open_paths as read  # listing the samples needs no importer
 
-    return read(paths, api=api, profile=profile, stdin=stdin)
+    return read(paths, api=api, profile=profile, stdin=stdin, listed=listed)
 
 
 def cores() -> int:

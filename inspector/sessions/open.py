@@ -55,11 +55,12 @@ class FileGroup(NamedTuple):
 
 
 def open_paths(
-    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None
+    paths: Sequence[str], *, api: str | None = None, profile: str | None = None, stdin: bytes | None = None,
+    listed: bool = False,
 ) -> Recording:
-    """Reads files and folders; `-` is standard input, whose bytes are `stdin`. Raises `CallerError` if there is no such
-    API or profile."""
-    options = options_of(api, profile)
+    """Reads files and folders; `-` is standard input, whose bytes are `stdin`; `listed`: they were found in a folder.
+    Raises `CallerError` if there is no such API or profile."""
+    options = options_of(api, profile)._replace(listed=listed)
     return join_files(each_once((one for path in paths for one in _open(path, options, stdin)), turns_of))
 
 
@@ -88,7 +89,6 @@ def open_each(
     logger spread over the files of a folder come last, one folder at a time. With `compare`, a file with the same bytes
     as an earlier one is left out. Raises `CallerError` if there is no such API or profile."""
     from inspector.sessions.folders import files_of  # this import costs 2 ms of the start
-
     options = options_of(api, profile)
     every, shut = files_of(paths)
 

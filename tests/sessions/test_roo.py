@@ -7,6 +7,8 @@ import os
 
 import pytest
 
+from inspector.check import check_paths
+from inspector.check.rules import selected_rules
 from inspector.sessions import open_paths
 from inspector.sessions.folders import transcripts
 from inspector.sessions.importers.recognition import choose
@@ -81,6 +83,7 @@ def test_in_a_folder_a_task_is_one_session(tmp_path):
     folder, history = open_paths([str(tmp_path)]).inputs
     assert (os.path.basename(history.path), history.responses) == (HISTORY, 1)
     assert "the screen of a task, which is read with its history (1)" in "".join(folder.notices)
+    assert [len(each.every_turn) for each in check_paths([str(tmp_path)], selected_rules(), jobs=1).files] == [1]
     os.remove(history.path)
     assert [os.path.basename(each.path) for each in open_paths([str(tmp_path)]).inputs[1:]] == [SCREEN]
 
