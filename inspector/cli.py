@@ -207,3 +207,7 @@ def run() -> None:
         place = why.filename or ("the working folder" if isinstance(why, FileNotFoundError) else "")
         commands.say([f"{place}: {why.strerror}" if place else why.strerror or str(why)])
         sys.exit(UNREADABLE)
+
+
+if __name__ == "__main__":  # else `python -m inspector.cli check` would check nothing and exit with 0
+    run()

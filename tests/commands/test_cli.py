@@ -82,6 +82,14 @@ def cut(tmp_path):
 # -- explain ----------------------------------------------------------------------------------------------------------
 
 
+def test_the_module_of_the_command_line_runs_as_the_command_does():
+    """A CI job that calls the wrong module must not pass by doing nothing."""
+    done = subprocess.run([sys.executable, "-m", "inspector.cli", "check", "missing.har"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "inspector: missing.har: cannot be read: No such file or directory\n"
+
+
 def test_explain_says_the_verdict_first_and_exits_0_whatever_it_finds(inspector, cut):
     said = inspector("explain", cut)
     assert said.code == 0
