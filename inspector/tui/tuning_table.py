@@ -12,7 +12,7 @@ from inspector.replay.case import Case
 from inspector.report.lines.glyphs import SIMULATED, UNBROKEN
 from inspector.report.lines.header import EMPTY as LEFT
 from inspector.report.lines.header import FULL
-from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, wrap_line
+from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, safe, spread_ends, width_of, wrap_line
 from inspector.sessions import redact
 from inspector.tui.messages import NO_FILTER
 from inspector.tui.session_files import command_with_files
@@ -203,14 +203,23 @@ class TuningTable:
     def _measure_line(self, width: int) -> Line:
         shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
         turns, single = self.tuning.turns, self.single_turn
+        keys: Line = ()
         if single is None:
             past = f", {NO_FILTER}" if self.past_filter else ""
             who: Line = (Span(f"all {count_of(len(turns), 'turn')}", Tone.STRONG), Span(past))
         else:
-            who = (Span(f"turn {single + 1:,} of {len(turns):,}", Tone.STRONG),
-                   Span("  [ ] the others" if len(turns) > 1 else "", Tone.DIM))
-        simulated = Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM)
-        return spread_ends((*shows, Span("   "), *who), (simulated,), width)
+            who = (Span(f"turn {single + 1:,} of {len(turns):,}", Tone.STRONG),)
+            if len(turns) > 1:
+                keys = (Span("  [", Tone.PRESS), Span(" previous ", Tone.DIM), Span(" ]", Tone.PRESS),
+                        Span(" next", Tone.DIM))
+        simulated: Line = (Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM),)
+        line: Line = (*shows, Span("   "), *who)
+        room = width - width_of(line) - 1
+        if room < width_of(simulated):
+            simulated = ()  # it is also in the export and in the legend: which turn is shown is nowhere else in sight
+        if room >= width_of(simulated) + width_of(keys):
+            line = (*line, *keys)
+        return spread_ends(line, simulated, width)
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""

@@ -574,6 +574,30 @@ async def test_the_grid_is_over_the_run_at_hand(app_on: AppOn) -> None:
 # -- the mouse -------------------------------------------------------------------------------------------------------
 
 
+async def test_a_click_goes_to_the_next_turn_and_back(app_on: AppOn) -> None:
+    async with app_on().run_test(size=SMALL) as pilot:
+        await open_tune(pilot, "attempts=0,1")
+        await pilot.press("]")
+        for word, shown in (("next", "turn 2 of 2"), ("previous", "turn 1 of 2"), ("previous", "all 2 turns")):
+            rows = screen_rows(pilot.app)
+            y = next(at for at, row in enumerate(rows) if "[outcome]" in row)
+            await pilot.click(offset=(rows[y].index(word), y))
+            await pilot.pause()
+            assert shown in next(row for row in screen_rows(pilot.app) if "[outcome]" in row)
+
+
+async def test_a_small_terminal_shows_the_turn_before_its_keys_and_the_simulation(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(60, 20)) as pilot:
+        await open_tune(pilot, "attempts=0,1")
+        await pilot.press("]")
+        for width, line in ((60, "[outcome] spend  segments    turn 1 of 2  simulation off"),
+                            (48, "[outcome] spend  segments    turn 1 of 2")):
+            await pilot.resize_terminal(width, 20)
+            await pilot.pause()
+            row = next(row for row in screen_rows(pilot.app) if "[outcome]" in row)
+            assert row.split() == line.split()
+
+
 async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn) -> None:
     async with app_on().run_test(size=SMALL) as pilot:
         await open_tune(pilot, "attempts=1,5 tokens=128,1000")
