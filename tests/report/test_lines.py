@@ -197,6 +197,12 @@ def test_every_glyph_has_an_ascii_place_holder() -> None:
     assert ascii_text("the session › its subagent") == "the session > its subagent"
 
 
+def test_marks_that_stand_side_by_side_differ_in_ascii() -> None:
+    """A held call stands behind the gutter of its text, and behind the note of its step."""
+    beside = (AT_CURSOR, PAST, AHEAD, MARKED, NOTE, ADMISSION[Admission.HELD][0])
+    assert len({ascii_text(mark) for mark in beside}) == len(beside)
+
+
 def test_anything_else_is_escaped() -> None:
     assert text_of(ascii_line((Span("naïve 漢"),))) == "na\\xefve \\u6f22"
 

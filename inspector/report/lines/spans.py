@@ -312,7 +312,7 @@ def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
     """The beginning of further rows: the gutter again, or blanks below a field's name."""
     first = line[0]
     size = measure(first.text)
-    if len(line) > 1 and size * 2 < width:
+    if len(line) > 1 and size * 3 < width * 2:
         if first.role is Tone.RULE:
             return (first,)
         if first.role in (Tone.KEY, Tone.DIM) or (size <= GUTTER and first.role is not Tone.PRESS):
