@@ -17,7 +17,20 @@ from inspector.report.facts import View, view
 from inspector.report.lines import body_slices, calls, diff, header, machine_drawing, response, steps, wire
 from inspector.report.lines.body_slices import Slice
 from inspector.report.lines.diff import sides
-from inspector.report.lines.glyphs import ADMISSION, ASCII, STATE, STOP, WIRE_FORMS, ascii_line, ascii_text
+from inspector.report.lines.glyphs import (
+    ADMISSION,
+    AHEAD,
+    ASCII,
+    AT_CURSOR,
+    MARKED,
+    NOTE,
+    PAST,
+    STATE,
+    STOP,
+    WIRE_FORMS,
+    ascii_line,
+    ascii_text,
+)
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.slices import Hex, Slices
 from inspector.report.lines.spans import (
@@ -147,6 +160,10 @@ def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
     assert all(text_of(row).startswith("│ ") for row in gutter)
     under = wrap_line(field("name", Span("word " * 20)), 60)
     assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
+    key = (Span(f"{'h':<18}", Tone.KEY), Span("Left, where lines are not wrapped"))
+    assert [text_of(row) for row in wrap_line(key, 30)] == [
+        "h                 Left, where", " " * 18 + "lines are", " " * 18 + "not wrapped"], "on a telephone"
+    assert text_of(wrap_line(key, 26)[1]) == "where lines are not", "too narrow for two columns"
 
 
 def test_a_sentence_that_begins_with_a_key_hangs_behind_no_gutter() -> None:
