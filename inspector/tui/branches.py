@@ -233,7 +233,11 @@ class Branches(SessionPart):
             self._show_map(table_over(self.stage))
         else:
             self.stage.note = f"preparing the map of {turns:,} turns…"
-            run_in_thread(self.stage, lambda: table_over(self.stage), self._show_map)
+            run_in_thread(self.stage, lambda: table_over(self.stage), self._show_map_unless_left)
+
+    def _show_map_unless_left(self, table: TuningTable) -> None:
+        if self.stage.is_active:  # a screen below a question is current, but not active
+            self._show_map(table)
 
     def _show_map(self, table: TuningTable) -> None:
         from inspector.tui.tuning_screen import TuneScreen

@@ -147,18 +147,18 @@ MANY_STEPS = 2_000
 recording are made again for it."""
 
 
-def run_in_thread(screen: Screen[Any], make: Callable[[], Result], show: Callable[[Result], object]) -> None:
-    """Makes a value in a thread, and shows it unless the operator has left or asked again in the meantime."""
-    def show_here(made: Result) -> None:
-        if screen.is_active:  # a screen below a question is current, but not active
-            show(made)
-
+def run_in_thread(
+    screen: Screen[Any], make: Callable[[], Result], show: Callable[[Result], object], group: str = "made"
+) -> None:
+    """Makes a value in a thread, and shows it unless the screen was closed, or the same group was asked again, in the
+    meantime."""
     def work() -> None:
         worker, made = get_current_worker(), make()
         if not worker.is_cancelled:
-            screen.app.call_from_thread(show_here, made)
+            # Checked again in the app's own thread, which may have left the screen or asked again.
+            screen.app.call_from_thread(lambda: None if worker.is_cancelled else show(made))
 
-    screen.run_worker(work, thread=True, exclusive=True, group="made")
+    screen.run_worker(work, thread=True, exclusive=True, group=group)
 
 
 # -- Messages --------------------------------------------------------------------------------------------------------

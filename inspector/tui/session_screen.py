@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from time import monotonic
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
+from textual.worker import get_current_worker
 
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import count_of, text_of
@@ -29,6 +31,7 @@ from inspector.tui.live_run import LiveAttempt
 from inspector.tui.messages import (
     MANY_STEPS,
     LinesPointed,
+    Result,
     RowOpened,
     StepMoved,
     StepWanted,
@@ -92,8 +95,23 @@ class Stepping(SessionPart):
 
     def action_event(self, by: int) -> None:
         """Goes to the next or previous event worth stopping at."""
-        where = f"{'after' if by > 0 else 'before'} this step{self.stage.rows.within}"
-        self.stage.go(self.stage.rows.interesting(self.stage.step, by), f"nothing out of the ordinary {where}")
+        rows, step, steps = self.stage.rows, self.stage.step, self.stage.run.view.steps
+        where = f"{'after' if by > 0 else 'before'} this step{rows.within}"
+        further = range(step + by * MANY_STEPS, len(steps) if by > 0 else -1, by * MANY_STEPS)
+
+        def look() -> int | None:
+            worker = get_current_worker()
+            parts = takewhile(lambda _: not worker.is_cancelled, further)
+            return next((at for part in parts if (at := rows.interesting(part, by, MANY_STEPS)) is not None), None)
+
+        def show(found: int | None) -> None:
+            self.stage.go(found, f"nothing out of the ordinary {where}")
+
+        near = rows.interesting(step, by, MANY_STEPS)
+        if near is None and further:
+            self._look_on("an event", look, show, partial(self.action_event, by))
+        else:
+            show(near)
 
     def action_proceed(self, by: int) -> None:
         """Runs to the next or previous breakpoint; without any, to the end."""
@@ -103,18 +121,27 @@ class Stepping(SessionPart):
         look = partial(next_stop, stops, run.view, step, by, self.remarks.marks)
         if len(run.view.steps) < MANY_STEPS or not any(each.enabled for each in stops):
             self._stop_at(look(), by)
-            return
-        self.stage.note = looking = "looking for a breakpoint…"
+        else:
+            again = partial(self.action_proceed, by)
+            self._look_on("a breakpoint", look, lambda found: self._stop_at(found, by), again)
 
-        def arrive(found: tuple[int, str] | None) -> None:
+    def _look_on(
+        self, what: str, look: Callable[[], Result], show: Callable[[Result], object], again: Callable[[], object]
+    ) -> None:
+        """Looks for a step in a thread, and shows it unless the operator has gone elsewhere."""
+        run, step = self.stage.run, self.stage.step
+        self.stage.note = looking = f"looking for {what}…"
+
+        def arrive(found: Result) -> None:
             now = self.stage.run
-            if (now.name, self.stage.step) != (run.name, step) or len(now.view.steps) < len(run.view.steps):
+            if (not self.stage.is_active  # a screen below a question is current, but not active
+                    or (now.name, self.stage.step) != (run.name, step) or len(now.view.steps) < len(run.view.steps)):
                 # the operator, or the cursor at the end of a growing file, has gone elsewhere
                 self.stage.note = "" if self.stage.note == looking else self.stage.note
             elif found is None and now.view is not run.view:
-                self.action_proceed(by)  # the additions may stop it
+                again()  # there may be one in the additions
             else:
-                self._stop_at(found, by)
+                show(found)
 
         run_in_thread(self.stage, look, arrive)
 

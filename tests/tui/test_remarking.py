@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from inspector.report.lines.steps import Outline, is_interesting
 from inspector.tui import breakpoints, session_screen
 from inspector.tui.app import LoopInspector
 from inspector.tui.breakpoints import Breakpoint, BreakpointList
@@ -144,6 +146,40 @@ async def test_among_many_steps_breakpoints_are_looked_for_without_holding_a_key
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         assert session(pilot).step == first + 1, "whoever went elsewhere stays there"
+
+
+async def test_among_many_steps_the_next_event_is_looked_for_without_holding_a_key(
+    app_on: AppOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last event of a long recording no key was read for seconds."""
+    go_on, look = threading.Event(), Outline.interesting
+
+    def wait_in_thread(self: Outline, step: int, direction: int, most: int | None = None) -> int | None:
+        if threading.current_thread() is not threading.main_thread():
+            go_on.wait(10)
+        return look(self, step, direction, most)
+
+    async with app_on().run_test(size=THREE) as pilot:
+        screen = session(pilot)
+        events = [at for at in range(len(screen.run.view.steps)) if is_interesting(screen.run.view.steps[at])]
+        before, after = next((one, two) for one, two in pairwise(events) if two - one > 2)
+        monkeypatch.setattr(session_screen, "MANY_STEPS", 1)
+        monkeypatch.setattr(Outline, "interesting", wait_in_thread)
+        screen.step = before
+        await pilot.press("}")
+        assert "looking for an event…" in page(pilot.app)
+        go_on.set()
+        await until(pilot, lambda: screen.step == after)
+        screen.step = events[-1]
+        await pilot.press("}")
+        await until(pilot, lambda: "nothing out of the ordinary after this step" in page(pilot.app))
+        go_on.clear()
+        screen.step = after
+        await pilot.press("{", "up")
+        go_on.set()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert screen.step == after - 1, "whoever went elsewhere stays there"
 
 
 async def test_a_breakpoint_is_typed_switched_and_removed(app_on: AppOn) -> None:

@@ -115,11 +115,11 @@ class Outline:
             place -= 1  # from between two shown steps, the next one is one row further
         return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
 
-    def interesting(self, step: int, direction: int) -> int | None:
-        """The next step worth stopping at, in direction 1 or -1; None if there is none."""
+    def interesting(self, step: int, direction: int, most: int | None = None) -> int | None:
+        """The next step worth stopping at, in direction 1 or -1, among so many; None if there is none."""
         steps = self.view.steps
         ahead = range(step + 1, len(steps)) if direction > 0 else range(step - 1, -1, -1)
-        return next((index for index in ahead if self.keeps(index) and is_interesting(steps[index])), None)
+        return next((index for index in ahead[:most] if self.keeps(index) and is_interesting(steps[index])), None)
 
     def turn_start(self, step: int, direction: int) -> int | None:
         """The first step of the next turn (1), or of this or the previous one (-1), among those with rows."""
