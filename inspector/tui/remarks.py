@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from inspector.report.lines.spans import count_of
 from inspector.report.lines.steps import NO_REMARKS, FilteredOutline, Outline, Remarks
-from inspector.tui.messages import FILTERING, MANY_STEPS, RunsScreen, ask_operator
+from inspector.tui.messages import FILTERING, MANY_STEPS, RunsScreen, ask_operator, run_in_thread
 from inspector.tui.session_files import STDIN
 from inspector.tui.stage import SessionPart, SessionStage
 from loop_core.errors import LoopError
@@ -216,13 +216,11 @@ class RemarkBook(SessionPart):
             return self._list(text, *look(range(len(view.steps))))
         self._wanted = text
 
-        def run() -> None:
+        def look_until_cancelled() -> tuple[FilteredOutline, str]:
             worker = get_current_worker()
-            kept = look(takewhile(lambda _: not worker.is_cancelled, range(len(view.steps))))
-            if not worker.is_cancelled:
-                stage.app.call_from_thread(lambda: None if worker.is_cancelled else self._list_later(text, *kept))
+            return look(takewhile(lambda _: not worker.is_cancelled, range(len(view.steps))))
 
-        stage.run_worker(run, group=FILTER, thread=True, exclusive=True)
+        run_in_thread(stage, look_until_cancelled, lambda kept: self._list_later(text, *kept), FILTER)
         return FILTERING
 
     def _list(self, text: str, narrowed: FilteredOutline, outcome: str) -> str:

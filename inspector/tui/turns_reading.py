@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -20,7 +20,7 @@ from inspector.report.lines.spans import count_of, end_of_line, one_line
 from inspector.report.turn_rows import TurnRow, unread_row
 from inspector.sessions import intake
 from inspector.sessions.copies import stored_keys
-from inspector.tui.messages import FILTERING, JOINING
+from inspector.tui.messages import FILTERING, JOINING, Result, run_in_thread
 from inspector.tui.session_files import OpenSession, ReadingOptions, load, reading_of
 from inspector.tui.turn_counts import TableCounts, count_apart
 from inspector.tui.turn_list import Listing, Section, TurnList, rows_of_session
@@ -131,7 +131,6 @@ def read_files(table: ReadingScreen, paths: Sequence[str], unread: Sequence[str]
 MANY_ROWS = 20_000
 """The number of rows, or of their answers, from which a thread filters, searches and exports the table, since keys
 would wait for 30 ms or more."""
-Result = TypeVar("Result")
 
 
 def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable[[Result], None], name: str) -> None:
@@ -140,15 +139,8 @@ def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable
     slots = table.listed.slots.values()
     if sum(map(len, slots)) < MANY_ROWS and sum(len(row.answers) for rows in slots for row in rows) < MANY_ROWS:
         then(work())
-        return
-
-    def run() -> None:
-        made, worker = work(), get_current_worker()
-        if not worker.is_cancelled:
-            # Checked again in the app's own thread, which may have left the screen or read another filter.
-            table.app.call_from_thread(lambda: None if worker.is_cancelled else then(made))
-
-    table.run_worker(run, group=name, thread=True, exclusive=True)
+    else:
+        run_in_thread(table, work, then, name)
 
 
 def list_grown(table: ReadingScreen) -> None:
