@@ -212,12 +212,13 @@ async def test_a_list_of_choices_is_no_higher_after_a_small_terminal(app_on: App
     """It kept the rows that the meaning of a choice took there, empty."""
     async with app_on().run_test(size=(80, 24)) as pilot:
         await pilot.press("x")
-        await pilot.pause(0.1)
-        before = pilot.app.screen.query_one("#choose").size
-        for size in ((30, 10), (80, 24)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause(0.2)
-        assert pilot.app.screen.query_one("#choose").size == before
+        await until(pilot, lambda: "enter chooses" in page(pilot.app))
+        choose = pilot.app.screen.query_one("#choose")
+        before = choose.size
+        await pilot.resize_terminal(30, 10)
+        await until(pilot, lambda: choose.size != before)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: choose.size == before)
 
 
 async def test_a_picture_from_the_palette_is_written_as_any_export(app_on: AppOn, tmp_path: Path) -> None:

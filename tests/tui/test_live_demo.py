@@ -171,7 +171,7 @@ async def test_a_screen_that_fails_ends_the_server_too() -> None:
             await until(pilot, lambda: isinstance(app.screen, LiveScreen))
             bases.append(live(pilot).driver.start.server.base)
             app.screen.call_later(fails)
-            await pilot.pause(0.5)
+            await until(pilot, lambda: app.return_code is not None)
 
     with pytest.raises(RuntimeError):
         await crash()

@@ -91,8 +91,9 @@ async def test_the_names_of_the_policies_are_whole_again_after_a_small_terminal(
         before = screen_rows(pilot.app)
         for size in ((20, 8), SMALL, (60, 20), (20, 8), LARGE, SMALL):
             await pilot.resize_terminal(*size)
-            await pilot.pause(0.2)
-            assert screen_rows(pilot.app)[:5] == before[:5] or size != SMALL
+            await until(pilot, lambda wanted=size: pilot.app.screen.size == wanted)
+            if size == SMALL:
+                await until(pilot, lambda: screen_rows(pilot.app)[:5] == before[:5])
 
 
 async def test_one_of_a_thing_is_no_plural(app_on: AppOn) -> None:

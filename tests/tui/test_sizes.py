@@ -17,7 +17,7 @@ from inspector.tui.session_files import ReadingOptions, load
 from inspector.tui.session_screen import SessionScreen
 from inspector.tui.session_widgets import Tabs
 from inspector.tui.text_view import TextView
-from tests.scenes.app import cut_text, page, screen_rows
+from tests.scenes.app import cut_text, page, screen_rows, until
 from tests.scenes.rows import share
 
 AppOn = Callable[..., LoopInspector]
@@ -290,13 +290,13 @@ async def test_a_line_to_type_in_says_how_to_leave_at_any_size() -> None:
 
 async def test_the_preview_of_the_limits_is_whole_in_sixty_columns(app_on: AppOn) -> None:
     async with app_on().run_test(size=(60, 20)) as pilot:
+        def said() -> str:
+            return " ".join(" ".join(row.strip("│ ") for row in screen_rows(pilot.app)).split())
+
         await pilot.press("e", "5")
-        await pilot.pause(0.5)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
-        said = " ".join(" ".join(row.strip("│ ") for row in screen_rows(pilot.app)).split())
-        assert "would change 8 steps from step 13 · turn 1 would end differently ▶ original" in said
-        assert "enter runs · esc leaves" in said
+        whole = "would change 8 steps from step 13 · turn 1 would end differently ▶ original"
+        await until(pilot, lambda: whole in said())
+        assert "enter runs · esc leaves" in said()
 
 
 async def test_the_end_of_a_verdict_that_is_longer_than_its_box_can_be_reached() -> None:
