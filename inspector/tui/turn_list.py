@@ -37,7 +37,7 @@ from inspector.tui.paint import paint_of
 from inspector.tui.panels import Panel
 from inspector.tui.session_files import OpenSession, recent_files
 
-AGENTS = "Sessions of your agents, newest first"
+AGENTS = "Sessions of your agents, last written first"
 SAMPLES = "Sample sessions"
 RECENT = "Recent files"
 

@@ -821,7 +821,7 @@ async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_
         await pilot.press("s", "enter")
         assert "verdict▾" in page(app)
         heading, own, samples, worst, *_ = listed.shown
-        assert (heading, samples) == ("Sessions of your agents, newest first", "Sample sessions")
+        assert (heading, samples) == ("Sessions of your agents, last written first", "Sample sessions")
         assert isinstance(own, TurnRow)
         assert own.file == path
         assert isinstance(worst, TurnRow)
