@@ -280,7 +280,7 @@ NOTICES: Mapping[str, str] = {
     "context_window_exceeded": "The answer is incomplete: the context window is full; a continuation cannot succeed.",
     "cancelled": "The turn was cancelled.",
     "stuck": "This loop never finishes a tool call that it began: it waits forever, or shows an invalid call.",
-    "unrecorded": "The recording ends here: what this loop asks for next was never recorded.",
+    "unrecorded": "The recording of this turn ends here: what this loop asks for next was never recorded.",
 }
 """Terminal reason, or a special case of one -> the notice for the operator. Notices are events, never assistant
 text."""

@@ -1026,7 +1026,7 @@ def test_a_simulated_turn_that_stops_at_a_call_is_not_complete():
     assert (seen.complete, seen.clean, seen.advice) == (False, True, None)
     assert seen.sentence == (
         'SIMULATED: openai_chat (openai) ended with "tool_calls", 19 of 400 tokens; the answer is complete, but the '
-        "turn is not finished; the recording ends here: what this loop asks for next was never recorded")
+        "turn is not finished; the recording of this turn ends here: what this loop asks for next was never recorded")
     assert header.head_of(played, only(played))[0].role is Tone.PLAIN, "never the colour of success"
     assert "✓" not in text_of(header.verdict(played))
     assert played.complete == 0

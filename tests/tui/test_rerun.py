@@ -93,7 +93,7 @@ async def test_where_the_recording_ends_it_says_so(app_on: AppOn) -> None:
         await pilot.press("e", "9", "enter")
         step = session(pilot).run.view.steps[session(pilot).step]
         assert step.state.value == "Unrecorded"
-        assert "The recording ends here" in view_text(pilot.app)
+        assert "The recording of this turn ends here" in view_text(pilot.app)
 
 
 async def test_a_shorter_run_is_a_prefix(app_on: AppOn) -> None:
