@@ -160,6 +160,8 @@ def test_wrapped_rows_hang_behind_a_gutter_or_under_a_field() -> None:
     assert all(text_of(row).startswith("│ ") for row in gutter)
     under = wrap_line(field("name", Span("word " * 20)), 60)
     assert [text_of(row)[:15].strip() for row in under] == ["name", *[""] * (len(under) - 1)]
+    sentence = (Span("this is the only run; ", Tone.DIM), Span("e", Tone.PRESS), Span(" runs it again", Tone.DIM))
+    assert [text_of(row) for row in wrap_line(sentence, 34)] == ["this is the only run; e runs it", "again"], "no field"
     key = (Span(f"{'h':<18}", Tone.KEY), Span("Left, where lines are not wrapped"))
     assert [text_of(row) for row in wrap_line(key, 30)] == [
         "h                 Left, where", " " * 18 + "lines are", " " * 18 + "not wrapped"], "on a telephone"

@@ -315,7 +315,9 @@ def _further_rows_begin(line: Line, width: int, measure: Measure) -> Line:
     if len(line) > 1 and size * 3 < width * 2:
         if first.role is Tone.RULE:
             return (first,)
-        if first.role in (Tone.KEY, Tone.DIM) or (size <= GUTTER and first.role is not Tone.PRESS):
+        # A sentence that names a key begins as a field does, with its words before the key.
+        names = first.role in (Tone.KEY, Tone.DIM) and not first.text.endswith("; ")
+        if names or (size <= GUTTER and first.role is not Tone.PRESS):
             return (Span(" " * size),)
     blanks = len(first.text) - len(first.text.lstrip(" "))
     return (Span(" " * blanks),) if 0 < blanks * 2 < width else EMPTY
