@@ -155,8 +155,8 @@ def time_phrases(exchange: Exchange) -> list[str]:
         answer = exchange.response
         whole = answer.transport_end is TransportEnd.EOF and answer.saw_stop_reason
         found.append(f"{'whole' if whole else 'ended'} after {duration_text(times.duration_ms)}")
-    if times.largest_gap is not None:
-        gap = times.largest_gap
+    gap = times.largest_gap
+    if gap is not None and round(gap.ms):  # 0 ms is none
         place = "before the end" if gap.at >= exchange.size else f"at byte {gap.at:,}"
         found.append(f"largest gap {duration_text(gap.ms)} {place}")
     if times.started is not None:

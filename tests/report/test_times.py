@@ -82,6 +82,8 @@ def test_the_wait_before_the_end_is_a_gap(timed_view: View) -> None:
     assert times.largest_gap == StreamGap(60_000.0, len(BODY))
     assert "largest gap 1 min 0 s before the end" in time_phrases(stalled.responses[0].exchange)
     assert "largest gap 1.5 s at byte 40" in time_phrases(timed_view.responses[0].exchange)
+    at_once = native((AT, [(BODY, 50.0)], 50.2)).responses[0].exchange
+    assert time_phrases(at_once) == ["first byte after 50 ms", "whole after 50 ms", f"sent {AT}"], "no gap of 0 ms"
 
 
 def test_what_was_not_recorded_is_absent() -> None:
