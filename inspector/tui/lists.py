@@ -140,10 +140,11 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
         self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scrolls as little as needed, without animation; headings above the first row of a group stay visible."""
+        """Scrolls as little as needed, without animation; headings above the first row of a group stay visible,
+        if there is room for them."""
         top, height = int(self.scroll_offset.y), self.size.height
         above = self.cursor
-        while above and self.cursor - above < HEADINGS and not self.selectable(above - 1):
+        while above and self.cursor - above < min(HEADINGS, height - 1) and not self.selectable(above - 1):
             above -= 1
         if height <= 0 or (top <= above and self.cursor < top + height):
             return

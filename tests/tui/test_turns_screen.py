@@ -813,6 +813,15 @@ async def test_an_amount_is_sorted_with_the_largest_first_as_the_list_of_columns
             assert [*dict.fromkeys(row.name for row in listed_rows(listed))] == order, (column, order)
 
 
+async def test_a_list_of_one_row_shows_that_of_the_cursor_and_not_its_heading() -> None:
+    app = LoopInspector()
+    async with app.run_test(size=(20, 8)) as pilot:
+        await read(app, pilot)
+        await until(pilot, lambda: "▶" in page(app))
+        await pilot.press("down", "up")
+        assert "▶" in page(app)
+
+
 async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_shown() -> None:
     path = wrote(".claude/projects/-work/a.jsonl", ENDED, 1_000)
     app = LoopInspector()
