@@ -252,7 +252,7 @@ class TuningTable:
         ends = best.ends if best is not None else ()
         spent = count_of(cost(ends)[0], "output token")
         done = f"{sum(end.complete for end in ends):,} of {count_of(len(ends), 'turn')} complete, {spent}"
-        return [(Span("enter opens ", Tone.DIM), Span(cell, Tone.STRONG),
+        return [(Span("enter", Tone.PRESS), Span(" opens ", Tone.DIM), Span(cell, Tone.STRONG),
                  Span(f": {' and '.join(names)}; {done}; the next larger cell of the map:", Tone.DIM)), *sheet]
 
     def _named_cells(self) -> list[tuple[int, str, str]]:

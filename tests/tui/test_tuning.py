@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import Settings, command
 from inspector.replay.case import open_case
-from inspector.report.lines.spans import text_of
+from inspector.report.lines.spans import text_of, wrap_line
 from inspector.sessions import open_paths
 from inspector.tui import branches, turns_reading
 from inspector.tui.app import LoopInspector
@@ -499,6 +499,7 @@ async def test_enter_opens_the_best_cell_with_the_value_that_b_names(app_on: App
         ends = fewest_tokens_of_all(screen.table.tuning).ends
         assert (f"enter opens {named}: smallest max_tokens and fewest output tokens; 1 of 2 turns complete, "
                 f"{cost(ends)[0]:,} output tokens; the next larger cell of the map:") in told, "it spends other tokens"
+        assert text_of(wrap_line(screen.table.cell_lines()[0], 30)[1])[:1].strip(), "a sentence, below no field"
         await pilot.press("Y")
         assert "max_tokens=340" in pilot.app.clipboard
         await pilot.press("enter")
