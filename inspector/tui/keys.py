@@ -313,10 +313,11 @@ def matching_sections(sections: Sections, words: str) -> list[Line]:
 def sections(screen: Screen[object]) -> Sections:
     """The keys of a screen by purpose, those of the app, then the filter language and the glyphs."""
     found: dict[str, list[Line]] = {}
+    row = partial(_row, min(KEY_WIDTH, max(10, screen.size.width // 3)))
     for purpose, keys, each in _by_purpose(screen):
-        found.setdefault(purpose, []).append(_row(keys, each.binding.tooltip or each.binding.description))
-    found["Filter language"] = [_row(term, about) for term, about in filter_terms()]
-    found["Marks"] = [_row(glyphs, words) for glyphs, words in GLYPHS]
+        found.setdefault(purpose, []).append(row(keys, each.binding.tooltip or each.binding.description))
+    found["Filter language"] = [row(term, about) for term, about in filter_terms()]
+    found["Marks"] = [row(glyphs, words) for glyphs, words in GLYPHS]
     return found
 
 
@@ -341,8 +342,8 @@ def filter_terms() -> list[tuple[str, str]]:
     ]
 
 
-def _row(keys: str, words: str) -> Line:
-    return (Span(f"{keys:<{KEY_WIDTH - 1}} ", Tone.KEY), Span(words))
+def _row(width: int, keys: str, words: str) -> Line:
+    return (Span(f"{keys:<{width - 1}} ", Tone.KEY), Span(words))
 
 
 # -- Why a key does nothing ------------------------------------------------------------------------------------------

@@ -676,6 +676,13 @@ async def test_help_names_every_key(app_on: AppOn) -> None:
             assert isinstance(pilot.app.screen, SessionScreen), key
 
 
+async def test_the_help_of_a_narrow_window_has_room_for_what_a_key_does(app_on: AppOn) -> None:
+    async with app_on().run_test(size=(41, 45)) as pilot:
+        await pilot.press("question_mark")
+        row = next(row for row in screen_rows(pilot.app) if " space " in row)
+        assert row.index("The next step") - row.index("space") == 13
+
+
 async def test_the_help_has_keys_as_they_are_printed_in_columns_that_do_not_shift(app_on: AppOn) -> None:
     printed = {"space", "backspace", "enter", "esc", "tab", "Home", "End", "Page Up", "Page Down", "F1",
                "↑", "↓", "←", "→"}
