@@ -150,7 +150,8 @@ def for_sessions(every: Sequence[TurnColumn]) -> list[TurnColumn]:
 
 
 ESSENTIAL = ("verdict", "session", REASON)
-"""The columns that are shown at any width; another one is added if all before it have a comfortable width."""
+"""The columns that are shown in any window but the narrowest, in which half a stop word would say nothing and the
+session had no room; another column is added if all before it have a comfortable width."""
 
 
 def widest_cells(every: Sequence[TurnColumn], rows: Sequence[TurnRow]) -> dict[str, int]:
@@ -165,6 +166,8 @@ def layout(
     `widest` gets at most the width of its widest cell or heading, and is left out if all its cells are empty."""
     room = widest or {}
     every = [_narrow(column, room.get(column.name)) for column in every if room.get(column.name) != 0]
+    if sum(column.sizes[0] + GAP for column in every if column.name in ESSENTIAL) - GAP > width:
+        every = [column for column in every if column.name != REASON]
     shown_columns: list[TurnColumn] = []
     well = 0
     for at, column in enumerate(every):

@@ -436,8 +436,9 @@ def two() -> list[TurnRow]:
 def test_a_row_fits_its_width_and_every_column_stands_under_its_heading(width: int) -> None:
     laid = turn_table.layout(turn_table.columns(0), width)
     names = [column.name for column, _ in laid]
-    assert names[:3] == ["verdict", "session", "raw → reason"]
-    assert sum(size for _, size in laid) + len(laid) - 1 <= max(width, 48)
+    # Half a stop word says nothing, and the session needs the room.
+    assert names[:3] == ["verdict", "session", "raw → reason"] or (width < 48 and names == ["verdict", "session"])
+    assert sum(size for _, size in laid) + len(laid) - 1 <= width
     head = turn_table.heading(laid)
     for row in two():
         assert width_of(turn_table.cells_of(row, laid)) == width_of(head)
