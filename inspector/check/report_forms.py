@@ -49,7 +49,8 @@ def totals_line(report: Report) -> str:
     turns = report.recorded_turns
     incomplete = sum(not turn.complete for turn in turns)
     found = ", ".join(count_of(counts[severity], severity, "info" if severity == "info" else "")
-                      for severity in ORDER if counts[severity]) or "nothing found"
+                      for severity in ORDER if counts[severity])
+    found = found or ("nothing found" if turns else "nothing was checked")
     read = count_of(len(report.files), "file")
     empty = sum(not (file.turns or file.error or file.stands_in) for file in report.files)
     read += f", {empty:,} of them without a turn" if empty else ""

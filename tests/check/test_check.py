@@ -247,6 +247,8 @@ def test_text_and_markdown_name_the_problem_its_place_and_what_to_do(folder):
     table = FORMS["md"](report)
     assert "| ✖ error | `answer-cut` | " in table
     assert FORMS["text"](check_file(folder / "a.jsonl")).startswith("nothing found · 1 turn,")
+    unread = FORMS["text"](check_file(folder / "missing.jsonl"))
+    assert unread == "nothing was checked · 0 turns, 0 not complete · 1 file, 1 could not be read\n"
 
 
 def test_sarif_has_every_rule_and_a_result_for_each_problem(folder):
