@@ -227,6 +227,28 @@ def _content_trees(api: str) -> _Trees:
     return _trees_of(tuple(row for row in wire(api).reads if row.fact in _CONTENT))
 
 
+def unread_rule(api: str, value: Any, rule: str) -> str:
+    """The suffix of the rule of a finding about something that a format does not read: `UNREAD_CALL` if it holds,
+    however deep, a member with a name that the format has only in calls, above or at their arguments; else `rule`."""
+    names, waiting = _names_in_calls(api), [value]
+    while waiting:
+        inner = waiting.pop()
+        for name, member in inner.items() if isinstance(inner, dict) else ():
+            if name in names and member and isinstance(member, (str, dict, list)):
+                return UNREAD_CALL
+        waiting += inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
+    return rule
+
+
+@lru_cache(maxsize=64)
+def _names_in_calls(api: str) -> frozenset[str]:
+    from loop_core.wire import wire  # here, as it imports the decoders
+
+    rows = wire(api).reads
+    others = {step for row in rows if not row.fact.startswith("call") for step in row.pattern.split("/")}
+    return frozenset(step for row in rows if row.fact in _VALUES for step in row.pattern.split("/")) - others
+
+
 def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, JsonPath]]:
     if isinstance(value, dict) and node.members:
         for name, inner in node.members.items():

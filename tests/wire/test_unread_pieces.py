@@ -71,6 +71,17 @@ def test_a_piece_of_a_call_in_an_unknown_event_holds_the_call(api: str) -> None:
         Admission.READY, Admission.HELD]
 
 
+@each_row("api", [api for api in STREAMED if api != "bedrock_converse"])
+def test_an_unknown_event_around_a_piece_of_a_call_holds_the_call(api: str) -> None:
+    """Each format looked for the piece at one place of the event; a proxy may put the whole event into another one."""
+    stream, delta = STREAMED[api]
+    events = stream(*map(delta, PIECES)).split(b"\n\n")
+    assert PIECES[1].strip(', ').split('"')[1].encode() in events[2]
+    events[2] = b'data: {"type": "proxy.chunk", "event_type": "proxy.chunk", "data": ' + (
+        events[2].partition(b"data: ")[2] + b"}")
+    assert [each.admission for each in read(api, b"\n\n".join(events)).calls] == [Admission.HELD]
+
+
 @each_row("lost", [
     ("anthropic_messages", {"type": "text_delta", "text": PIECES[1]}),
     ("anthropic_messages", {"type": "json_delta", "partial_json": PIECES[1]}),

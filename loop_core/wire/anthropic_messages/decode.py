@@ -32,7 +32,7 @@ from loop_core.wire.anthropic_messages.table import API, BLOCK, MessageBlock, an
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD, UNREAD_CALL
+from loop_core.wire.reads import UNREAD, UNREAD_CALL, unread_rule
 from loop_core.wire.response_calls import completes, open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -100,8 +100,7 @@ class Decoder(base.Decoder):
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, self.at("error"))
         elif kind != "ping" and not event.get("base_resp"):  # a ping only keeps the connection open (API docs)
-            piece = mapping_of(event.get("delta")).get("partial_json")
-            self._quirk(UNREAD_CALL if piece else "unknown_event", f"an event of type {kind!r} is not known")
+            self._quirk(unread_rule(API, event, "unknown_event"), f"an event of type {kind!r} is not known")
         self._base_resp(event)
         return None
 
@@ -265,8 +264,8 @@ class Decoder(base.Decoder):
         implied = next((name for name, row in table.KINDS.items() if row.delta == kind), None)
         if block is not None and (implied is None or not block.orphan):
             # Other deltas, such as a signature, take no characters from a call.
-            lost = delta.get("partial_json") or (block.field == "partial_json" and delta.get("text"))
-            self._quirk(UNREAD_CALL if lost else "unknown_delta",
+            lost = block.field == "partial_json" and delta.get("text")
+            self._quirk(UNREAD_CALL if lost else unread_rule(API, delta, "unknown_delta"),
                         f"a {kind!r} delta does not belong in a {block.type!r} block")
             return
         self._quirk("delta_without_start", "a delta belongs to a block that never began")

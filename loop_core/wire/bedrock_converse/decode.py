@@ -31,7 +31,7 @@ from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD_CALL
+from loop_core.wire.reads import UNREAD_CALL, unread_rule
 from loop_core.wire.response_calls import StreamedPart, completes, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Decoder(base.Decoder):
             if not block.extend(kind, value):
                 some = any(value.values()) if isinstance(value, dict) else value  # `{"input": ""}` holds nothing
                 lost = some and "toolUse" in (kind, block.kind) and kind in ("toolUse", "text")
-                self._quirk(UNREAD_CALL if lost else "unknown_delta",
+                self._quirk(UNREAD_CALL if lost else unread_rule(API, value, "unknown_delta"),
                             f"a {kind!r} delta does not belong in a {block.kind!r} block")
 
     def _message_stop(self, event: Any) -> None:
@@ -310,8 +310,7 @@ class Decoder(base.Decoder):
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         else:
-            piece = mapping_of(event.get("delta")).get("toolUse")
-            self._quirk(UNREAD_CALL if piece else "unknown_event", f"an event of type {name!r} is not known")
+            self._quirk(unread_rule(API, event, "unknown_event"), f"an event of type {name!r} is not known")
 
     # -- fields --------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from loop_core.wire.asking import ITEM_FIELDS, usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, value_at, word
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD_CALL, FactRow
+from loop_core.wire.reads import FactRow, unread_rule
 from loop_core.wire.response_calls import compare
 
 API = "cohere_chat"
@@ -217,7 +217,7 @@ class Decoder(base.Decoder):
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         elif kind not in EVENTS:
-            rule = UNREAD_CALL if message.get("tool_calls") else "unknown_event"
+            rule = unread_rule(API, event, "unknown_event")
             self.find(f"{API}.{rule}", f"an event of type {kind!r} is not known", at)
 
     def on_body(self, body: Any) -> None:

@@ -29,7 +29,7 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD_CALL
+from loop_core.wire.reads import UNREAD_CALL, unread_rule
 from loop_core.wire.response_calls import StreamedPart, compare, open_places
 
 Slice = Callable[..., str | None]
@@ -229,8 +229,8 @@ class Decoder(base.Decoder):
                 self._stray(event.get("index"), delta)
             elif not step.extend(delta):
                 odd = f"a delta {str(delta.get('type'))[:80]!r} does not belong in {step.type[:80]!r}"
-                lost = delta.get("arguments") or (step.type == table.CALL and delta.get("text"))
-                self._quirk(UNREAD_CALL if lost else "unknown_delta", odd)
+                lost = step.type == table.CALL and delta.get("text")
+                self._quirk(UNREAD_CALL if lost else unread_rule(API, delta, "unknown_delta"), odd)
         elif kind in table.STARTS:
             self._begin(event, table.STARTS[kind])
         elif kind in table.STOPS:
@@ -246,9 +246,7 @@ class Decoder(base.Decoder):
             error = read_error(event, self.http_status) or ProviderError(str(event.get("message") or ""))
             self.fail(error, self.at("error"))
         else:
-            piece = mapping_of(event.get("delta")).get("arguments")
-            self._quirk(UNREAD_CALL if piece else "unknown_event",
-                        f"an event of type {str(kind)[:80]!r} is not known")
+            self._quirk(unread_rule(API, event, "unknown_event"), f"an event of type {str(kind)[:80]!r} is not known")
 
     def _begin_interaction(self, ident: str | None) -> bool:
         """Returns whether the interaction is the current one: one that begins after its end is another answer."""

@@ -14,6 +14,7 @@ from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPa
 from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
+from loop_core.wire.reads import unread_rule
 
 _THINKING = frozenset({*REASONING_FIELDS, *REASONING_BLOCKS})
 _EMPTY = ReasoningPart("")
@@ -208,7 +209,8 @@ class GrowingChoice:
             elif key in _THINKING:
                 thinking = True
             elif key not in SIDE_FIELDS and _may_be_answer(value):
-                self.note(f"{API}.unknown_field", f"a message has a field that is not read: {key[:40]}",
+                rule = unread_rule(API, {key: value}, "unknown_field")
+                self.note(f"{API}.{rule}", f"a message has a field that is not read: {key[:40]}",
                           place(*base, key))
         if thinking:
             self._reasoning(message, whole)
