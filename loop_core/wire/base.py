@@ -39,13 +39,13 @@ from loop_core.wire.body import TRAILING, first_object, is_flat, mend_parts
 from loop_core.wire.failures import Findings, ForeignWord, StopRow
 from loop_core.wire.framing import SSE, Frame, Framing, Whole, framing_of, is_json, with_blank_lines
 from loop_core.wire.json_values import NDJSON, JSONArray, byte_span, pointer, recorded_events, text_by_byte
-from loop_core.wire.reads import See, unread_values
+from loop_core.wire.reads import UNREAD_CALL, See, continues_call, unread_values
 from loop_core.wire.response_calls import each_call_once
 
 STRETCH = 32_768
 """The number of bytes of a stream that are split into frames at a time, which limits the frames in memory."""
 _FIRST_KEY_BYTES = 64  # the first key of a line is within so many bytes, blanks included
-_OUTPUT = "choices", "step", "interaction"  # the members of an event with output, of Chat and of Interactions
+_OUTPUT = "choices", "step", "delta", "interaction"  # members of an event with output, of Chat and of Interactions
 _MISSHAPEN = TypeError, AttributeError, KeyError, IndexError, ValueError, RecursionError  # they become findings
 
 
@@ -76,9 +76,8 @@ class Decoder:
         background: bool = False, words: Mapping[str, StopRow] | None = None,
     ) -> None:
         self.words = words or {}  # the profile's stop words, tried before the format's
-        self.http_status, self.headers = http_status, headers
+        self.http_status, self.headers, self.n, self.background = http_status, headers, n, background
         self._failed = http_status is not None and http_status >= 400
-        self.n, self.background = n, background
         self.findings = Findings()
         self.error: ProviderError | None = None
         self.error_at: At | None = None
@@ -206,8 +205,7 @@ class Decoder:
         self.find("frame.after_end", "an event follows the end of the answer and is no part of it", self.at())
 
     def take_late_event(self, piece: object, begins: bool) -> bool:
-        """Notes an event after the end; returns whether it holds a piece that may belong to a call before the end,
-        because no other answer, or part of one, began since. `begins` says whether this event begins one."""
+        """Notes an event after the end; returns whether it may go on with a call: no other answer `begins` up to it."""
         self._begins_again = self._begins_again or begins
         return bool(piece) and not self._begins_again
 
@@ -315,6 +313,8 @@ class Decoder:
                 self.find("frame.error_after_end", message, self.at())
             elif payload == self._opening or any(map(event.get, _OUTPUT)):  # after [DONE]; pings are ignored
                 self.after_end()
+                if self.take_late_event(piece := continues_call(self.api, event, name), begins=not piece):
+                    self.find(f"{self.api}.{UNREAD_CALL}", "a piece of a call follows the end of the answer", self.at())
 
     def _read_event(self, event: dict[str, Any], name: str | None, unique: bool = False) -> None:
         try:  # the check costs as much as parsing: pieces need none, and an event after others is parsed with it

@@ -227,6 +227,12 @@ def _content_trees(api: str) -> _Trees:
     return _trees_of(tuple(row for row in wire(api).reads if row.fact in _CONTENT))
 
 
+def continues_call(api: str, event: Mapping[str, Any], name: str | None) -> bool:
+    """Whether an event holds a piece of the arguments of a call, and begins no call."""
+    facts = {row.fact for row, value, _ in _matches(*_start(_content_trees(api), event, name)) if value}
+    return not _VALUES.isdisjoint(facts) and "call.name" not in facts
+
+
 def unread_rule(api: str, value: Any, rule: str) -> str:
     """The suffix of the rule of a finding about something that a format does not read: `UNREAD_CALL` if it holds,
     however deep, a member with a name that the format has only in calls, above or at their arguments; else `rule`."""

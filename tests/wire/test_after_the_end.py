@@ -130,6 +130,45 @@ def stream_of(api: str) -> list[bytes]:
     return [each for each in encode_response(api, made, stream=True, chunk=4) if b"[DONE]" not in each]
 
 
+CHAT_END = b"data: [DONE]\n\n"
+
+
+def chat_of(*calls: dict[str, Any], **more: Any) -> list[bytes]:
+    ended = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+    choices = [*({"index": 0, "delta": {"tool_calls": [{"index": 0, **each}]}} for each in calls), ended]
+    return [event({"id": "a1", **more, "choices": [each]}) for each in choices]
+
+
+CHAT_CALL = [{"id": "c", "function": {"name": "look", "arguments": '{"path":"/tmp/'}},
+             {"function": {"arguments": "2345"}}, {"function": {"arguments": '"}'}}]
+
+
+def test_a_piece_of_a_call_of_chat_behind_done_holds_the_call() -> None:
+    """Clients stop reading at the mark (openai 3.54.0 _streaming.py), so the call ran without the piece."""
+    first, piece, *rest = chat_of(*CHAT_CALL)
+    assert [each.admission for each in read("openai_chat", [first, *rest, CHAT_END]).calls] == ["ready"]
+    reading = read("openai_chat", [first, *rest, CHAT_END, piece])
+    assert (reading.stop_reason, [each.admission for each in reading.calls]) == (Stop.MALFORMED_TOOL_CALL, ["held"])
+    size = len(b"".join([first, *rest, CHAT_END]))
+    assert places(reading, "openai_chat.call_unread_value") == [(size, size + len(piece.rstrip()))]
+
+
+@each_row("again", [
+    chat_of(*CHAT_CALL), chat_of(*CHAT_CALL, id="a2"),
+    [event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi."}}]}), *chat_of(*CHAT_CALL)[1:]],
+    [event({"choices": [], "usage": {"total_tokens": 3}})]])
+def test_another_answer_of_chat_behind_done_holds_no_call(again: list[bytes]) -> None:
+    reading = read("openai_chat", [*chat_of(*CHAT_CALL), CHAT_END, *again, CHAT_END])
+    assert [each.admission for each in reading.calls] == ["ready"]
+
+
+def test_a_piece_of_a_call_of_an_interaction_behind_done_holds_the_call() -> None:
+    events = [*stream_of("gemini_interactions"), CHAT_END]
+    late = next(each for each in events if holds(each, b"2345"))
+    before = [each for each in events if each is not late]
+    assert [each.admission for each in read("gemini_interactions", [*before, late]).calls] == ["held"]
+
+
 def holds(event: bytes, part: bytes) -> bool:
     """Whether an event holds these bytes, also in the base64 of InvokeModel."""
     inside = re.search(rb'"bytes": ?"([^"]+)"', event)
