@@ -156,3 +156,42 @@ def test_a_piece_under_the_index_of_a_later_call_of_chat_holds_the_call_that_too
     ended = {"id": "i", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in [*chunks, ended]).encode() + b"data: [DONE]\n\n"
     assert [each.admission for each in read("openai_chat", body).calls] == [Admission.HELD] * 2
+
+
+def chat_body(*choices: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps({"id": "i", "choices": [each]}).encode() + b"\n\n" for each in choices)
+
+
+def piece_of_chat(index: int, piece: str, **opening: Any) -> dict[str, Any]:
+    call = {"index": 0, **opening.pop("call", {}), "function": {**opening, "arguments": piece}}
+    return {"index": index, "delta": {"tool_calls": [call]}}
+
+
+ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+
+
+@each_row(("index", "calls"), [(0, ["ready"]), (1, ["held"])])
+def test_a_piece_of_a_call_in_another_choice_holds_the_call(index: int, calls: list[str]) -> None:
+    """The other choice is not read, no call begins there, and the call of the first choice ran without the piece."""
+    begun = piece_of_chat(0, PIECES[0], call={"id": "c"}, name="f")
+    body = chat_body(begun, piece_of_chat(index, PIECES[1]), piece_of_chat(0, PIECES[2]), ENDED) + b"data: [DONE]\n\n"
+    assert [str(each.admission) for each in read("openai_chat", body).calls] == calls
+
+
+def test_a_whole_call_in_another_choice_holds_nothing() -> None:
+    begun = [piece_of_chat(index, "{}", call={"id": f"c{index}"}, name="f") for index in (0, 1)]
+    body = chat_body(*begun, ENDED, {**ENDED, "index": 1}) + b"data: [DONE]\n\n"
+    assert [each.admission for each in read("openai_chat", body).calls] == [Admission.READY]
+
+
+@each_row(("name", "calls"), [({}, ["held"]), ({"name": "g"}, ["ready"])])
+def test_a_piece_of_a_call_in_another_candidate_of_gemini_holds_the_call(
+    name: dict[str, str], calls: list[str]
+) -> None:
+    parts = [{"name": "f", "willContinue": True}, {"partialArgs": [VALUES[1]], "willContinue": True}, {}]
+    other = {"partialArgs": [{"jsonPath": "$.dry", "boolValue": True}], **name}
+    candidates = [*({"index": 0, "content": {"parts": [{"functionCall": part}]}} for part in parts[:2]),
+                  {"index": 1, "content": {"parts": [{"functionCall": other}]}},
+                  {"index": 0, "content": {"parts": [{"functionCall": parts[2]}]}, "finishReason": "STOP"}]
+    body = "".join(f"data: {json.dumps({'candidates': [each]})}\n\n" for each in candidates).encode()
+    assert [str(each.admission) for each in read("gemini_generate", body).calls] == calls

@@ -33,6 +33,7 @@ from loop_core.wire.gemini_generate import table
 from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
 from loop_core.wire.gemini_generate.table import API
 from loop_core.wire.json_values import JSONArray, slice_of
+from loop_core.wire.reads import UNREAD_CALL, continues_call
 
 # The members of an event without an end or an error, which needs no other check.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
@@ -211,6 +212,9 @@ class Decoder(base.Decoder):
             reason = word(table.get(candidate, "finishReason"))
             ended = (reason, self.at("candidates", position)) if reason else self._others.get(index)
             self._others[index] = ended
+            if continues_call(API, {"candidates": [candidate]}, None):
+                self.find(f"{API}.{UNREAD_CALL}",
+                          f"candidate {index}, which is not read, holds a piece of a call without a name", self.at())
             return
         path = ("candidates", position)
         # `content` or `parts` may be missing altogether (req_llm#944, python-genai#1789).

@@ -25,12 +25,13 @@ from loop_core.values import (
     Usage,
 )
 from loop_core.wire.base import Decoder as Base
-from loop_core.wire.body import list_of, mapping_of, token_count, value_at
+from loop_core.wire.body import mapping_of, token_count, value_at
 from loop_core.wire.failures import ForeignWord, StopRow, read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_chat import table
 from loop_core.wire.openai_chat.choice import GrowingChoice, join_pieces
 from loop_core.wire.openai_chat.table import API
+from loop_core.wire.reads import UNREAD_CALL
 from loop_core.wire.response_calls import earlier_calls
 
 # -- From choices to one answer --------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class Decoder(Base):
                 if holder.get(name) is not None:
                     state.words[name] = _word(holder[name])
         self._body_words(event)
-        if filtered := _filtered_categories(choice.get(table.FILTERS)):
+        if filtered := table.filtered_categories(choice.get(table.FILTERS)):
             state.filtered |= filtered
             state.filtered_at = self.at(*path, table.FILTERS)
         # Groq puts usage into x_groq, Moonshot into the choice (pi-ai openai-completions.js).
@@ -288,7 +289,7 @@ class Decoder(Base):
         # vLLM's error is the object itself: {"object": "error", "message": …}.
         if event.get("error") or event.get("object") == "error" or event.get("base_resp"):
             self._failure(event, at)
-        filtered = _filtered_categories(event.get(table.PROMPT_FILTERS))
+        filtered = table.filtered_categories(event.get(table.PROMPT_FILTERS))
         if filtered:
             self.native[table.PROMPT_FILTERS] = ",".join(sorted(filtered))
             self.find(f"{API}.prompt_filtered", f"the prompt was filtered: {', '.join(sorted(filtered))}", at)
@@ -383,18 +384,11 @@ class Decoder(Base):
         if self.map_word(choice.raw, choice.raw_at).normalized not in FINISHED:
             ended = f"ended with {choice.raw!r}" if choice.raw else "has no finish reason"
             self.find(f"{API}.other_choice", f"choice {choice.index}, which is not read, {ended}", choice.raw_at)
+        for call in choice.calls.opened:
+            if call.orphan:
+                message = f"choice {choice.index}, which is not read, holds a piece of a call that never began"
+                self.find(f"{API}.{UNREAD_CALL}", message, call.at)
 
 
 def _word(value: Any) -> str:
     return value if type(value) is str else json.dumps(value)
-
-
-def _filtered_categories(value: Any) -> set[str]:
-    """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
-    found: set[str] = set()
-    for results in value if isinstance(value, list) else [{table.FILTERS: value}]:
-        inner = results.get(table.FILTERS) if isinstance(results, dict) else None
-        for name, verdict in inner.items() if isinstance(inner, dict) else ():  # of blocklists, a list of verdicts
-            if any(mapping_of(each).get("filtered") is True for each in list_of(verdict) or [verdict]):
-                found.add(name)
-    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 from loop_core.values import ChatResponse, Stop, Usage
 from loop_core.wire.asking import usual_losses
-from loop_core.wire.body import non_null, token_count, total_of, value_at
+from loop_core.wire.body import list_of, mapping_of, non_null, token_count, total_of, value_at
 from loop_core.wire.failures import ForeignWord, StopRow
 from loop_core.wire.reads import FactRow
 
@@ -81,6 +81,17 @@ def reason_of(choice: Mapping[str, Any]) -> tuple[Any, str]:
     if reason is None and type(details) is dict and type(details.get("type")) is str:
         return details["type"], "finish_details"
     return reason, "finish_reason"
+
+
+def filtered_categories(value: Any) -> set[str]:
+    """The categories that a filter says it removed, from `content_filter_results` or a list of prompts' results."""
+    found: set[str] = set()
+    for results in value if isinstance(value, list) else [{FILTERS: value}]:
+        inner = results.get(FILTERS) if isinstance(results, dict) else None
+        for name, verdict in inner.items() if isinstance(inner, dict) else ():  # of blocklists, a list of verdicts
+            if any(mapping_of(each).get("filtered") is True for each in list_of(verdict) or [verdict]):
+                found.add(name)
+    return found
 
 
 PROVIDER_FIELDS = "provider_specific_fields"
