@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_tags, prompt_end
 from loop_core.turn.quotation_marks import (
-    ODD_LINE_BREAK,
     Wrapper,
     around,
     closing_marks,
     is_own_fence,
     late_closing,
+    may_lay_out,
     trailing,
 )
 
@@ -74,8 +74,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     elif any(is_own_fence(text, each) and re.compile(each.closer).match(segment, place)
              for each in wrappers for place in behind):
         doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
-    elif segment[at[1] : end].strip() and re.search(r"[^\W_]\s?\Z", text) and ODD_LINE_BREAK.match(segment, end):
-        doubt = "a line break follows the mark that closes the quotation, and may not belong to the text"
+    elif may_lay_out(text, segment[start:begin], segment, at[1], end):
+        doubt = "a line break follows the quotation or the mark that closes it, and may not belong to the text"
     elif any(each.kind == "pair" and each.closer and own.endswith(each.opener) for each in wrappers[:1]):
         doubt = "the text has the same mark before these words, and the one behind them may be a part of it"
     elif any(_may_close_at_the_end(segment, at[1], end, each) for each in wrappers[:1]):

@@ -83,7 +83,7 @@ def closing_marks(
         if shut is None:
             left.append(wrapper)
         else:
-            end, closed = shut.end(), True
+            end, closed = shut.end(), closed or shut.end() > end  # nothing closes an ellipsis
     if mark and not has_tags(text, mark):
         shut = re.compile(rf"\s*</{mark}>").match(segment, end)
         if shut is not None:
@@ -91,15 +91,18 @@ def closing_marks(
     # The white space at the end of the anchor may come after the closing tag as well as before it.
     if closed and not inside:
         end = trailing(segment, end, blank)
-    laid_out = _LAID_OUT.match(segment, end) if closed else None
+    laid_out = _LAID_OUT.match(segment, end) if closed and _LAID_OUT.search(text) is None else None
     return (laid_out.end() if laid_out is not None else end), left
 
 
-ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?=[^\W_A-Z])")
-"""A pattern for line breaks between a closed wrapper and a word, which may be the rest of the line before."""
+_BLOCK_QUOTE = re.compile(r"(?m)^[^\S\n]*>[^\S\n]*\Z")
+_LINE_BREAK = re.compile(r"[^\S\n]*\n")
+_SENTENCE_END = re.compile(r"[.:,;!\u2026]{1,3}[^\S\n]*\n")
+_HALF_LINE = re.compile(r"[^\s;{}.!?:|>]\s?\Z")
+_ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?= ?[^\W_A-Z]|[)\]},.;:!?%])")
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
 """A pattern for line breaks between a closed wrapper and a continuation that begins with a blank. They are not part of
-the sentence."""
+the sentence, unless the text has such lines."""
 
 
 def trailing(segment: str, end: int, blank: str) -> int:
@@ -112,6 +115,20 @@ def trailing(segment: str, end: int, blank: str) -> int:
         return again.end()
     come = _SPACE.match(segment, end)
     return come.end() if come is not None and blank.startswith(come[0]) else end
+
+
+def may_lay_out(text: str, before: str, segment: str, words_end: int, end: int) -> bool:
+    """Whether a line break behind a quotation may be no part of the text: the quotation is in a mark, and what follows
+    may be the rest of the text's last line; or it is part of a sentence of its own, whose beginning is `before`."""
+    if _BLOCK_QUOTE.search(before):
+        return _LINE_BREAK.match(segment, end) is not None
+    if not segment[words_end:end].strip():
+        return False
+    if any(map(str.isalnum, around(before.rpartition("\n")[2])[1])) and _SENTENCE_END.match(segment, end):
+        return True
+    if text.endswith((" ", "\t")):
+        return _LINE_BREAK.match(segment, end) is not None
+    return bool(_HALF_LINE.search(text) and _ODD_LINE_BREAK.match(segment, end))
 
 
 def _is_own_mark(text: str, wrapper: Wrapper) -> bool:
@@ -156,6 +173,8 @@ def late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[i
     else:
         whole = text + segment[end:]
         odd = whole.count(closer) > whole.count(wrapper.opener)
-    if odd and stripped.endswith(closer) and len(stripped) - len(closer) >= end:
+    if not stripped.endswith(closer) or len(stripped) - len(closer) < end:
+        return end, end
+    if odd:
         return len(stripped) - len(closer), len(stripped)
-    return end, end
+    return None if wrapper.opener == closer else (end, end)  # a mark that opens and closes alike may close all of it

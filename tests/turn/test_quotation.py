@@ -173,7 +173,7 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
 
 REPEATS = "the text repeats itself, and these words may be the next ones"
 SAME_MARK = "the text has the same mark before these words, and the one behind them may be a part of it"
-LINE_BREAK = "a line break follows the mark that closes the quotation, and may not belong to the text"
+LINE_BREAK = "a line break follows the quotation or the mark that closes it, and may not belong to the text"
 LINE = "INFO the worker has finished its job and waits for another one"
 ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 
@@ -553,3 +553,45 @@ def test_a_line_break_behind_a_closing_mark_may_not_belong_to_a_text_that_ends_w
     whole, seam = merge_quote(f"<last>{text[-ANCHOR_CHARS:]}</last>\nsleep under the tree.", text)
     assert (whole, seam.sure) == (text + "\nsleep under the tree.", False)
     assert merge_quote(f"<last>{text[-ANCHOR_CHARS:]}</last>sleep under the tree.", text)[1].sure
+
+
+HALF = "The limits with some values replaced, from text a"
+
+
+@each_row("said", [
+    "> {}\n\ns an integer or a float.", "Sure:\n\n> {}\ns an integer or a float.",
+    'Your last words were "{}".\n\ns an integer or a float.', 'Continuing from "{}"...\n\ns an integer or a float.',
+    "<last>{}</last>\n), MOST)", "`{}`\n], b)",
+])
+def test_a_line_break_that_ends_the_quotation_leaves_a_doubt(said: str) -> None:
+    """It stood in the middle of a word, with the mark before it, and the seam was verified."""
+    _, seam = merge_quote(said.format(HALF[-ANCHOR_CHARS:]), HALF, mark="last_words")
+    assert (seam.sure, seam.why.endswith(LINE_BREAK)) == (False, True)
+
+
+@each_row("said", ["{}{}", "> {}{}", "<last>{}</last>{}", '"{}"{}'])
+def test_a_sentence_that_ends_behind_the_quotation_leaves_no_doubt(said: str) -> None:
+    rest = ".\n\nThe next one."
+    text, seam = merge_quote(said.format(HALF[-ANCHOR_CHARS:], rest), HALF, mark="last_words")
+    assert (text, seam.sure) == (HALF + rest, True)
+
+
+def test_a_line_break_behind_the_indent_with_which_the_text_ends_leaves_a_doubt() -> None:
+    text = "def first(name: str) -> str:\n    if name:\n    "
+    assert not merge_quote(f"<last>{text[-ANCHOR_CHARS:]}</last>\n    return name", text, mark="last_words")[1].sure
+
+
+@each_row("said", ["...{}{}", '"{}"{}', "<last>{}</last>{}"])
+def test_a_line_that_begins_with_a_blank_as_others_of_the_text_keeps_its_line_break(said: str) -> None:
+    """A diff has such lines, and the line break before one of them was left out of a verified seam."""
+    text = "".join(f" line {number}\n-old {number}\n+new {number}\n" for number in range(9))[:-1]
+    rest = "\n line 9\n-old 9"
+    assert merge_quote(said.format(text[-ANCHOR_CHARS:], rest), text, mark="last_words")[0] == text + rest
+
+
+@each_row("mark", ['"', "'", "`", "**", "_"])
+def test_a_mark_around_all_that_opens_and_closes_alike_leaves_a_doubt(mark: str) -> None:
+    """The mark at the end stayed in the text, and the seam was verified."""
+    text = f'"""Says {mark} and no more."""\n{HALF}'
+    whole, seam = merge_quote(f"{mark}{text[-ANCHOR_CHARS:]}s an integer.{mark}", text)
+    assert whole == f"{text}s an integer." or not seam.sure
