@@ -87,7 +87,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
           or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
           or _is_quoted_before(text, segment[start : at[1]], anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
-          or (text.find(anchor) < len(own) and _has_more_behind_chatter(segment[start:begin]))):
+          or _has_more_behind_chatter(own, segment[start:begin])):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -190,8 +190,9 @@ def _may_quote_more(text: str, segment: str, end: int, anchor: str) -> bool:
     """Whether the words are also at an earlier place of the text, and the segment repeats all that follows them there:
     then it may quote more than requested."""
     places = (place.end() for place in folded_pattern(anchor.strip()).finditer(text[-ROW_CHARS:]))
-    rests = (text[-ROW_CHARS:][place:] for place in places)
-    return any(len(rest) >= ALIKE_CHARS and segment.startswith(rest, end) for rest in rests)
+    rests = (text[-ROW_CHARS:][place:].lstrip() for place in places)
+    following = segment[end : end + ROW_CHARS].lstrip()  # the white space at the end of the words is cut with them
+    return any(len(rest) >= ALIKE_CHARS and following.startswith(rest) for rest in rests)
 
 
 def _may_close_at_the_end(segment: str, words_end: int, end: int, wrapper: Wrapper) -> bool:
@@ -226,9 +227,10 @@ def _behind_chatter(before: str) -> str:
     return before if find_opening(before) is None else before.split("\n", 1)[-1]
 
 
-def _has_more_behind_chatter(before: str) -> bool:
+def _has_more_behind_chatter(own: str, before: str) -> bool:
+    """Whether words that are not the end of the answer stand between a line of chatter and the quotation."""
     more = _behind_chatter(before)
-    return more != before and around(more)[1].strip() != ""
+    return more != before and any(map(str.isalnum, around(more)[1])) and not _folded_end(own, more)
 
 
 def shared_length(one: str, other: str) -> int:

@@ -595,3 +595,17 @@ def test_a_mark_around_all_that_opens_and_closes_alike_leaves_a_doubt(mark: str)
     text = f'"""Says {mark} and no more."""\n{HALF}'
     whole, seam = merge_quote(f"{mark}{text[-ANCHOR_CHARS:]}s an integer.{mark}", text)
     assert whole == f"{text}s an integer." or not seam.sure
+
+
+def test_words_between_chatter_and_the_quotation_that_the_text_does_not_end_with_leave_a_doubt() -> None:
+    """They may be the continuation, in which the same words come again; they were left out of a verified seam."""
+    rule = "A rule that each of them follows without exception"
+    assert not merge_quote(f"Sure, here is the rest:\n\n.\nBob: {rule}.\nEve: none.", rule)[1].sure
+    assert merge_quote(f"Sure, here is the rest:\n\n{rule}.\nEve: none.", rule)[1].sure
+
+
+def test_more_than_the_words_up_to_an_earlier_place_of_them_leaves_a_doubt_behind_a_blank() -> None:
+    row = "Family and friends go to the big parade in town with drums and flags. "
+    text = row + "Family and friends go to the big parade in town with drums and "
+    begin = text.index(text[-ANCHOR_CHARS:])
+    assert not merge_quote(text[begin:] + "colours.", text)[1].sure
