@@ -178,3 +178,13 @@ def late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[i
     if odd:
         return len(stripped) - len(closer), len(stripped)
     return None if wrapper.opener == closer else (end, end)  # a mark that opens and closes alike may close all of it
+
+
+_QUOTATION = r'"[^"]+"|\u201c[^\u201c\u201d]+\u201d|\u201e[^\u201e\u201c]+\u201c|\u00ab[^\u00ab\u00bb]+\u00bb'
+_WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, which may prefix a Python string
+
+
+def is_quoted_whole(text: str, following: str) -> bool:
+    """Whether a segment that begins directly behind a word is one quotation, and the text holds no such mark."""
+    quotation = re.fullmatch(_QUOTATION, following.rstrip())
+    return quotation is not None and quotation[0][0] not in text and re.search(_WORD_END, text[-40:]) is not None

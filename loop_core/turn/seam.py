@@ -8,13 +8,13 @@ requested quotation was found, if the provider itself continues at the right pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from loop_core.turn import continuation
 from loop_core.turn.continuation import JoinedText, Method, Opening, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, is_periodic, shared_length
+from loop_core.turn.quotation_marks import is_quoted_whole
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -186,22 +186,16 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself; otherwise it would be a restart
         why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    if _is_quoted_whole(text, segment.text):
+    again = text[len(text) - _end_that_comes_again(text, segment.text) :]
+    if len(set(again)) >= OVERLAP_WORDS * 2 and not is_periodic(again):
+        why = "it begins with the end of the text: it may repeat it, or the text may go on so"
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    if is_quoted_whole(text, segment.text):
         why = "all of it is in quotation marks, right after a word: they may enclose the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if (like := _new_message(text, segment.text)) is not None:
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
-
-
-_QUOTATION = r'"[^"]+"|\u201c[^\u201c\u201d]+\u201d|\u201e[^\u201e\u201c]+\u201c|\u00ab[^\u00ab\u00bb]+\u00bb'
-_WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, which may prefix a Python string
-
-
-def _is_quoted_whole(text: str, following: str) -> bool:
-    """Whether a segment that begins directly behind a word is one quotation, and the text holds no such mark."""
-    quotation = re.fullmatch(_QUOTATION, following.rstrip())
-    return quotation is not None and quotation[0][0] not in text and re.search(_WORD_END, text[-40:]) is not None
 
 
 def _quotation_cut(text: str, segment: Segment) -> _Cut:
@@ -350,15 +344,19 @@ def _overlap_cut(text: str, following: str) -> _Cut | None:
 
 def _overlap(text: str, following: str) -> int:
     """The length of the longest overlap, if it is too long to be chance; else 0."""
+    size = _end_that_comes_again(text, following)
+    return size if size and _meaningful(text, following, text[-size:]) else 0
+
+
+def _end_that_comes_again(text: str, following: str) -> int:
+    """The length of the longest overlap of at least `OVERLAP_CHARS`; else 0."""
     head = following[:OVERLAP_CHARS]
     if len(head) < OVERLAP_CHARS:
         return 0
     place = text.find(head, max(0, len(text) - len(following)))  # from the left: the first that fits is the longest
-    while place >= 0:
-        if following.startswith(text[place:]):
-            return len(text) - place if _meaningful(text, following, text[place:]) else 0
+    while place >= 0 and not following.startswith(text[place:]):
         place = text.find(head, place + 1)
-    return 0
+    return len(text) - place if place >= 0 else 0
 
 
 def _meaningful(text: str, following: str, overlap: str) -> bool:

@@ -171,6 +171,17 @@ def test_a_long_overlap_of_few_characters_is_kept(piece: str) -> None:
     assert decisions == [SeamDecision.AS_SENT]
 
 
+@each_row(("first", "rest"), [
+    ("今天天气很好，我们去公园散步。公园里有很多人，有的在跑步，有的在唱歌，", "孩子们在草地上玩耍。"),
+    ('LIMITS = {\n    "continuation_tool_repair_attempts": (0, ', "100),\n}\n"),
+])
+def test_the_end_of_the_text_that_comes_again_in_few_words_leaves_a_doubt(first: str, rest: str) -> None:
+    """Without blanks, words cannot be counted: a long repetition was joined to itself, and the seam was verified."""
+    made = join((Segment(first), Segment(first[-30:] + rest, Method.HINT)))
+    assert (made.text, len(made.doubtful_seams)) == (first + first[-30:] + rest, 1)
+    assert not join((Segment(first), Segment(rest, Method.HINT))).doubtful_seams
+
+
 def test_an_answer_begun_anew_replaces_or_extends_the_first() -> None:
     first = LINES[:120]
     assert merge(Segment(first), Segment(LINES, Method.HINT)) == (LINES, [SeamDecision.RESTART])
