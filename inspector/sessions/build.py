@@ -45,17 +45,24 @@ class SpelledPiece(NamedTuple):
     """The offset in the body of each byte of `plain`, and of the end of `plain`."""
 
 
-def without_pieces(body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None) -> bytes:
+def without_pieces(
+    body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None, received: bytes | None = None
+) -> bytes:
     """The body of the same length, in which credentials are masked that are complete only in the answer's joined texts.
-    `redact.body` has masked the others. If there are none, the usual case, the body is returned unchanged."""
+    `redact.body` has masked the others in `received`, the body before: the first piece of a credential may look like a
+    whole one, and once it is masked, nothing shows what the rest is. If there are none, the usual case, the body is
+    returned unchanged."""
+    source = body if received is None else received
     joined_text = _raw("\n".join(answer_texts(response)))
-    if not joined_text or not detection.spans(joined_text):
+    if source == body and not (joined_text and detection.spans(joined_text)):
         return body
     found: list[detection.CredentialSpan] = []
-    for pieces in fact_pieces(body, api, response).values():
+    for pieces in fact_pieces(body, api, response, source).values():
         for span in detection.spans(b"".join([piece.plain for piece in pieces])):
-            found += piece_spans(pieces, span)
-            redact.count(counts, span.name)
+            ranges = list(piece_spans(pieces, span))
+            if any(body[start:end] == source[start:end] for start, end, _ in ranges):
+                found += ranges
+                redact.count(counts, span.name)
     return redact.mask_spans(body, sorted(found))
 
 
@@ -65,8 +72,12 @@ def answer_texts(response: ChatResponse) -> Iterator[str]:
     yield from filter(None, (response.text, response.reasoning_content, response.refusal, *calls))
 
 
-def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list[SpelledPiece]]:
-    """Name of each fact of an answer -> its pieces in the body; empty if the body cannot be decoded."""
+def fact_pieces(
+    body: bytes, api: str, response: ChatResponse, source: bytes | None = None
+) -> dict[str, list[SpelledPiece]]:
+    """Name of each fact of an answer -> its pieces in the body, with their text in `source`, a body of the same length;
+    empty if the body cannot be decoded."""
+    source = body if source is None else source
     from inspector.sessions.provenance import provenance  # rarely needed
 
     try:
@@ -80,7 +91,7 @@ def fact_pieces(body: bytes, api: str, response: ChatResponse) -> dict[str, list
             # A piece of a JSON string is recorded with its quotes, a piece of another format without.
             quoted = body[each.start : each.start + 1] == b'"' and each.end - each.start >= 2
             start = each.start + quoted
-            plain, at = redact.unescape(body[start : each.end - quoted])
+            plain, at = redact.unescape(source[start : each.end - quoted])
             pieces.append(SpelledPiece(first, plain, [start + place for place in at]))
             first += len(plain)
     return found
@@ -253,7 +264,7 @@ def build(
     )
     # Last, because a credential in pieces is visible only in the decoded answer.
     read = raw.recorded and not is_unreadable(response)
-    return with_body(exchange, without_pieces(body, api, response, counts)) if read else exchange
+    return with_body(exchange, without_pieces(body, api, response, counts, raw.body)) if read else exchange
 
 
 def _decode(

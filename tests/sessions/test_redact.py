@@ -813,3 +813,30 @@ def test_a_credential_that_is_escaped_in_json_inside_a_json_string_is_masked() -
             assert len(masked) == len(outer)
             assert shown.startswith("[masked: Amazon Bedrock key]")
         assert "9eF0" not in redact.text(inner)
+
+
+@each_row("place", ["text", "reasoning", "arguments"])
+@each_row("size", [20, 30, 34])
+def test_a_key_whose_first_piece_looks_whole_is_masked_to_its_end(place, size, tmp_path):
+    """The first event's piece was masked as a key of its own, and the rest of the key stood in the next one."""
+    key = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
+    before, behind = ('{"a": "', '"}') if place == "arguments" else ("Use ", " now.")
+
+    def delta(piece):
+        if place == "arguments":
+            return {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
+        return {{"text": "content", "reasoning": "reasoning_content"}[place]: piece}
+
+    begun = {"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "look", "arguments": ""}}]}
+    deltas = [begun if place == "arguments" else {"role": "assistant"}, delta(before + key[:size]),
+              delta(key[size:] + behind), {}]
+    chunks = [{"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": each}]} for each in deltas]
+    chunks[-1]["choices"][0]["finish_reason"] = "stop"
+    path = tmp_path / "answer.sse"
+    path.write_text("".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n")
+    recording = open_paths([str(path)])
+    (exchange,) = recording.exchanges
+    shown = exchange.body.decode() + json.dumps([str(part) for part in exchange.response.parts])
+    assert not re.search("|".join(key[at : at + 8] for at in range(len(key) - 7)), shown)
+    assert behind in shown
+    assert len(exchange.body) == path.stat().st_size
