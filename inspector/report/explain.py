@@ -377,4 +377,4 @@ def place(at: At | None) -> str:
     if at is None:
         return "the whole response"
     span = f" bytes {at.start:,} to {at.end:,}" if at.start is not None and at.end is not None else ""
-    return f"{at.part.value}{span}{f' {at.pointer}' if at.pointer else ''}"
+    return f"{at.part.value}{span}{f' {one_line(at.pointer)}' if at.pointer else ''}"  # it names members of the body

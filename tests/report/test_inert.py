@@ -7,7 +7,10 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inspector.report import explain
+from inspector.report.lines import wire
 from inspector.report.lines.spans import inert, one_line
+from loop_core.values import At, ExchangePart
 from tests.scenes.rows import each_row
 
 ESC, BEL, CSI_C1, ST_C1 = "\x1b", "\x07", "\x9b", "\x9c"
@@ -93,3 +96,10 @@ def test_a_cut_line_says_that_it_is_cut():
     assert one_line("abcdef", 4) == "abc…"
     assert one_line("abcd", 4) == "abcd"
     assert one_line("a\nb\tc") == "a\u23ceb c"
+
+
+@each_row("place", [explain.place, wire.place])
+@each_row("text", HOSTILE.values())
+def test_a_place_that_a_member_of_the_body_names_is_shown_as_marks(place, text):
+    """A provider can send a field of any name, and the finding about it named its place as it was sent."""
+    assert dangerous(place(At(ExchangePart.BODY, 1, 2, f"/choices/0/delta/{text}"))) == []

@@ -17,7 +17,18 @@ from inspector.report.lines.body_slices import BODY_FORMS, JsonLines, holds_json
 from inspector.report.lines.diff import SHOWN, message_lines, part_words
 from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.slices import Hex, Range, Slices
-from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, join_groups, paragraphs, safe
+from inspector.report.lines.spans import (
+    Line,
+    LineSheet,
+    Span,
+    Tone,
+    count_of,
+    field,
+    join_groups,
+    one_line,
+    paragraphs,
+    safe,
+)
 from inspector.report.sentences import format_name
 from inspector.report.times_and_costs import time_phrases
 from inspector.sessions.evidence_places import value_place
@@ -69,7 +80,7 @@ def place(at: At | None) -> str:
     where = at.part.value
     if at.start is not None and at.end is not None:
         where += f" {at.start:,}–{at.end:,}" if at.end > at.start else f" {at.start:,}"
-    return f"{where} {at.pointer}" if at.pointer else where
+    return f"{where} {one_line(at.pointer)}" if at.pointer else where
 
 
 def evidence_ranges(exchange: Exchange, evidence: Sequence[Evidence]) -> list[Range]:
