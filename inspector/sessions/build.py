@@ -48,11 +48,10 @@ class SpelledPiece(NamedTuple):
 def without_pieces(
     body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None, received: bytes | None = None
 ) -> bytes:
-    """The body of the same length, in which credentials are masked that are complete only in the answer's joined texts.
-    `redact.body` has masked the others in `received`, the body before: the first piece of a credential may look like a
-    whole one, and once it is masked, nothing shows what the rest is. If there are none, the usual case, the body is
-    returned unchanged."""
-    source = body if received is None else received
+    """The body of the same length, in which credentials are masked that are complete only in the answer's joined texts;
+    mostly there are none. `redact.body` has masked the others in `received`: the first piece of a credential may look
+    like a whole one, and once it is masked, nothing shows what the rest is."""
+    source = received or body
     joined_text = _raw("\n".join(answer_texts(response)))
     if source == body and not (joined_text and detection.spans(joined_text)):
         return body
@@ -77,7 +76,7 @@ def fact_pieces(
 ) -> dict[str, list[SpelledPiece]]:
     """Name of each fact of an answer -> its pieces in the body, with their text in `source`, a body of the same length;
     empty if the body cannot be decoded."""
-    source = body if source is None else source
+    source = source or body
     from inspector.sessions.provenance import provenance  # rarely needed
 
     try:
@@ -128,7 +127,11 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
     if not first or not second:
         return masks
     tail, head = first[-EDGE:], second[:EDGE]
-    for start, end, name in detection.spans(tail + head):
+    found = detection.spans(tail + head)
+    # If the first piece looks whole, its mask hides what the rest is.
+    if (masked := re.search(rb"\[masked: ([^\]]*)\]\**\Z", tail)) and (rest := re.match(rb"[\w+/=.~-]{8,}", head)):
+        found = [detection.CredentialSpan(len(tail), len(tail) + rest.end(), masked[1].decode())]
+    for start, end, name in found:
         if end <= len(tail):
             continue  # entirely in the first answer, which has been searched
         redact.count(counts, name)

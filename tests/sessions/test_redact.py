@@ -840,3 +840,19 @@ def test_a_key_whose_first_piece_looks_whole_is_masked_to_its_end(place, size, t
     assert not re.search("|".join(key[at : at + 8] for at in range(len(key) - 7)), shown)
     assert behind in shown
     assert len(exchange.body) == path.stat().st_size
+
+
+def test_a_key_whose_first_piece_looks_whole_is_masked_in_the_next_answer_too(tmp_path):
+    """The first answer was cut inside the key, and the continuation began with the rest of it, which was readable."""
+    key, hint = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3", "Continue exactly from where you left off."
+    first = f"The key is {key[:30]}"
+    history = [user("Which key?")]
+    again = [*history, {"role": "assistant", "content": first}, user(hint)]
+    path = tmp_path / "cut.har"
+    rest = chat_body(f"{key[30:]}, and no other.")
+    path.write_text(har(entry(history, chat_body(first, "length")), entry(again, rest)))
+    recording = open_paths([str(path)])
+    one, two = (exchange.response.text for exchange in recording.exchanges)
+    assert key[30:38] not in two
+    assert two.endswith(", and no other.")
+    assert len(one + two) == len(first + key[30:] + ", and no other.")
