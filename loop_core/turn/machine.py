@@ -166,9 +166,7 @@ def step(turn: Turn, event: Event = _TICK) -> tuple[Turn, tuple[Effect, ...]]:
     signal = _signal(turn, event)
     row = TRANSITIONS.get((turn.state, signal))
     if row is None:
-        expected = ", ".join(each for state, each in TRANSITIONS if state is turn.state)
-        why = f"expected {expected}" if expected else "the turn has ended (`Turn.ended`)"
-        raise TransitionError(f"no transition from {turn.state} on {signal}; {why}")
+        raise TransitionError(_refusal(turn, event, signal))
     # Costs are added before the move, because the guards of the entered state compare the new counts.
     change = costs.cost(turn, event, signal)
     change["state"], change["signal"] = row.to, signal
@@ -190,6 +188,19 @@ _EVENT_SIGNALS: Mapping[type, Signal] = {
 
 
 _ANSWERS = frozenset({Signal.PROVIDER_RESPONSE, Signal.TOOL_RESULTS})
+
+
+def _refusal(turn: Turn, event: Event, signal: Signal) -> str:
+    """The message about an event that cannot happen in the turn's state, with those that can."""
+    if turn.ended:
+        return "the turn has ended (`Turn.ended`): no further event is possible"
+    signals = {each: kind.__name__ for kind, each in _EVENT_SIGNALS.items() if (turn.state, each) in TRANSITIONS}
+    waits = not _ANSWERS.isdisjoint(signals)
+    if type(event) is Tick and not waits:
+        return f"the policy {turn.policy.name} leads to {signal}, and the state {turn.state} has no such transition"
+    expected = ", ".join(signals.values() if waits else [*signals.values(), "Tick"])
+    given = type(event).__name__
+    return f"in the state {turn.state}: expected {expected} (`step` without an event is Tick), not {given}"
 
 
 def _signal(turn: Turn, event: Event) -> Signal:

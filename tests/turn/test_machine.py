@@ -219,10 +219,19 @@ def test_an_event_that_cannot_happen_is_refused(state: State, event: str) -> Non
 def test_what_is_no_event_and_what_cannot_follow_is_refused_with_what_could() -> None:
     with pytest.raises(TransitionError, match=r"event: expected ProviderResponse, .* or Tick, not str"):
         step(walk([])[-1], "hello")  # type: ignore[arg-type]
-    with pytest.raises(TransitionError, match="from Request on under_limits; expected provider_response, Cancelled, "):
+    with pytest.raises(TransitionError, match=r"Request: expected ProviderResponse, Cancel, NotRecorded .* not Tick"):
         step(walk([])[-1])
-    with pytest.raises(TransitionError, match="from Complete on under_limits; the turn has ended"):
+    with pytest.raises(TransitionError, match=r"EvaluateStop: expected Cancel, Tick .* not ProviderResponse"):
+        walk([END, END])
+    with pytest.raises(TransitionError, match="the turn has ended"):
         step(walk([END, TICK])[-1])
+
+
+def test_a_policy_that_leads_nowhere_is_named() -> None:
+    nowhere = replace(STRICT, name="mine", signals={**STRICT.signals, Stop.END_TURN: (Signal.STEP_LIMIT,) * 3})
+    turn = walk([END])[-1]._replace(policy=nowhere)
+    with pytest.raises(TransitionError, match="the policy mine leads to step_limit, and the state EvaluateStop has no"):
+        step(turn)
 
 
 def test_what_was_not_asked_for_is_refused() -> None:
