@@ -19,7 +19,7 @@ from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability, tool_message, tool_result
 from loop_core.turn.state import RequestPlace, Send, Turn
 from loop_core.values import ChatResponse, Message, Request, Role, TextPart
-from loop_core.wire import decode_request, encode_request, wire
+from loop_core.wire import check_message, decode_request, encode_request, wire
 from loop_core.wire.body import dump
 from loop_core.wire.format import Prefill, Profile
 
@@ -170,28 +170,22 @@ def messages_of(prompt: str | Messages) -> tuple[Message, ...]:
     """A prompt as messages; a plain text becomes a message of the user. Raises `CallerError` if the prompt is neither a
     text nor messages, is empty, or holds something that is not a message."""
     if isinstance(prompt, (Message, Mapping)):
-        raise CallerError("expected a text, or a list of messages, not one message")
-    if not isinstance(prompt, (str, Iterable)):
-        raise CallerError(f"expected a text, or messages, not {type(prompt).__name__}")
+        raise CallerError("prompt: expected a text, or a list of messages, not one message")
+    if not isinstance(prompt, (str, Iterable)) or isinstance(prompt, bytes):
+        raise CallerError(f"prompt: expected a text, or a list of messages, not {type(prompt).__name__}")
     raw_messages = [Message(Role.USER, (TextPart(prompt),))] if isinstance(prompt, str) else list(prompt)
-    messages = tuple(_valid_message(each) if isinstance(each, Message) else _message(each) for each in raw_messages)
+    messages = tuple(check_message(each) if isinstance(each, Message) else _message(each) for each in raw_messages)
     if not messages or not all(message.parts for message in messages) or prompt == "":
-        raise CallerError("there is nothing to send: expected a text, or messages that have content")
+        raise CallerError("prompt: there is nothing to send: expected a text, or messages that have content")
     return messages
 
 
-def _valid_message(message: Message) -> Message:
-    """The message. Raises `CallerError` if its role or a part is a plain string, as in a mapping."""
-    if not isinstance(message.role, Role) or any(isinstance(part, str) for part in message.parts):
-        raise CallerError("not a message: a Message has a Role and parts; as plain texts they are written "
-                          "{'role': 'user', 'content': '…'}")
-    return message
-
-
 def _message(value: Any) -> Message:
-    role = value.get("role") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        raise CallerError(f"not a message: expected {{'role': …, 'content': …}}, not {type(value).__name__}")
+    role = value.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        raise CallerError(f"not a message: expected a mapping whose role is one of {', '.join(sorted(ROLES))}")
+        raise CallerError(f"not a message: expected a role that is one of {', '.join(sorted(ROLES))}, not {role!r:.40}")
     try:
         (message,) = decode_request("openai_chat", {"messages": [value]}).messages
     except (TypeError, ValueError, RecursionError):

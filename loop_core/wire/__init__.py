@@ -17,7 +17,7 @@ from typing import Any, cast
 from loop_core.errors import CallerError, DecodeError, EncodeError, check_kinds
 from loop_core.formats import FORMATS
 from loop_core.json_parser import from_json
-from loop_core.values import ChatResponse, Message, OpaquePart, ReasoningPart, Request, Stop, TransportEnd
+from loop_core.values import ChatResponse, Message, OpaquePart, ReasoningPart, Request, Role, Stop, TransportEnd
 from loop_core.wire.base import Decoder
 from loop_core.wire.failures import StopRow
 from loop_core.wire.format import Format
@@ -173,11 +173,13 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     another format is left out.
 
     Raises:
-        CallerError: there is no such API, or the request is no `Request`.
+        CallerError: there is no such API, the request is no `Request`, or one of its messages no `Message`.
         EncodeError: the format cannot carry the request; `what` names it.
     """
     form = wire(api)
     check_kinds(("request", request, Request))
+    for message in request.messages:
+        check_message(message)
     if request.api != api:
         own = ("extra" if request.extra else "tool.declared" if any(tool.declaration for tool in request.tools)
                else "opaque" if any(map(_is_verbatim, request.messages)) else "")
@@ -185,6 +187,15 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
             held = "blocks" if own == "opaque" else "fields"
             raise EncodeError(f"the request holds {held} of {request.api} as they were sent", api=api, what=own)
     return form.encode_request(replace(request, api=api, messages=tuple(_without_foreign_reasoning(request, form))))
+
+
+def check_message(message: Message) -> Message:
+    """Returns the message. Raises `CallerError` if it is none, or if its role or a part is a plain text, as in JSON."""
+    if not isinstance(message, Message) or not isinstance(message.role, Role) or any(
+            isinstance(part, str) for part in message.parts):
+        raise CallerError("not a message: a Message has a Role and parts; only a prompt may be a list of plain "
+                          "{'role': 'user', 'content': '…'}")
+    return message
 
 
 def _is_verbatim(message: Message) -> bool:

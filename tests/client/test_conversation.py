@@ -262,13 +262,16 @@ def test_every_role_of_a_chat_may_be_asked(role: str, read_as: Role) -> None:
 
 
 @pytest.mark.parametrize(("prompt", "why"), [
-    (None, "expected a text, or messages, not NoneType"),
-    (5, "expected a text, or messages, not int"),
+    (None, "prompt: expected a text, or a list of messages, not NoneType"),
+    (b"hi", "prompt: expected a text, or a list of messages, not bytes"),
     ("", "there is nothing to send"),
     ([], "there is nothing to send"),
     ([{"role": "user", "content": ""}], "there is nothing to send"),
-    ([{"rol": "user", "content": "hi"}], "expected a mapping whose role is one of assistant, developer"),
-    (["hi"], "not a message"),
+    ([{"rol": "user", "content": "hi"}], "expected a role that is one of assistant, developer, .*, not None"),
+    ([{"role": "bot", "content": "hi"}], "expected a role that is one of .*, not 'bot'"),
+    (["hi"], "not a message: expected {'role': …, 'content': …}, not str"),
+    (Request("openai_chat", ({"role": "user", "content": "hi"},)), "not a message: a Message has a Role and parts"),
+    (Request("openai_chat", (Message("user", ("hi",)),)), "not a message: a Message has a Role and parts"),
     (Request("ollama_chat"), "a request of ollama_chat was given for a server of openai_chat"),
 ])
 def test_what_is_no_question_is_refused(prompt: Any, why: str) -> None:
