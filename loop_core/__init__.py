@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from loop_core.turn.trace import Trace
     from loop_core.values import ChatResponse, Message, Request, Stop
     from loop_core.wire import decode, decode_request, decode_response, decoder, encode_request, encode_response
+else:  # not shown to type checkers, which would accept every name because of it
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value  # `__getattr__` is called once for each name
+        return value
 
 _HOMES = {
     "Server": "client.address",
@@ -70,15 +79,6 @@ __all__ = [
     "read", "run", "step", "stream",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # `__getattr__` is called once for each name
-    return value
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ from loop_core.wire import Headers, decode_request, decode_response, header_pair
 from loop_core.wire.profiles import choose, native_reading, profile_named
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reading:
     """The result of `read`. Decide by `stop_reason`, and run only the calls whose verdict is `ready`."""
 
@@ -29,6 +29,11 @@ class Reading:
     calls: tuple[Verdict, ...] = ()
     """Every call that the client would have to run, in order, each with the gate's verdict: `ready` (then `arguments`
     holds the parsed object), `held` or `rejected`, and the reason in `why`."""
+
+    def __repr__(self) -> str:
+        calls = len(self.calls)
+        word = f"{self.stop_reason}, {self.raw!r}" if self.raw is not None else f"{self.stop_reason}, no word"
+        return f"<Reading {word}: {len(self.text):,} characters, {calls} call{'' if calls == 1 else 's'}>"
 
     @property
     def stop_reason(self) -> Stop:

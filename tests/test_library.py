@@ -239,6 +239,14 @@ def test_type_checkers_read_the_same_names_as_are_imported() -> None:
             for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert told == loop_core._HOMES
     assert sorted(told) == sorted(loop_core.__all__)
+    # With a `__getattr__` in their sight they would accept a name that is not there.
+    assert [node.name for node in checked.orelse if isinstance(node, ast.FunctionDef)] == ["__getattr__"]
+
+
+def test_the_repr_of_a_reading_is_short() -> None:
+    reading = loop_core.read("openai_chat", BODY)
+    assert repr(reading) == "<Reading end_turn, 'stop': 2 characters, 0 calls>"
+    assert repr(loop_core.read("openai_chat", b"")) == "<Reading interrupted, no word: 0 characters, 0 calls>"
 
 
 def test_a_name_that_is_not_there_is_refused_as_python_does() -> None:
@@ -260,7 +268,9 @@ def test_another_name_of_the_scripted_provider_is_none() -> None:
     ("Turn", "turn.state"), ("Event", "turn.state"), ("TransportEnd", "values"), ("Stream", "client.conversation"),
     ("AsyncStream", "client.conversation"), ("LiveRequest", "client.outgoing"), ("LiveResponse", "client.exchange"),
     ("Role", "values"), ("TextPart", "values"), ("ToolResultPart", "values"), ("Dispatch", "turn.policy"),
-    ("BatchRule", "turn.policy"), ("ReasonSource", "turn.policy"),
+    ("BatchRule", "turn.policy"), ("ReasonSource", "turn.policy"), ("Effect", "turn.state"), ("ToolCall", "values"),
+    ("Usage", "values"), ("ProviderError", "values"), ("Evidence", "values"), ("Finding", "values"),
+    ("Admission", "judge.gate"), ("HttpRequest", "client.outgoing"), ("fold_metrics", "turn.trace"),
 ])
 def test_the_types_that_programs_annotate_stand_where_the_page_says(name: str, module: str) -> None:
     assert hasattr(importlib.import_module(f"loop_core.{module}"), name)

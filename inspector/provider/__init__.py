@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from inspector.provider.reading import all_stories, read
     from inspector.provider.scenarios import Intent, Kind, PlacedFault, Story
     from inspector.provider.server import Provider, serving
+else:  # not shown to type checkers, which would accept every name because of it
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 _HOMES = {
     "AnsweredRequest": "connection", "read": "reading", "all_stories": "reading", "Provider": "server",
@@ -30,11 +37,3 @@ server nor aiohttp and pydantic."""
 
 # Written out, because type checkers do not evaluate a list made from `_HOMES`.
 __all__ = ["AnsweredRequest", "Intent", "Kind", "PlacedFault", "Provider", "Story", "all_stories", "read", "serving"]
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -26,7 +26,7 @@ from loop_core.turn.presets import preset
 from loop_core.turn.state import Finish, ProviderResponse, Turn
 from loop_core.turn.tools import Function, Toolbox, declare
 from loop_core.turn.trace import Step, Trace
-from loop_core.values import Message, Request, Tool, Usage
+from loop_core.values import Message, ProviderError, Request, Tool, Usage
 
 if TYPE_CHECKING:
     from loop_core.client.transport import AsyncLive
@@ -162,14 +162,21 @@ class Answer:
 
     @property
     def terminal(self) -> str:
-        """How the turn ended: `completed`, or why it is not complete: `retry_limit`, `budget_exhausted`,
-        `repair_failed`, `safety_blocked`, `interrupted`, `error`, …"""
+        """How the turn ended: `completed`, or why it is not complete: `retry_limit`, `budget_exhausted`, `step_limit`,
+        `no_progress`, `repair_failed`, `no_answer`, `interrupted`, `error`, `safety_blocked`,
+        `context_window_exceeded`, `cancelled`, `unrecorded`, or `stuck` (under the policy of another agent)."""
         return self.turn.terminal or ""
 
     @property
     def notice(self) -> str | None:
         """A sentence for the user about how the turn ended, without the model's text; None if all is well."""
         return self.turn.notice
+
+    @property
+    def error(self) -> ProviderError | None:
+        """The error that the provider reported instead of the last answer or in the middle of it; None if it reported
+        none, for example because no connection was made."""
+        return self.turn.evaluation.response.error if self.turn.evaluation is not None else None
 
     @property
     def usage(self) -> Usage | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from inspector.provider import Provider, serving
 from loop_core import (
+    Answer,
     Limits,
     Message,
     Plan,
@@ -35,6 +37,7 @@ from loop_core.client.exchange import Connection, Retries
 from loop_core.client.streaming import ShownText
 from loop_core.errors import CallerError, EncodeError
 from loop_core.judge.gate import Admission
+from loop_core.turn.machine import TRANSITIONS
 from loop_core.turn.policy import STRICT
 from loop_core.turn.state import Event, RunTools, Send, Turn
 from loop_core.values import ChatResponse, Role, Stop, StopReason, TextPart, TransportEnd, Usage
@@ -118,6 +121,25 @@ def test_a_cut_answer_is_whole_and_its_limits_are_those_that_were_given(provider
     assert "continuation_max_attempts (1)" in once.notice
     assert whole.text.startswith(once.text)
     assert once.text != whole.text
+
+
+def test_the_error_of_a_provider_stands_beside_the_words_about_it(provider: Provider) -> None:
+    refused = ask(at(provider, "openai_chat", "no-such-scenario"), "Hello?")
+    assert refused.error is not None
+    assert (refused.terminal, refused.error.retryable) == ("error", False)
+    assert refused.error.message in (refused.notice or "")
+    with serving("error-after-200") as failing:
+        broken = ask(at(failing, "openai_chat", "m"), "Hello?", line=Connection(retries=Retries(most=0)))
+    assert (broken.terminal, broken.error is not None, broken.text != "") == ("error", True, True)
+    unreachable = ask(Server("openai_chat", "http://127.0.0.1:9", model="m"), "Hello?",
+                      line=Connection(retries=Retries(most=0)))
+    assert (unreachable.terminal, unreachable.error) == ("interrupted", None)
+    assert ask(at(provider, "openai_chat", "text"), "Hello?", max_tokens=256).error is None
+
+
+def test_every_end_of_a_turn_stands_beside_the_attribute() -> None:
+    ends = {row.terminal for row in TRANSITIONS.values() if row.terminal is not None}
+    assert set(re.findall("`([a-z_]+)`", Answer.terminal.__doc__ or "")) == ends
 
 
 class Expiring:
