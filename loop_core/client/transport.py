@@ -206,7 +206,18 @@ class Live(_Source):
         line: Connection | None = None, redact: Redact | None = None, rewrite: RequestRewrite | None = None,
         client: httpx.Client | None = None,
     ) -> None:
-        """`client` stays open, so the caller that passes it in closes it.
+        """Opens no connection yet.
+
+        Args:
+            server: the server that is asked, with its key.
+            observer: an `Observer`, which receives everything that is sent and received; None for none.
+            toolbox: runs the released calls, such as a `Toolbox`; None for one without tools, which answers each call
+                with an error.
+            line: timeouts, retries and the proxy; None for the defaults.
+            redact: a function that masks further secrets in every byte that is received; None for none. The key of the
+                server is masked in any case.
+            rewrite: a function that changes how a request is written before it is sent; None for none.
+            client: an HTTP client of the caller, who closes it; None for one that is made and closed here.
 
         Raises:
             CallerError: a key would leave as plain text, or the proxy, the certificates or the client cannot be used.

@@ -28,17 +28,25 @@ class Admission(StrEnum):
     """The gate's three verdicts."""
 
     READY = "ready"
+    """The call may run."""
     HELD = "held"
+    """The call is incomplete, or its response's stop reason does not authorise it: it must not run."""
     REJECTED = "rejected"
+    """The call is complete and refused, for example by its tool's schema: it must not run."""
 
 
 class Verdict(NamedTuple):
-    """The gate's decision on one tool call."""
+    """The gate's decision on one tool call. Run a call only if `admission` is `ready`, and with `arguments`, never with
+    `call.arguments`, which may be cut."""
 
     call: ToolCall
+    """The call as it arrived."""
     admission: Admission
+    """The decision: `ready`, `held` or `rejected`."""
     rule: str
+    """The dotted name of the rule that decided, such as gate.incomplete."""
     why: str
+    """The reason for the decision, for people."""
     problems: tuple[str, ...] = ()
     """The reasons for a rejection, such as each violation of the schema; empty unless the call is rejected."""
 

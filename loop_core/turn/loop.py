@@ -145,13 +145,17 @@ class Plan(NamedTuple):
     """The parameters of a run: policy, limits, abilities, server."""
 
     limits: Limits = Limits()
+    """The hard limits of each turn."""
     policy: Policy = STRICT
+    """How the loop decides."""
     ability: Ability | None = None
     """The server's abilities; None for those that the source knows, or else those of every server of the format."""
     provider: str = ""
     """The name of the server's profile; empty for the one that the source knows."""
     fidelity: Fidelity = Fidelity.LIVE
+    """The origin of the answers, as the steps name it."""
     run: int = 0
+    """The number of the run, which its steps repeat."""
     bound_by: int | None = None
     """The value from which the token bound is derived; None if it is the request's cap (`Turn.bound_by`)."""
 

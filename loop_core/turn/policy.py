@@ -144,23 +144,29 @@ class Policy:
 
     name: str
     title: str
+    """What the loop does, in one line."""
     cites: tuple[str, ...] = ()
     """The lines of the source that the policy follows, and how they were interpreted."""
     reads: ReasonSource = ReasonSource.EFFECTIVE
+    """The stop reason that the loop follows."""
     words: Words = field(default_factory=dict)
     unlisted: Mapping[str, Stop] = field(default_factory=dict)
     """Wire format -> the stop reason of a native word that `words` does not list."""
     reason_map: Mapping[Stop, Stop] = field(default_factory=dict)
     """Stop reason -> the stop reason that this loop reads instead. Reasons without a row stay."""
     promotions: tuple[Promotion, ...] = ()
+    """The rows by which a stop reason of a response with calls is read as `tool_call`."""
     signals: Signals = field(default_factory=lambda: STRICT_SIGNALS)
+    """Stop reason -> where it leads: without calls, with calls that may not run, and with calls that may run."""
     settles: bool = True
     """Whether a turn is finished only when every held call was received again."""
     cap_evidence: bool = True
     """Whether an answer without a known reason counts as a budget cut if its usage reached the cap, or if a call's
     arguments end in the middle of their JSON."""
     dispatch: Dispatch = Dispatch.READY
+    """The calls that the loop would run. The engine itself runs `ready` calls only."""
     batch: BatchRule = BatchRule.WHOLE
+    """What a call that may not run means for the others of its response."""
     strips: bool = True
     """Whether a call that did not run is left out of the history."""
     methods: tuple[Method, ...] = (Method.PREFILL, Method.ANCHOR)
@@ -169,6 +175,7 @@ class Policy:
     system_hint: bool = True
     """Whether the hint is a system message where the server allows one; otherwise it is a message of the user."""
     seam: SeamRule = SeamRule.CAREFUL
+    """The rule by which the segments of an answer are joined."""
     lacks: frozenset[str] = frozenset()
     """The names of the guards (`limits.GUARDS`) that this loop does not have."""
     allow_silence: bool = False

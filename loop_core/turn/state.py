@@ -62,11 +62,16 @@ class Send(NamedTuple):
     ordinal: int
     """0 for the first request of the turn; each further request is numbered from 1 within its place."""
     method: Method
+    """The way in which the answer, or the rest of it, is requested."""
     new_messages: tuple[Message, ...] = ()
     max_tokens: int | None = None
+    """The output cap of this request in tokens; None for the server's own."""
     tool_choice: str | None = None
+    """The tool choice of this request, as `Request.tool_choice`."""
     anchor: str = ""
+    """The words that the model is asked to quote first; empty if none."""
     stripped: str = ""
+    """The white space at the end of a prefill that is not sent, because providers refuse it."""
     mark: str = QUOTE_MARKS[0]
     """The name of the tags around the anchor."""
     lower_cap: int | None = None
@@ -123,6 +128,7 @@ class Finish(NamedTuple):
     """An effect: the turn has ended. `notice` is for the operator and never assistant text."""
 
     terminal: str
+    """How the turn ended, as `Turn.terminal`."""
     notice: str | None = None
     silent: str | None = None
     """The word by which the model asked to show nothing (pi's agent loop: `__SILENT__`, `HEARTBEAT_OK`); None if it did
@@ -276,7 +282,9 @@ class Turn(NamedTuple):
     outcome: State | None = None
     """The state in which the turn was decided: Complete, Abort, AbortPartial or Unrecorded; None while it goes on."""
     terminal: str | None = None
+    """How the turn ended: `completed`, or why it is not complete; None while it goes on."""
     notice: str | None = None
+    """A sentence for the user about how the turn ended; None if all is well, or while it goes on."""
     bound_by: int | None = None
     """The max_tokens from which the token bound is derived: None for the request's own; 0 if there is no bound. A
     what-if that changes only max_tokens sets it to keep the bound."""

@@ -140,6 +140,7 @@ def _in_words_of(form: Format, response: ChatResponse) -> ChatResponse:
 
 def decode_request(api: str, body: Mapping[str, Any] | bytes, *, url: str = "") -> Request:
     """Decodes the body of a request; `body` is JSON, parsed or as bytes. Some formats name the model in the URL.
+    A field with a value that the format does not allow is left out, because recordings may hold anything.
 
     Raises:
         CallerError: there is no such API, or the body is neither bytes nor an object.
