@@ -13,8 +13,8 @@ class LoopError(Exception):
 
 
 class DecodeError(LoopError):
-    """The provider's bytes are not what the wire format allows. `offset` counts bytes of the body from 0; `expected`
-    says what would have been accepted there."""
+    """The bytes of a response or of a request are not what the wire format allows. `offset` counts bytes of the body
+    from 0; `expected` says what would have been accepted there."""
 
     def __init__(self, message: str, *, api: str = "", offset: int = 0, expected: str = "") -> None:
         # Only the message is an argument: unpickling an error from another process calls the class with it.
@@ -27,7 +27,7 @@ class DecodeError(LoopError):
 
 
 class EncodeError(LoopError):
-    """The response holds something that the wire format cannot carry; `what` names it."""
+    """A response or a request holds something that the wire format cannot carry; `what` names it."""
 
     def __init__(self, message: str, *, api: str = "", what: str = "") -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class EncodeError(LoopError):
 
 
 class CallerError(LoopError):
-    """The caller asked for something that does not exist or is out of range."""
+    """The caller asked for something that does not exist, or passed a value of a wrong type or out of range."""
 
 
 class TransitionError(CallerError):
