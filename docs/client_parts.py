@@ -29,6 +29,14 @@ def _rows() -> dict[tuple[str, str, str, str], Row]:
     return {(row["client"], row["format"], row["mode"], row["scenario"]): row for row in _data()["cells"]}
 
 
+def _row(client: str, api: str, mode: str, scenario: str) -> Row:
+    """What a client reported. Ends the program if the client has not played the scenario yet."""
+    if (client, api, mode, scenario) not in _rows():
+        raise SystemExit(f"tests/clients/reports.json has no report of {client} about the scenario {scenario} "
+                         f"({api}, {mode}): run python tests/clients/run.py --only {scenario}")
+    return _rows()[client, api, mode, scenario]
+
+
 def verdict(row: Row, usual: str | None) -> str:
     """A report in a word or two; `usual` is the stop reason that its client reports for a complete answer."""
     story = all_stories()[row["scenario"]]
@@ -55,7 +63,7 @@ def verdict(row: Row, usual: str | None) -> str:
 
 def _verdict(row: Row) -> str:
     usual = next((found["reason"] for name in ("call", "text")  # the format may have no calls
-                  if "reason" in (found := _rows()[row["client"], row["format"], row["mode"], name])), None)
+                  if "reason" in (found := _row(row["client"], row["format"], row["mode"], name))), None)
     return verdict(row, usual)
 
 
@@ -78,7 +86,7 @@ def _short(client: tables.Client) -> list[str]:
 
 
 def _merged(client: str, api: str, scenario: str, told: Callable[[Row], str], between: str) -> str:
-    streamed, whole = (told(_rows()[client, api, mode, scenario]) for mode in tables.MODES)
+    streamed, whole = (told(_row(client, api, mode, scenario)) for mode in tables.MODES)
     return streamed if streamed == whole else f"{streamed}{between}{whole}"
 
 
@@ -124,7 +132,7 @@ def _groups(client: tables.Client, scenario: str) -> str:
 
 
 def _both(client: str, api: str, scenario: str) -> str:
-    streamed, whole = (_observed(_rows()[client, api, mode, scenario]) for mode in tables.MODES)
+    streamed, whole = (_observed(_row(client, api, mode, scenario)) for mode in tables.MODES)
     return streamed if streamed == whole else f"stream: {streamed}; no stream: {whole}"
 
 

@@ -67,6 +67,11 @@ def test_the_documents_are_fresh(docs: ModuleType, page: str) -> None:
     assert docs.rendered(text) == text, f"docs/{page} is stale; run python docs/generate.py"
 
 
+def test_a_scenario_that_no_client_has_played_is_named_with_the_command_that_plays_it(docs: ModuleType) -> None:
+    with pytest.raises(SystemExit, match=r"no report of loop_core about the scenario new .* --only new"):
+        importlib.import_module("client_parts")._row("loop_core", "openai_chat", "stream", "new")
+
+
 def report(scenario: str, client: str = "openai-agents", **more: Any) -> dict[str, Any]:
     return {"client": client, "format": "openai_chat", "mode": "stream", "scenario": scenario, "reason": None,
             "text": "whole", "ran": [], "gave": [], "error": None, "requests": 1, "refusal": None,
