@@ -20,6 +20,7 @@ from click import UsageError
 from inspector import cli, commands
 from inspector.commands import explain_follow
 from inspector.config.settings import Settings
+from inspector.export import FORMS
 from inspector.report.table_rows import LOOK
 from inspector.sessions.native import SessionWriter
 from inspector.whatif import tree
@@ -422,8 +423,7 @@ def test_a_wrong_option_is_one_line_and_exit_2(inspector, cut, arguments, what):
     (["samples", "more"], "inspector samples: got unexpected extra argument (more)"),
     (["check", "--fail-on", "x", "a.har"],
      "inspector check: invalid value for '--fail-on': 'x' is not one of 'error', 'warning', 'info', 'never'"),
-    (["export", "a.har"],
-     "inspector export: --to is missing: one of bug, html, md, text, json, session, curl, fixture, otlp, otlp-content"),
+    (["export", "a.har"], f"inspector export: --to is missing: one of {', '.join(FORMS)}"),
     (["hope", "--help"], "inspector: 'hope' is neither a command nor a file; `inspector --help` lists the commands"),
 ])
 def test_wrong_usage_is_one_line_that_says_where_and_what_was_expected(inspector, arguments, what):

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
+from textual.keys import _character_to_key
 from textual.screen import Screen
 
 from inspector.tui.app import LoopInspector
@@ -31,7 +32,9 @@ def bindings(owner: type[DOMNode]) -> list[Binding]:
 
 
 def keys(owner: type[DOMNode]) -> list[str]:
-    return [key for each in bindings(owner) for key in each.key.split(",")]
+    """The names of the keys: a binding may name a key by its character, `/` for `slash`."""
+    return [_character_to_key(key) if len(key) == 1 else key
+            for each in bindings(owner) for key in each.key.split(",")]
 
 
 @each_owner
