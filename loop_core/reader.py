@@ -103,8 +103,8 @@ def read(
     Raises:
         CallerError: there is no such API or profile, the body is text instead of bytes, the request is neither a
             `Request` nor a body, or another argument has the wrong type.
-        DecodeError: the bytes are no body of this format, or those of the request no JSON object. A cut body is read as
-            far as it goes.
+        DecodeError: the bytes are not a body of this format, or those of the request not a JSON object. A cut body is
+            read as far as it goes.
     """
     check_kinds(("api", api, str), ("url", url, str), ("profile", "" if profile is None else profile, str))
     body, headers = b"".join(pieces_of(chunks)), header_pairs(headers)

@@ -122,7 +122,7 @@ class Server:
 
 
 def _is_pair(pair: object) -> bool:
-    """Whether a value is a pair of a name and a value, both of them texts. A text of two characters is no pair."""
+    """Whether a value is a pair of a name and a value, both of them texts. A text of two characters is not a pair."""
     return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(word, str) for word in pair)
 
 

@@ -180,7 +180,7 @@ def has_calls(response: ChatResponse) -> bool:
 
 
 def is_damaged(text: str) -> bool:
-    """Whether a text holds the sign of bytes that were no UTF-8, or half of a surrogate pair."""
+    """Whether a text holds the sign of bytes that were not UTF-8, or half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -267,7 +267,7 @@ STOP_FIELDS: tuple[tuple[str, ...], ...] = (
 """The paths under which requests of all formats hold stop strings."""
 HITS = ("stop_reason", "matched_stop")
 """The fields in which servers of chat completions name the stop string that was hit (vLLM, SGLang). A number there
-names a token and is no stop string."""
+names a token and is not a stop string."""
 
 
 def stop_strings(request: Request | None) -> tuple[str, ...]:

@@ -214,7 +214,7 @@ def _describe_parsing(reading: Arguments) -> str:
 
 
 LONGEST_MARK = 200
-"""The largest length in characters of an argument that distinguishes a call. A longer text is no name, and may be
+"""The largest length in characters of an argument that distinguishes a call. A longer text is not a name, and may be
 worded differently when the call is sent again."""
 SHOWN_CHARS = 80
 """The number of characters of an argument in the name of a held call, which the model reads."""

@@ -107,7 +107,7 @@ _OWN = "json-schema:"
 
 
 def _join(address: str, reference: str) -> str:
-    """The absolute form of a reference in a resource; the reference itself if it is no address."""
+    """The absolute form of a reference in a resource; the reference itself if it is not an address."""
     try:
         return urljoin(address, f"http:{reference.removeprefix(_OWN)}" if reference.startswith(_OWN) else reference)
     except ValueError:

@@ -175,7 +175,7 @@ def _response_change(turn: Turn, event: ProviderResponse) -> Change:
                       event.echoes if recorded else turn.ability.echoes, event.number, source.mark)
     answers = (*turn.answers[:-1], (*turn.answers[-1], segment))
     messages = turn.history
-    # A prefill is no message of its own: the answer continues it, and both enter the history as one message later.
+    # A prefill is not a message of its own: the answer continues it, and both enter the history as one message later.
     if send is not None and method is not Method.PREFILL:
         messages = (*messages, *send.new_messages)  # the history only grows
     evaluation = Evaluation(response, judged, verdicts, event.number, word)

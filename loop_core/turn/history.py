@@ -107,7 +107,8 @@ def _message(parts: Sequence[MessagePart], api: str) -> Message | None:
             kept_parts.append(part)
         elif kept_parts and type(before := kept_parts[-1]) is TextPart:
             kept_parts[-1] = before._replace(text=before.text + part.text)
-    # Thinking alone is no message: several backends refuse an assistant message without content (hermes-agent #99622).
+    # Thinking alone is not a message: several backends refuse an assistant's message without content (hermes-agent
+    # #99622).
     has_content = any(type(part) is not ReasoningPart for part in kept_parts)
     has_reasoning = any(type(part) is ReasoningPart for part in kept_parts)
     return Message(Role.ASSISTANT, tuple(kept_parts), api if has_reasoning else None) if has_content else None

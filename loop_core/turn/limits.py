@@ -242,7 +242,7 @@ _DIGITS = 600
 
 
 def whole_number(text: str) -> int | None:
-    """The whole number that an operator typed, such as `1000`, `1,000` or `-1_000`; None if the text is no whole
+    """The whole number that an operator typed, such as `1000`, `1,000` or `-1_000`; None if the text is not a whole
     number. Only the first digits of a very long number are read; they exceed any limit."""
     digits = text.strip().replace(",", "").replace("_", "")
     return int(digits[:_DIGITS]) if re.fullmatch("-?[0-9]+", digits) else None

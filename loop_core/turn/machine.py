@@ -237,7 +237,7 @@ def signal_of(turn: Turn) -> Signal:
     if evaluation is None:
         raise TransitionError("EvaluateStop without a response")
     policy = turn.policy
-    # First, because the refusal of a field that the engine added is no answer of the model.
+    # First, because the refusal of a field that the engine added is not an answer of the model.
     if costs.current_refusal(turn) is not None:
         repair = turn.last_send is not None and turn.last_send.place is RequestPlace.REPAIR
         return Signal.REPAIR_REFUSED if repair else Signal.CONTINUATION_REFUSED
@@ -249,7 +249,7 @@ def signal_of(turn: Turn) -> Signal:
     else:
         # Whether the calls may run is computed only if it changes the signal.
         signal = held if held is released or not is_runnable(policy, evaluation.verdicts) else released
-    # Only an ordinary end is examined: a cut or blocked answer is no success anyway.
+    # Only an ordinary end is examined: a cut or blocked answer is not a success anyway.
     ending = policy_ending(policy, evaluation.judgement) if signal is Signal.END_TURN else None
     if ending is not None:
         signal = ENDING_SIGNALS[ending]

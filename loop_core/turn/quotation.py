@@ -222,7 +222,7 @@ def _shares_row(own: str, before: str) -> bool:
 
 
 def _behind_chatter(before: str) -> str:
-    """The text before the words without a line of chatter, which is no row, although answers begin with the same
+    """The text before the words without a line of chatter, which is not a row, although answers begin with the same
     words."""
     return before if find_opening(before) is None else before.split("\n", 1)[-1]
 

@@ -145,7 +145,7 @@ def fold_metrics(records: Iterable[Record], latencies: Mapping[str, float] | Non
         if record["event"] == "continuation_attempt":
             continuations[labels] += 1
         elif record["event"] == "continuation_terminated":
-            # Every cut turn has this record; one that recovered and completed is no exit.
+            # Every cut turn has this record; one that recovered and completed is not an exit.
             exits[labels] += record["terminal_reason"] in GUARDED_EXITS
             attempts.setdefault(labels, []).append(record["attempts"])
             took = (latencies or {}).get(record["turn_id"])

@@ -115,7 +115,7 @@ def encode_response(api: str, response: ChatResponse, *, stream: bool = False, c
     stop word becomes one with the same meaning; without such a one, the answer never looks finished.
 
     Raises:
-        CallerError: there is no such API, or the response is no `ChatResponse`.
+        CallerError: there is no such API, or the response is not a `ChatResponse`.
         EncodeError: the response holds what the format cannot carry; `what` names it.
     """
     form = wire(api)
@@ -174,7 +174,7 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
     another format is left out.
 
     Raises:
-        CallerError: there is no such API, the request is no `Request`, or one of its messages no `Message`.
+        CallerError: there is no such API, the request is not a `Request`, or one of its messages not a `Message`.
         EncodeError: the format cannot carry the request; `what` names it.
     """
     form = wire(api)
@@ -191,7 +191,7 @@ def encode_request(api: str, request: Request) -> dict[str, Any]:
 
 
 def check_message(message: Message) -> Message:
-    """Returns the message. Raises `CallerError` if it is none, or if its role or a part is a plain text, as in JSON."""
+    """Returns the message. Raises `CallerError` if it is not one, or if its role or a part is a plain text."""
     if not isinstance(message, Message) or not isinstance(message.role, Role) or any(
             isinstance(part, str) for part in message.parts):
         raise CallerError("not a message: a Message has a Role and parts; only a prompt may be a list of plain "

@@ -143,7 +143,7 @@ class Decoder:
         self._take(framing, data)
 
     def close(self, end: TransportEnd = TransportEnd.EOF) -> ChatResponse:
-        """The response, as far as the bytes arrived. Raises `DecodeError` if they are no body of this format."""
+        """The response, as far as the bytes arrived. Raises `DecodeError` if they are not a body of this format."""
         if self._framing is None and self._head.strip():
             self._framing = self._choose(final=True)
             if self._framing is None:

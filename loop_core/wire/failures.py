@@ -58,7 +58,7 @@ def repetitions(where: str, payload: bytes) -> Iterator[str]:
 
 
 def no_body(api: str) -> DecodeError:
-    """The error about bytes that are no body of any format."""
+    """The error about bytes that are not a body of any format."""
     return DecodeError("the body begins with neither JSON nor an event stream", api=api, expected="`{`, `[` or `data:`")
 
 

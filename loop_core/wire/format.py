@@ -39,8 +39,8 @@ class BodyMark(NamedTuple):
 
     path: JsonPath
     pattern: str = ""
-    """A pattern that is searched in the value's text (its JSON if it is no string). The default only requires that the
-    key is present."""
+    """A pattern that is searched in the value's text (its JSON if it is not a string). The default only requires that
+    the key is present."""
 
 
 def mark(*path: str | int, like: str = "") -> BodyMark:

@@ -306,7 +306,7 @@ def framing_of(
         return SSE()
     if not final and any(field.startswith(text) for field in (*_SSE_FIELDS, _ERROR_FIELD)):
         return None
-    if binary_framing is not None and first < b" ":  # a frame begins with its length, which is no text
+    if binary_framing is not None and first < b" ":  # a frame begins with its length, which is not text
         return binary_framing()
     if failed:
         return Whole()

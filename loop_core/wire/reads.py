@@ -274,7 +274,7 @@ def _holds_call(node: Node) -> bool:
 
 
 def _is_read(node: Node, value: Any) -> bool:
-    """Whether a row reads a value of this type that is no object with members and no list."""
+    """Whether a row reads a value of this type that is neither an object with members nor a list."""
     if isinstance(value, str):
         return any(row.fact not in _VALUES or not node.members for row in node.rows)
     # Events that a row names hold pieces of a text.

@@ -193,7 +193,7 @@ def read_prompt(prompt: str) -> Iterator[Message]:
 
 
 PATHS: tuple[re.Pattern[str], ...] = (
-    # Embeddings, which are no answers, have the same path.
+    # Embeddings, which are not answers, have the same path.
     re.compile(r"/model/(?P<model>(?![^/?#]*embed)[^/?#]+)/invoke(?P<stream>-with-response-stream)?/?(?:$|[?#])"),
 )
 VERSION = "bedrock-2023-05-31"

@@ -60,7 +60,7 @@ class PartialArgs:
         return not self._open and not self.broken
 
     def add(self, value: Any) -> None:
-        """Reads one element of `partialArgs`; one that is no object breaks them."""
+        """Reads one element of `partialArgs`; one that is not an object breaks them."""
         path: Any = get(value, "jsonPath") if isinstance(value, dict) else None
         try:
             if path == self._where and self._text.open:
@@ -152,7 +152,7 @@ def _steps(path: Any) -> list[str | int]:
             raise _UnplacedError("is not a path")
         steps.append(int(step["index"]) if step["index"] else step["name"] or _unquote(step["single"], step["double"]))
         position = step.end()
-    if not steps or isinstance(steps[0], int):  # arguments are an object, so `$[0]` is no place
+    if not steps or isinstance(steps[0], int):  # arguments are an object, so `$[0]` is not a place
         raise _UnplacedError("is not a path into an object")
     return steps
 

@@ -333,7 +333,7 @@ class Decoder(base.Decoder):
     def _status(self, status: Any, at: At, *, last: bool) -> None:
         if not isinstance(status, str):
             return
-        # Each event before the end says in_progress, which is no stop word.
+        # Each event before the end says in_progress, which is not a stop word.
         if status in table.PENDING and not last:
             self._pending = status, at
         elif last or self.raw is None:

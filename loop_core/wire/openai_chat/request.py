@@ -71,7 +71,7 @@ def _message(item: Mapping[str, Any]) -> Message:
     parts: list[MessagePart] = []
     parts.extend(_details(list_of(item.get("reasoning_details"))))
     thinking = next((text for name in REASONING_FIELDS if (text := word(item.get(name)))), None)
-    if thinking and not parts:  # a second field with the same text is no second thought
+    if thinking and not parts:  # a second field with the same text is not a second thought
         parts.append(ReasoningPart(thinking))
     parts.extend(_content(item.get("content")))
     if refusal := word(item.get("refusal")):

@@ -327,7 +327,7 @@ class Decoder(BaseDecoder):
             model=string(self._last.get("model")),
             refusal="".join(refusals) or None,
             native=native,
-            # `in_progress` before the end is no stop word.
+            # `in_progress` before the end is not a stop word.
             saw_stop_reason=self._ended and bool(self.raw),
         )
 

@@ -90,7 +90,7 @@ KNOWN_RESULTS = frozenset({
     "local_shell_call_output", "computer_call_output", "apply_patch_call_output", "function_call_output",
     "custom_tool_call_output", "additional_tools", "mcp_approval_response",
 })
-"""The types of items that are no calls; they are kept verbatim."""
+"""The types of items that are not calls; they are kept verbatim."""
 
 DELTAS: Mapping[str, tuple[str, str]] = {
     "response.output_text.delta": ("text", "content_index"),
