@@ -80,6 +80,5 @@ __all__ = [
 ]
 
 
-
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
