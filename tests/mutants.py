@@ -926,28 +926,37 @@ class SharedModules:
             self.share()
 
     def share(self) -> None:
-        """Imports what need not wait any longer."""
-        refusing = Refusing(self.left)
-        sys.meta_path.insert(0, refusing)
-        # What a module imports comes before it: whatever a refused one imports is here already, and stays one object.
+        """Imports what need not wait any longer. A process tries it first: a module that was imported in part, or a
+        cache that knows one, would make tests of later rows fail for no row."""
+        # What a module imports comes before it.
         above = {module: len(dependents(module, self.root, self.packages)) for module in self.waits_for}
-        for module, other in sorted(self.waits_for.items(), key=lambda each: -above[each[0]]):
-            if self.left[other] or self.left[module]:
-                continue
-            before = set(sys.modules)
-            try:
-                import_module(module)
+        waiting = [module for module, other in sorted(self.waits_for.items(), key=lambda each: -above[each[0]])
+                   if not (self.left[other] or self.left[module])]
+        while waiting:
+            count, refused = result(*fork(lambda waiting=waiting: self.attempt(waiting)))
+            for module in waiting[:count]:
+                import_or_not(module)
                 del self.waits_for[module]
-            except RowsLeftError as found:
-                self.waits_for[module] = str(found)
-                # What was imported on the way may belong to a package that was refused, and would be no name in it.
-                for name in sys.modules.keys() - before:
-                    if name.partition(".")[0] in self.packages:
-                        del sys.modules[name]
-            except ImportError:  # it needs a library that is not installed
-                del self.waits_for[module]
-        sys.meta_path.remove(refusing)
+            for module in waiting[count : count + 1]:
+                self.waits_for[module] = refused
+            waiting = waiting[count + 1 :]
         gc.freeze()
+
+    def attempt(self, waiting: Sequence[str]) -> tuple[int, str]:
+        """How many of the modules can be imported in turn, and which module the next one must wait for."""
+        sys.meta_path.insert(0, Refusing(self.left))
+        for count, module in enumerate(waiting):
+            try:
+                import_or_not(module)
+            except RowsLeftError as found:
+                return count, str(found)
+        return len(waiting), ""
+
+
+def import_or_not(module: str) -> None:
+    """Imports a module, unless it needs a library that is not installed."""
+    with suppress(ImportError):
+        import_module(module)
 
 
 def load(modules: Iterable[str]) -> None:

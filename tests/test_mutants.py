@@ -226,6 +226,30 @@ def test_no_module_is_shared_without_its_package(orchard: Path, monkeypatch: pyt
     assert sys.modules["orchard.mill"].wheel is sys.modules["orchard.mill.wheel"]
 
 
+def test_what_came_with_a_refused_module_is_there_once(orchard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a package that stays nor a cache knows another one than the list of modules: else tests would fail that
+    miss no row."""
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    trees = orchard / "orchard" / "trees"
+    (trees / "cellar.py").write_text(
+        "from importlib import import_module\nKEPT = []\n"
+        "def keep():\n    KEPT.append(KEPT[0] if KEPT else import_module('orchard.trees.core'))\n")
+    (trees / "apple.py").write_text("from orchard.trees import cellar\n")  # so that it is imported before the others
+    (trees / "bark.py").write_text("from orchard.trees import cellar, core\ncellar.keep()\n"
+                                   "from orchard.trees.words import STOPS\n")
+    (trees / "bough.py").write_text("from orchard.trees import core\nfrom orchard.trees.cellar import keep\nkeep()\n")
+    (trees / "core.py").write_text("def grow():\n    from orchard.trees import bark, bough\n")
+    every = mutants.rows(orchard, ("orchard",))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "orchard"]:
+        del sys.modules[name]
+    mutants.SharedModules([row for row in every if row.table.name == "STOPS"], orchard, ("orchard",)).share()
+    core = sys.modules["orchard.trees.core"]
+    assert "orchard.trees.bark" not in sys.modules
+    assert sys.modules["orchard.trees.bough"].core is core
+    kept = sys.modules["orchard.trees.cellar"].KEPT
+    assert kept == [core]
+
+
 def test_what_is_left_out_is_still_there_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = dict(mutants.LEFT_OUT)
     monkeypatch.setattr(mutants, "LEFT_OUT", {})
