@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
@@ -134,12 +134,12 @@ def test_a_member_of_another_type_is_reported(tmp_path, value, said):
 
 
 def test_thousands_of_answers_are_read_in_linear_time(tmp_path):
-    def taken(count):
+    def written(count):
         path = tmp_path / f"{count}.json"
         path.write_text(json.dumps(session(*(GO, message("assistant", call(WHOLE)), result("ok"), DONE) * count)))
-        begin = time.perf_counter()
-        assert len(open_paths([str(path)]).exchanges) == 2 * count
-        return time.perf_counter() - begin
+        return path, 2 * count
 
-    taken(100)
-    assert taken(3_000) < 30 * max(taken(600), 0.02)
+    def read(file):
+        assert len(open_paths([str(file[0])]).exchanges) == file[1]
+
+    assert growth(read, written, 750) < IN_PROPORTION

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, show, stops, words
 
@@ -126,16 +126,16 @@ def test_the_model_and_the_counts(tmp_path):
 
 
 def test_thousands_of_answers_and_calls_are_read_in_linear_time(tmp_path):
-    def taken(count):
+    def written(count):
         path = tmp_path / f"{count}.jsonl"
         many = said("\n".join(f"@save(d{at}): {WHOLE}\n```\n@x(y): {{}}\n```" for at in range(count)))
         path.write_text(lines(*[GO, said(f"@save(c1): {WHOLE}"), result("ok")] * count, many))
-        begin = time.perf_counter()
-        assert len(open_paths([str(path)]).exchanges) == count + 1
-        return time.perf_counter() - begin
+        return path, count + 1
 
-    taken(100)
-    assert taken(2_500) < 30 * max(taken(500), 0.02)
+    def read(file):
+        assert len(open_paths([str(file[0])]).exchanges) == file[1]
+
+    assert growth(read, written, 600) < IN_PROPORTION
 
 
 @pytest.mark.parametrize(("row", "member"), [

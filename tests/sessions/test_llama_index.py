@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
 from loop_core.values import OpaquePart, ReasoningPart, TextPart, ToolCall, Usage
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import rules, stops, view_file, words
 
@@ -228,12 +228,12 @@ def test_rows_of_a_database_follow_their_times_and_their_chats(tmp_path):
 
 
 def test_a_store_of_thousands_of_answers_is_read_in_linear_time(tmp_path):
-    def taken(count):
+    def written(count):
         path = tmp_path / f"{count}.json"
         path.write_text(json.dumps(store(*(GO, message("assistant", call(WHOLE)), result("ok"), DONE) * count)))
-        begin = time.perf_counter()
-        assert len(open_paths([str(path)]).exchanges) == 2 * count
-        return time.perf_counter() - begin
+        return path, 2 * count
 
-    taken(100)
-    assert taken(3_000) < 30 * max(taken(600), 0.02)
+    def read(file):
+        assert len(open_paths([str(file[0])]).exchanges) == file[1]
+
+    assert growth(read, written, 750) < IN_PROPORTION

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from inspector.sessions.importers.database import jsonb_text
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.reasons import named_api
 from loop_core.values import ReasoningPart, TextPart, ToolCall, Usage
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.mastra_rows import (
     CUT,
     Trace,
@@ -462,17 +462,16 @@ def test_a_span_with_the_id_of_one_around_it_ends(tmp_path):
 
 
 def test_many_answers_take_linear_time(tmp_path):
-    def seconds(count: int) -> float:
+    def written(count):
         trace = Trace()
         generation = trace.run()
         for at in range(count):
             trace.tool(trace.step(generation, "tool-calls", "", call(key=f"c{at}")), key=f"c{at}")
         trace.step(generation)
         (tmp_path / "mastra.db").unlink(missing_ok=True)
-        path = database(tmp_path, trace.spans)
-        start = perf_counter()
-        assert len(view_file(path).responses) == count + 1
-        return perf_counter() - start
+        return database(tmp_path, trace.spans), count + 1
 
-    few = seconds(250)
-    assert seconds(1000) < 12 * few
+    def read(file):
+        assert len(view_file(file[0]).responses) == file[1]
+
+    assert growth(read, written, 250) < IN_PROPORTION

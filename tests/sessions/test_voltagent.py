@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from contextlib import closing
+from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from inspector.sessions import open_paths
 from inspector.sessions.importers.recognition import choose
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.shapes import EVERY
 from tests.scenes.transcripts import stops, view_file, words
@@ -263,15 +265,14 @@ def test_a_member_of_another_type_is_reported(tmp_path):
 
 
 def test_thousands_of_answers_are_read_in_linear_time(tmp_path):
-    def taken(count):
-        folder = tmp_path / str(count)
-        folder.mkdir()
+    def written(count):
+        folder = Path(mkdtemp(dir=tmp_path))
         messages = [each for at in range(count) for each in conversation(
             call(WHOLE, f"c{at}"), STEP, text("Done."), run=f"r{at}")]
         path = database(folder, messages, [row(0, f"c{at}", run=f"r{at}", kind="tool_result") for at in range(count)])
-        begin = time.perf_counter()
-        assert len(open_paths([str(path)]).exchanges) == 2 * count
-        return time.perf_counter() - begin
+        return path, 2 * count
 
-    taken(100)
-    assert taken(2_500) < 30 * max(taken(500), 0.02)
+    def read(file):
+        assert len(open_paths([str(file[0])]).exchanges) == file[1]
+
+    assert growth(read, written, 600) < IN_PROPORTION
