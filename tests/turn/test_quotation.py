@@ -33,6 +33,7 @@ WRAPPERS: dict[str, Callable[[str, str], str]] = {
     "heading": lambda words, rest: f"**Continuing:**\n\n{words}{rest}",
     "our tags": lambda words, rest: f"<last>{words}</last>{rest}",
     "our tags around all": lambda words, rest: f"<last>{words}{rest}</last>",
+    "our tags around all, on lines of their own": lambda words, rest: f"<last>\n{words}{rest}\n</last>",
     "our closing tag": lambda words, rest: f"{words}</last>{rest}",
     "other tags": lambda words, rest: f"<continuation>{words}</continuation>{rest}",
     "other tags around all": lambda words, rest: f"<answer>{words}{rest}</answer>",
@@ -432,6 +433,22 @@ def test_a_row_before_the_words_that_has_nothing_of_theirs_beside_it_leaves_a_do
     made, seam = merge_quote('0}, {"id": 2, "name": "beta", "tags": ["x", "y"], "price": 1000.00}, {"id": 3}]', first)
     assert (made, seam.decision, seam.sure) == (first + '"id": 3}]', SeamDecision.ANCHOR, False)
     assert seam.why.endswith(REPEATS)
+
+
+@pytest.mark.parametrize("between", [" ", "\n"])
+def test_all_of_the_answer_behind_unknown_words_may_be_its_next_row(between: str) -> None:
+    """Behind chatter it would be a quotation of more than was asked for."""
+    own, words = "Counting rows here.", "he first of all the words that follow it"
+    assert len(words) == ANCHOR_CHARS
+    said = f"{own}{between}{words} and more."
+    made, seam = merge_quote(f"Row number seven is new and {said}", f"{own} {words}")
+    assert (made, seam.sure) == (f"{own} {words}Row number seven is new and {said}", False)
+    assert merge_quote(f"Sure, here is the rest: {said}", f"{own} {words}")[1].sure
+
+
+def test_two_closing_tags_at_the_end_are_both_left_out() -> None:
+    text, seam = merge_quote(f"<answer><last>{FOX[-ANCHOR_CHARS:]}{REST}</last></answer>")
+    assert (text, [part for _, part in seam.removals]) == (FOX + REST, ["</last>", "</answer>"])
 
 
 @pytest.mark.parametrize("form", ["Here is the rest of it:\n\n{}", "Here is the rest of it:\n```javascript\n{}\n```"])
