@@ -201,6 +201,16 @@ def test_a_call_with_bytes_that_are_no_text_is_not_the_call_that_was_made(rule: 
     assert sent.stop.normalized is Stop.TOOL_CALL, "the provider may have sent this character itself"
 
 
+def test_cut_arguments_of_a_recording_that_broke_off_are_the_budgets_only_where_a_word_came() -> None:
+    """Without a word the server may have sent the rest, which was not recorded."""
+    for stop in (Stop.TOOL_CALL, Stop.END_TURN, Stop.UNKNOWN):
+        told = reply(stop, call(CUT), raw="tool_calls", transport_end=TransportEnd.CUT)
+        assert effective(told).stop.normalized is Stop.MAX_TOKENS
+    silent = reply(Stop.UNKNOWN, call(CUT), raw=None, transport_end=TransportEnd.CUT)
+    assert effective(silent).stop.normalized is Stop.UNKNOWN
+    assert effective(replace(silent, transport_end=TransportEnd.EOF)).stop.normalized is Stop.MAX_TOKENS
+
+
 @each_row("arguments", ["[1]", "I will", '{"a": 1}}', '{"a": 1, "a": 2}', "null"])
 def test_invalid_arguments_mean_a_malformed_call(arguments: str) -> None:
     found = effective(reply(Stop.TOOL_CALL, call(arguments)))

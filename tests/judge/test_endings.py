@@ -195,6 +195,15 @@ def test_a_stop_string_that_may_have_been_hit_makes_an_ending_unsure(extra: dict
     assert judge_end(stop=Stop.TOOL_CALL, request=asked).ending_sure, "no string ends an answer with a tool word"
 
 
+@each_row("extra", [
+    {"stop": 7}, {"stop": {"END": 1}}, {"stop": True}, {"stop": ""}, {"stop": []}, {"stop": None}, {"options": "END"},
+])
+def test_a_request_without_stop_strings_leaves_an_ending_sure(extra: dict[str, Any]) -> None:
+    asked = replace(REQUEST, extra=extra)
+    assert stop_strings(asked) == ()
+    assert judge_end(request=asked).ending_sure
+
+
 @pytest.mark.parametrize("api", ["anthropic_messages", "bedrock_converse", "cohere_chat"])
 def test_a_word_that_would_tell_of_a_stop_string_is_believed(api: str) -> None:
     asked = replace(REQUEST, extra={"stop_sequences": ["END"]})

@@ -255,6 +255,15 @@ def test_of_two_that_do_not_begin_with_the_words_one_stands_in_doubt(first: str,
     assert [seam.segment for seam in made.doubtful_seams] == [stands + 1]
 
 
+def test_a_beginning_that_the_answer_repeats_leaves_a_doubt_from_that_length_on() -> None:
+    row = "The row of a table that comes again and again, with other values"
+    assert len(row) == RESTART_CHARS
+    text = f"{row} 1.\n{row} 2.\nNothing else"
+    for following, sure in ((f"{row}: 3.", False), (f"{row[:-1]}: 3.", True)):
+        made = join((Segment(text), Segment(following, Method.HINT)))
+        assert (made.text, made.seams[0].sure) == (text + following, sure)
+
+
 def test_only_chatter_a_refusal_or_a_restart_is_asked_for_once_more() -> None:
     def again(said: str, method: Method = Method.ANCHOR, anchor: str = ANCHOR) -> bool:
         return should_ask_again((Segment(STORY), Segment(said, method, anchor)))
