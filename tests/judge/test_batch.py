@@ -24,6 +24,14 @@ def test_calls_of_one_tool_are_told_by_the_arguments_in_which_they_differ() -> N
     assert gate.held_names(cut_batch(call(A, ""))) == ("a call whose name did not arrive",)
 
 
+def test_the_last_argument_of_whole_ones_tells_calls_apart_too() -> None:
+    """Only the last member of cut arguments may be incomplete."""
+    broken = cut_batch(call('{"path": "a"}'), call('{"path": "b"}'), call('{"path": "c", "text": "It w'))
+    assert gate.held_names(broken) == ('write (path "a")', 'write (path "b")', 'write (path "c")')
+    assert [each.call for each in gate.missing_calls(broken, [call('{"path": "b"}'), call('{"path": "b"}')])] == [
+        broken[0].call, broken[2].call]
+
+
 @each_row(("raw", "known"), [
     ('{"path": "b", "text": "It was', 'write (path "b")'),
     ('{"path": "b", "te', 'write (path "b")'),

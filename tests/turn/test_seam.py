@@ -15,6 +15,7 @@ from loop_core.turn.history import anchor_of, prefill_message
 from loop_core.turn.seam import (
     ANCHOR_CHARS,
     ECHO_CHARS,
+    OVERLAP_CHARS,
     RESTART_CHARS,
     _add,
     _recent,
@@ -225,6 +226,20 @@ def test_rows_that_an_answer_repeats_are_neither_a_restart_nor_an_overlap() -> N
             made = join((Segment(first), Segment(second, method, echoes=False)))
             assert made.text == first + second
     assert join((Segment(row * 3), Segment(row * 4, Method.PREFILL, echoes=False))).text == row * 7
+
+
+def test_a_short_answer_that_comes_again_whole_is_an_overlap() -> None:
+    text = "The answer is in the second table."
+    assert OVERLAP_CHARS <= len(text) < RESTART_CHARS
+    made = join((Segment(text), Segment(f"{text} It says 12.", Method.HINT)))
+    assert (made.text, made.seams[0].decision) == (f"{text} It says 12.", SeamDecision.OVERLAP)
+
+
+@pytest.mark.parametrize(("before", "again"), [("", True), ("values:\n", True), ("values: ", False)])
+def test_an_overlap_of_few_words_is_cut_only_if_it_is_a_full_line(before: str, again: bool) -> None:
+    line = "2026-01-02,open,17.25,berlin\n"
+    made = join((Segment(f"{before}{line}"), Segment(f"{line}next", Method.HINT)))
+    assert made.text == (f"{before}{line}next" if again else f"{before}{line}{line}next")
 
 
 # -- asked for once more ---------------------------------------------------------------------------------------------
