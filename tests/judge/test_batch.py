@@ -39,6 +39,7 @@ def test_the_last_argument_of_whole_ones_tells_calls_apart_too() -> None:
     ('{"path": "b', "write"),  # it may have been longer
     ('{"n": 12', "write"),
     ('{"at": [1, 2], "n": 12', "write"),  # no plain value
+    ('{"at": [1, {"n": 2}], "path": "b", "te', 'write (path "b")'),
     ("", "write"),
 ])
 def test_of_cut_arguments_only_those_count_that_had_arrived_whole(raw: str, known: str) -> None:

@@ -140,6 +140,7 @@ def test_a_call_that_was_never_closed_means_a_budget_cut_even_if_it_parses() -> 
     found = effective(reply(Stop.TOOL_CALL, call(GOOD, closed=False)))
     assert found.stop.normalized is Stop.MAX_TOKENS
     assert rules(found) == ["judge.open_call"]
+    assert [each.message for each in found.findings] == ["the call write was never closed"]
     custom = call("ls", kind=CallKind.CUSTOM, closed=False)
     assert effective(reply(Stop.END_TURN, custom)).stop.normalized is Stop.MAX_TOKENS
 
