@@ -517,6 +517,8 @@ def test_a_repair_of_several_tools_or_of_none_that_is_known_forces_any() -> None
     two = answer(Stop.MAX_TOKENS, call(), call(CUT, "now", "c2"), tokens=100)
     assert send_of([two, END], number=1).tool_choice == "any"
     assert send_of([ABC["malformed"], END], number=1).tool_choice == "any"
+    undeclared = answer(Stop.MAX_TOKENS, call(CUT, "publish"), tokens=100)
+    assert send_of([undeclared, END], number=1).tool_choice == "any", "a choice of it would be refused"
 
 
 @each_row(("detail", "method"), [

@@ -210,6 +210,14 @@ def test_a_call_that_began_with_other_arguments_is_held(text: str, held: bool) -
     assert (verdict.rule == "gate.contradiction") is (held and text.endswith("}"))
 
 
+@each_row(("begun", "text", "arguments"), [("", '{"n":1}', '{"n":1}'), ('{"n":1}', "", '{"n":1}'), ("", "", "")])
+def test_a_call_may_begin_with_its_arguments_as_text(begun: str, text: str, arguments: str) -> None:
+    deltas = [{"type": "arguments_delta", "arguments": text}] if text else []
+    body = sse(CREATED, *step_events(*deltas, begun={**CALLED, "arguments": begun}), completion("requires_action"))
+    (verdict,) = read(API, body).calls
+    assert (verdict.call.arguments, verdict.admission) == (arguments, "ready" if arguments else "held")
+
+
 @each_row(("steps", "admission", "odd"), [
     ([], "ready", []), ([SAID, CALLED], "ready", []), ([CALLED], "ready", []),
     ([SAID, {**CALLED, "arguments": {"n": 2}}], "held", ["call_differs"]),
