@@ -501,6 +501,12 @@ def test_white_space_before_a_nudge_is_no_part_of_the_answer() -> None:
     assert last(trace).joined_answer().text == END.response.text
 
 
+def test_a_nudge_keeps_the_cap_and_the_tool_choice_of_the_request() -> None:
+    request = replace(REQUEST, tool_choice="any")
+    send = sends(drive([answer(Stop.END_TURN), END], Limits(max_empty_retries=1), request=request))[1]
+    assert (send.place, send.max_tokens, send.tool_choice) == (RequestPlace.NUDGE, 100, "any")
+
+
 def test_a_repair_asks_for_the_call_alone_and_forces_it() -> None:
     only = answer(Stop.MAX_TOKENS, "I will.", call(CUT), tokens=100)
     trace = drive([only, CALL, END])
