@@ -264,6 +264,16 @@ def test_a_candidate_without_an_index_is_the_one_at_its_place() -> None:
     assert (response.text, response.other_choices) == ("HelloHello", 1)
 
 
+def test_a_reason_beside_the_last_text_of_a_candidate_without_an_index_is_read() -> None:
+    """JSON of protocol buffers may omit an index of 0; the chunks before have the same members, but for the reason."""
+    chunks = [{"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, **more}],
+               "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 5}}
+              for text, more in (("One ", {}), ("two ", {}), ("three", {"finishReason": "MAX_TOKENS"}))]
+    for data in (sse(*chunks), array(*chunks)):
+        response = decode(data)
+        assert (response.text, response.stop_reason.raw) == ("One two three", "MAX_TOKENS")
+
+
 def test_a_candidate_without_an_index_beside_one_with_an_index_has_index_0() -> None:
     """Otherwise two candidates are read as one, and the calls of both may run."""
     second = candidate({"functionCall": {"name": "second", "args": {}}}, reason="STOP") | {"index": 1}
