@@ -12,7 +12,7 @@ import pytest
 
 from loop_core import encode_response, read
 from loop_core.reader import Reading
-from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, Usage
+from loop_core.values import ChatResponse, Stop, StopReason, TextPart, ToolCall, Usage
 from tests.scenes.rows import each_row
 
 ERROR = {"error": {"type": "server_error", "message": "boom"}}
@@ -194,3 +194,16 @@ def test_a_piece_of_a_call_that_begins_behind_the_end_says_nothing_about_the_ans
     reading = read(api, [*events, *events[begin:]])
     assert [each.admission for each in reading.calls] == ["ready"]
     assert "frame.after_end" in {each.rule for each in reading.findings}
+
+
+def test_behind_the_end_of_responses_only_an_error_or_a_stricter_end_is_read() -> None:
+    """The end holds every item whole, so a piece that comes later changes nothing."""
+    made = ChatResponse("openai_responses", (TextPart("Hello."), ToolCall("call_1", "look", HOLE, True)),
+                        StopReason(Stop.TOOL_CALL, "completed"), Usage(3, 5), id="a1", model="m")
+    events = [*encode_response("openai_responses", made, stream=True, chunk=4)]
+    for piece in (b"output_text.delta", b"function_call_arguments.delta"):
+        late = read("openai_responses", [*events, next(each for each in events if piece in each)])
+        assert (late.stop_reason, [each.rule for each in late.findings]) == (Stop.TOOL_CALL, ["frame.after_end"])
+    error = b'data: {"type": "error", "code": "server_error", "message": "no"}\n\n'
+    failed = read("openai_responses", [*events, error])
+    assert (failed.stop_reason, failed.findings, failed.calls[0].admission) == (Stop.ERROR, (), "held")
