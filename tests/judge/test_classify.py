@@ -430,6 +430,13 @@ def test_arguments_that_are_cut_are_cut_under_an_unknown_word_too() -> None:
     assert effective(reply(Stop.UNKNOWN, call(), raw="entropy")).stop.normalized is Stop.UNKNOWN
 
 
+def test_a_text_before_a_whole_call_may_stop_in_the_middle_at_the_cap() -> None:
+    found = effective(reply(Stop.TOOL_CALL, "Now I look at the", call(GOOD), tokens=100))
+    assert (found.stop.normalized, finding(found, "judge.usage_at_cap")) == (Stop.TOOL_CALL, Severity.INFO)
+    alone = effective(reply(Stop.END_TURN, "Now I look at the", tokens=100))
+    assert (alone.stop.normalized, finding(alone, "judge.usage_at_cap")) == (Stop.MAX_TOKENS, Severity.ERROR)
+
+
 @pytest.mark.parametrize(("arguments", "lacks"), [("{}", "are empty"), ('{"lines": 3}', "lack path")])
 def test_a_last_call_without_its_members_at_the_cap_is_a_cut(arguments: str, lacks: str) -> None:
     """vLLM PR#46303 makes `{}` of a call that the cap cut."""
