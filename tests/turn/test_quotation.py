@@ -175,6 +175,8 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
 REPEATS = "the text repeats itself, and these words may be the next ones"
 SAME_MARK = "the text has the same mark before these words, and the one behind them may be a part of it"
 LINE_BREAK = "a line break follows the quotation or the mark that closes it, and may not belong to the text"
+MARK_AT_THE_END = ("the mark behind these words may be a part of the text, and the one at the end may close the "
+                   "quotation")
 LINE = "INFO the worker has finished its job and waits for another one"
 ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))
 
@@ -354,7 +356,9 @@ def test_any_text_that_is_cut_anywhere_is_put_together_again(data: st.DataObject
     made, seam = merge_quote(WRAPPERS[wrapper](words, after), before)
     assert made == text
     marked = before[:-ANCHOR_CHARS].endswith(("*", "`"))
-    assert seam.sure or seam.why.endswith((REPEATS, LINE_BREAK, *[SAME_MARK] * marked))
+    closes = after.rstrip().endswith(("*", "`", '"'))
+    assert seam.sure or seam.why.endswith(
+        (REPEATS, LINE_BREAK, *[SAME_MARK] * marked, *[MARK_AT_THE_END] * closes))
 
 
 @settings(max_examples=300, deadline=None)
