@@ -96,6 +96,8 @@ def _joint(text: str, following: str, join_cut: _Cut, index: int) -> tuple[str, 
             text, cut = text[:-1] + _join_halves(text[-1], first), cut + 1
         elif first > "\uffff" and _first_half(first) == text[-1]:  # the whole character came again
             text = text[:-1]
+        else:
+            join_cut = join_cut._replace(why=f"{join_cut.why}; half of a character is missing", sure=False)
     gone = tuple((begin, following[begin:end]) for begin, end in join_cut.removals)
     seam = Seam(index, len(text), join_cut.decision, following[:cut], join_cut.why, join_cut.sure, gone)
     return text, seam, seam.remainder(following)

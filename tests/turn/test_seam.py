@@ -301,9 +301,10 @@ HIGH, LOW, FACE = "\ud83d", "\ude00", "\U0001f600"
 @each_row("method", [Method.HINT, Method.PREFILL, Method.TOKEN, Method.ECHO])
 def test_two_halves_of_a_character_are_one_again(method: Method) -> None:
     made = join((Segment("a" + HIGH), Segment(LOW + "b", method)))
-    assert (made.text, made.seams[0].cut, made.seams[0].at) == (f"a{FACE}b", LOW, 2)
+    assert (made.text, made.seams[0].cut, made.seams[0].at, made.seams[0].sure) == (f"a{FACE}b", LOW, 2, True)
     assert join((Segment("a" + HIGH), Segment(FACE + "b", method))).text == f"a{FACE}b", "it came again, whole"
-    assert join((Segment("a" + HIGH), Segment("b", method))).text == f"a{HIGH}b", "its other half never came"
+    lost = join((Segment("a" + HIGH), Segment("b", method)))
+    assert (lost.text, lost.seams[0].sure) == (f"a{HIGH}b", False), "its other half never came"
     assert join((Segment("a"), Segment(LOW + "b", method))).text == f"a{LOW}b"
 
 
