@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_all
-from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.loop import Plan, run
 from loop_core.turn.machine import begin, step
 from loop_core.turn.policy import Policy
 from loop_core.turn.state import ProviderResponse, RunTools, State, Tick
@@ -26,6 +26,7 @@ from loop_core.values import (
     ToolCall,
     Usage,
 )
+from tests.scenes.turns import ScriptedSource
 
 WRITE = Tool("write_file", {
     "type": "object",

@@ -133,8 +133,9 @@ def test_examples_parse_and_import_what_exists(page: Path) -> None:
 
 def test_the_example_on_continuation_names_what_a_run_gives() -> None:
     from loop_core.turn.limits import Limits
-    from loop_core.turn.loop import Plan, ScriptedSource, run
+    from loop_core.turn.loop import Plan, run
     from loop_core.values import Request
+    from tests.scenes.turns import ScriptedSource
 
     plan = Plan(limits=Limits(continuation_max_attempts=5), provider="my-gateway")
     turn = run("turn-1", Request("openai_chat"), ScriptedSource(()), plan).steps[-1].turn

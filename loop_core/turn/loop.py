@@ -1,13 +1,12 @@
 """Runs turns: `run` and `arun` carry out the effects of the state machine through a source of answers.
 
-This module has two sources, a recording and a list made by hand; the live one is in `loop_core.client.transport`.
-
-`RecordedSource` finds an answer by its place in the turn (first request, k-th continuation, repair, tool result,
-resumption), never by comparing texts, because the engine's hint differs from the recorded agent's.
+The source of a recording is here, the live one in `loop_core.client.transport`. `RecordedSource` finds an answer by its
+place in the turn (first request, k-th continuation, repair, tool result, resumption), never by comparing texts, because
+the engine's hint differs from the recorded agent's.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -109,29 +108,6 @@ class RecordedSource(NamedTuple):
     def follow_up(self, turn: Turn) -> tuple[Message, ...]:
         """Nothing: the next recorded turn is a turn of its own."""
         return ()
-
-
-class ScriptedSource:
-    """Answers in order from lists, for tests and demonstrations."""
-
-    def __init__(self, responses: Iterable[Event], follow_ups: Sequence[Sequence[Message]] = ()) -> None:
-        self._responses, self._follow_ups = iter(responses), iter(follow_ups)
-        self.requests: list[Send] = []
-        self.batches: list[RunTools] = []
-
-    def respond(self, send: Send, turn: Turn) -> Event:
-        """The next response of the list."""
-        self.requests.append(send)
-        return next(self._responses, NotRecorded())
-
-    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
-        """The result `ok` for every released call."""
-        self.batches.append(effect)
-        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
-
-    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
-        """The next list of messages."""
-        return tuple(next(self._follow_ups, ()))
 
 
 # -- `run` and `arun`: thin drivers that carry out the effects of `step` through a source, and return the trace ------

@@ -17,7 +17,7 @@ from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import CallerError
 from loop_core.judge.classify import judge
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import ScriptedSource, turn_steps
+from loop_core.turn.loop import turn_steps
 from loop_core.turn.state import Finish, ProviderResponse, RequestPlace, RunTools, Send, State, ToolResults
 from loop_core.turn.trace import step_key
 from loop_core.values import (
@@ -32,6 +32,7 @@ from loop_core.values import (
 )
 from loop_core.wire.profiles import profile_named
 from tests.scenes.live import plan, request
+from tests.scenes.turns import ScriptedSource
 
 SERVER = Server("openai_chat", "http://127.0.0.1:1", key="sk-live-0123456789abcdefghij")
 CHOSEN = profile_named("generic")

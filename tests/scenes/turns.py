@@ -11,10 +11,10 @@ from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.continuation import Method
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.loop import Plan, run
 from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
-from loop_core.turn.state import Event, Finish, ProviderResponse, RunTools, Send, State, Turn
+from loop_core.turn.state import Event, Finish, NotRecorded, ProviderResponse, RunTools, Send, State, ToolResults, Turn
 from loop_core.turn.trace import Step, Trace
 from loop_core.values import (
     CallKind,
@@ -30,6 +30,7 @@ from loop_core.values import (
     TextPart,
     Tool,
     ToolCall,
+    ToolResultPart,
     Usage,
 )
 
@@ -96,6 +97,29 @@ def answer(stop: Stop, *parts: Any, **more: Any) -> ProviderResponse:
 def judgement_of(stop: Stop, **more: Any) -> Judgement:
     reason = StopReason(stop, RAW.get(stop))
     return Judgement(reason, reason, **more)
+
+
+class ScriptedSource:
+    """Answers in order from lists."""
+
+    def __init__(self, responses: Iterable[Event], follow_ups: Sequence[Sequence[Message]] = ()) -> None:
+        self._responses, self._follow_ups = iter(responses), iter(follow_ups)
+        self.requests: list[Send] = []
+        self.batches: list[RunTools] = []
+
+    def respond(self, send: Send, turn: Turn) -> Event:
+        """The next response of the list."""
+        self.requests.append(send)
+        return next(self._responses, NotRecorded())
+
+    def run_tools(self, effect: RunTools, turn: Turn) -> Event:
+        """The result `ok` for every released call."""
+        self.batches.append(effect)
+        return ToolResults(tuple(ToolResultPart(v.call.id, v.call.name, "ok") for v in effect.released))
+
+    def follow_up(self, turn: Turn) -> tuple[Message, ...]:
+        """The next list of messages."""
+        return tuple(next(self._follow_ups, ()))
 
 
 def drive(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from loop_core.judge.gate import Admission
-from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, RunTools, ToolResults, Turn
 from loop_core.values import CallKind, Message, Stop, ToolCall, ToolResultPart
 from tests.scenes.rows import each_row, share
-from tests.scenes.turns import BAD, CUT, GOOD, RAW, answer, call, dispatches, drive, last
+from tests.scenes.turns import BAD, CUT, GOOD, RAW, ScriptedSource, answer, call, dispatches, drive, last
 
 WORDS = [word for word in Stop if word in RAW or word is Stop.INTERRUPTED]
 REFUSED = call(BAD, id="c2")

@@ -15,7 +15,7 @@ from loop_core.judge.classify import Judgement
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.loop import Plan, run
 from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
 from loop_core.turn.presets import PRESENCE_SIGNALS
@@ -24,7 +24,7 @@ from loop_core.turn.tools import Toolbox
 from loop_core.turn.trace import Trace
 from loop_core.values import ChatResponse, Message, OpaquePart, Role, Stop, Tool, ToolCall
 from tests.scenes.rows import each_row
-from tests.scenes.turns import CUT, GOOD, REQUEST, alphabet, answer, call
+from tests.scenes.turns import CUT, GOOD, REQUEST, ScriptedSource, alphabet, answer, call
 
 HELD = '{"path": "held"}'
 CASES: dict[str, Event] = {

@@ -14,7 +14,7 @@ from loop_core.judge.gate import Admission
 from loop_core.turn.costs import REFUSALS
 from loop_core.turn.history import Ability
 from loop_core.turn.limits import SHORT_NAMES, Limits
-from loop_core.turn.loop import ScriptedSource, steps_from
+from loop_core.turn.loop import steps_from
 from loop_core.turn.presets import POLICIES
 from loop_core.turn.state import Event, ProviderResponse, State
 from loop_core.turn.trace import Step, StepIdentity, Trace, step_key
@@ -23,6 +23,7 @@ from tests.scenes.rows import each_row, share
 from tests.scenes.turns import (
     CUT,
     REQUEST,
+    ScriptedSource,
     alphabet,
     answer,
     check_requests,

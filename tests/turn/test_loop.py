@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, ScriptedSource, arun, next_turn_request, run, steps
+from loop_core.turn.loop import Plan, arun, next_turn_request, run, steps
 from loop_core.turn.state import Event, RunTools, Send, State, Turn
 from loop_core.turn.trace import step_key
 from loop_core.values import Message, Role, Stop, TextPart
 from tests.scenes.rows import each_row
-from tests.scenes.turns import CUT, REQUEST, alphabet, answer, call, check_requests, drive, last
+from tests.scenes.turns import CUT, REQUEST, ScriptedSource, alphabet, answer, call, check_requests, drive, last
 
 ABC = alphabet()
 END, CALL, TEXT = ABC["end"], ABC["call"], ABC["text"]

@@ -11,7 +11,7 @@ import pytest
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.loop import Plan, run
 from loop_core.turn.machine import begin
 from loop_core.turn.moves import final_history
 from loop_core.turn.policy import STRICT, Policy
@@ -20,7 +20,21 @@ from loop_core.turn.state import ProviderResponse, State
 from loop_core.turn.tools import Toolbox
 from loop_core.values import Message, OpaquePart, ProviderError, Role, Stop, TextPart
 from tests.scenes.rows import each_row
-from tests.scenes.turns import CUT, GOOD, REQUEST, answer, as_event, call, dispatches, drive, last, path, reply, sends
+from tests.scenes.turns import (
+    CUT,
+    GOOD,
+    REQUEST,
+    ScriptedSource,
+    answer,
+    as_event,
+    call,
+    dispatches,
+    drive,
+    last,
+    path,
+    reply,
+    sends,
+)
 
 C, X, CP, RP, A, AP = (
     State.COMPLETE, State.EXECUTE_TOOLS, State.CONTINUE_PENDING, State.REPAIR_PENDING, State.ABORT, State.ABORT_PARTIAL,

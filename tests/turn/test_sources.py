@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import NO_RECORDED_ANSWER, Plan, RecordedSource, ScriptedSource, run
+from loop_core.turn.loop import NO_RECORDED_ANSWER, Plan, RecordedSource, run
 from loop_core.turn.moves import NOTICES
 from loop_core.turn.state import ProviderResponse, RequestPlace, State
 from loop_core.turn.trace import Trace
 from loop_core.values import ToolResultPart
-from tests.scenes.turns import REQUEST, alphabet, drive, last, path
+from tests.scenes.turns import REQUEST, ScriptedSource, alphabet, drive, last, path
 
 ABC = alphabet()
 RESULTS = (ToolResultPart("c1", "write", "ok"), ToolResultPart("c2", "now", "noon"))

@@ -15,13 +15,26 @@ from pydantic import BaseModel, Field
 from loop_core.judge.gate import Admission, Verdict, admit_all
 from loop_core.turn.costs import batch_of
 from loop_core.turn.limits import Limits, bound_result
-from loop_core.turn.loop import ScriptedSource
 from loop_core.turn.machine import begin
 from loop_core.turn.state import Evaluation, RunTools, ToolResults, Turn
 from loop_core.turn.tools import Toolbox, ToolError, until
 from loop_core.values import CallKind, Message, Role, Stop, TextPart, Tool, ToolCall, ToolResultPart
 from tests.scenes.rows import each_row
-from tests.scenes.turns import BAD, CUT, NOW, REQUEST, WRITE, answer, call, dispatches, drive, judgement_of, last, sends
+from tests.scenes.turns import (
+    BAD,
+    CUT,
+    NOW,
+    REQUEST,
+    WRITE,
+    ScriptedSource,
+    answer,
+    call,
+    dispatches,
+    drive,
+    judgement_of,
+    last,
+    sends,
+)
 
 SAID = Message(Role.USER, (TextPart("wait"),))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from loop_core.turn.limits import Limits
-from loop_core.turn.loop import Plan, ScriptedSource, run
+from loop_core.turn.loop import Plan, run
 from loop_core.turn.policy import Signal
 from loop_core.turn.state import NotRecorded, State
 from loop_core.turn.trace import Fidelity, first_difference, step_key
 from loop_core.values import Stop
-from tests.scenes.turns import CUT, alphabet, answer, call, drive
+from tests.scenes.turns import CUT, ScriptedSource, alphabet, answer, call, drive
 
 ABC = alphabet()
 TEXT, MORE, END = ABC["text"], answer(Stop.MAX_TOKENS, "more ", tokens=9), ABC["end"]
