@@ -140,9 +140,9 @@ class TurnList(RowList):
         """The widths that rows need. Many rows are measured in a thread, because each takes 3 µs."""
         return turn_table.widest_cells(self.columns, rows)
 
-    def relist(self, growing: bool = False) -> None:
-        """Lists the rows again; the cursor stays on its row. With `growing`, all listed rows stay in place too."""
-        self.show_listing(self.list_rows(self.rows, self.filter, growing))
+    def relist(self) -> None:
+        """Lists the rows again; the cursor stays on its row."""
+        self.show_listing(self.list_rows(self.rows, self.filter))
 
     @property
     def filter(self) -> filters.Filter | None:
@@ -150,8 +150,9 @@ class TurnList(RowList):
         return self.listing.filter
 
     def list_rows(self, rows: Sequence[TurnRow], wanted: filters.Filter | None, growing: bool = False) -> Listing:
-        """The listing of those rows that pass a filter, in the present order. It changes nothing on the screen, and may
-        run in a thread, to which the rows are passed because they may change while files are read."""
+        """The listing of those rows that pass a filter, in the present order; with `growing`, all listed rows stay in
+        place. It changes nothing on the screen, and may run in a thread, to which the rows are passed because they may
+        change while files are read."""
         of = (rows, self.sort, self.reverse, self.by_file)
         passed = [row for row in rows if wanted is None or turn_rows.matches(wanted.matches, row)]
         listed = turn_table.worst_of_sessions(passed) if self.by_file else passed

@@ -1133,7 +1133,7 @@ async def test_rows_keep_their_places_also_under_a_column_until_all_files_are_re
     for name in ("a", "b", "c"):  # the first is complete, and sorts last
         path = str(folder / f"{name}.jsonl")
         listed.set_rows(path, rows_of_session(load([path], ReadingOptions())))
-        listed.relist(growing=True)
+        listed.show_listing(listed.list_rows(listed.rows, listed.filter, growing=True))
     assert [row.name for row in listed_rows(listed)] == ["a", "b", "c"]
     listed.relist()
     assert [row.name for row in listed_rows(listed)] == ["b", "c", "a"]
@@ -1267,7 +1267,7 @@ async def test_a_row_that_is_read_takes_the_place_of_its_file(folder: Path) -> N
         listed.relist()
         for path in reversed(paths):
             listed.set_rows(path, rows_of_session(load([path], ReadingOptions())))
-            listed.relist(growing=True)
+            listed.show_listing(listed.list_rows(listed.rows, listed.filter, growing=True))
             assert [row.file for row in listed_rows(listed)] == paths
 
 
