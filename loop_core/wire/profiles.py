@@ -157,7 +157,6 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
     for profile in _speakers(api):
@@ -189,7 +188,6 @@ def _model(values: Sequence[Any]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def _address(url: str) -> str:
     """`host:port/path`, without scheme, user and query."""
     try:
