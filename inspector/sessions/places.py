@@ -148,6 +148,8 @@ def results_in(exchange: Exchange, calls: Sequence[ToolCall] = ()) -> tuple[Tool
     in_parts = last >= 0 and len(messages[last].tool_calls) < len(calls)
     begin = _begin_of(messages[: last + 1], calls) if in_parts else last
     found = tuple(part for message in messages[begin + 1 :] for part in message.results)
+    if calls and not any(call.id for call in calls):  # Gemini CLI gives such calls ids of its own
+        found = tuple(part._replace(call_id=None) for part in found)
     text = messages[last + 1].text if last + 1 < len(messages) else ""
     if found or not wordings.begins_as_result(text):
         return found

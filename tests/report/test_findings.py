@@ -279,16 +279,19 @@ def test_only_the_held_call_is_named_and_each_by_its_id():
     assert "'ok, the first'" in messages_of(found, "agent.ran_held_call")[0]
 
 
-def test_calls_without_ids_are_answered_by_their_names():
-    def part(name):
-        return {"functionCall": {"name": name, "args": {"path": "a.md"}}}
+@pytest.mark.parametrize("ids", [(), ("made-1", "made-2")])
+def test_calls_without_ids_are_answered_by_their_names(ids):
+    """Gemini CLI and the AI SDK give ids of their own to calls that came without one."""
+    def part(name, **own):
+        return {"functionCall": {"name": name, "args": {"path": "a.md"}, **own}}
 
     tools = [{"functionDeclarations": [{"name": "write_file"}, {"name": "look"}]}]
     opening = [{"role": "user", "parts": [{"text": "write"}]}]
-    answer = {"functionResponse": {"name": "look", "response": {"result": "seen"}}}
+    first, second = [{"id": each} for each in ids] or [{}, {}]
+    answer = {"functionResponse": {"name": "look", "response": {"result": "seen"}, **second}}
     history = [
         *opening,
-        {"role": "model", "parts": [part("write_file"), part("look")]},
+        {"role": "model", "parts": [part("write_file", **first), part("look", **second)]},
         {"role": "user", "parts": [answer]},
     ]
 
