@@ -102,6 +102,22 @@ def test_an_answer_without_a_count_ends_where_its_calls_have_results(tmp_path):
     assert [facts.exchange.lines for facts in seen.responses] == [(4, 5, 7), (10,)]
 
 
+def test_a_stream_that_broke_ends_its_answer_where_codex_asks_again(tmp_path):
+    """Newer releases, whose items have a status, write a token count without counts behind each stream that broke."""
+    def said(text):
+        return item("message", role="assistant", status="completed", content=[{"type": "output_text", "text": text}])
+
+    rows = [user("go"), said("The first half, and"), event("token_count", info=None), said("The second try, and"),
+            event("token_count", info=None), event("task_complete", turn_id="t1", last_agent_message=None, error={
+                "message": "stream disconnected before completion: the server failed", "codex_error_info": "other"})]
+    seen = show(rollout(*rows), tmp_path)
+    assert [facts.exchange.response.text for facts in seen.responses] == ["The first half, and", "The second try, and"]
+    assert (stops(seen), words(seen)) == (["unknown", "error"], ["ERROR"])
+    older = rollout(user("go"), reply("One "), event("token_count", info=None), reply("answer."))
+    older = show(older, tmp_path, name="old.jsonl")
+    assert len(older.responses) == 1, "there a count may come within an answer"
+
+
 def test_calls_whose_ids_are_empty_are_answered_by_as_many_results(tmp_path):
     """As behind LiteLLM; the results have the same empty id."""
     rows = [user("go"), call(key=""), call(key=""), result(key=""), result(key=""), reply("Done.")]

@@ -39,12 +39,13 @@ class _Rollout(ChatReader):
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
-        self.counted = self.uncounted = False
-        """Whether the file has token counts, and whether a row was read as if the file had none."""
+        self.counted = self.uncounted = self.stated = False
+        """Whether the file has token counts, a row was read as if it had none, and items have a status."""
         self.early: bool | None = None
         """Whether a token count precedes its items, as in files of 2025; None before the first count."""
         self.by_response = False
         """Whether the file has counts for each response; then token counts are not read."""
+        self.left: TranscriptAnswer | None = None  # its stream ended without counts of its own
         self.ahead: Usage | None = None
         """The token count of the following items."""
         self.over: TranscriptAnswer | None = None
@@ -150,16 +151,16 @@ class _Rollout(ChatReader):
             if text in self.event_texts:
                 return place
         self._end_answered()
-        answer = self._answer(line, place)
+        answer, self.stated = self._answer(line, place), self.stated or "status" in payload
         items.take_part(answer, kind, payload, line)
         return TreePlace(answer)
 
     def _end_answered(self) -> None:
-        """Ends an answer that was cut, or whose calls all have results, even without a count in between. In files of
-        2025 results do not end answers, because each call of an answer is directly before its result."""
+        """Ends an answer that was cut or broke, or whose calls all have results, even without a count in between. In
+        files of 2025 results do not end answers, because each call of an answer is directly before its result."""
         answer = self.open
         done = answer is not None and self.early is not True and items.all_answered(answer)
-        if answer is not None and (done or answer.word is not None):
+        if answer is not None and (done or answer.word is not None or answer is self.left):
             self.open = None
 
     def _answer(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
@@ -273,7 +274,8 @@ class _Rollout(ChatReader):
         info = object_of(payload.get("info"))
         usage, total = items.usage_of(info, "last_token_usage"), info.get("total_token_usage")
         if usage is None or self.by_response or (total is not None and total == self.total):
-            return place  # Codex repeats the last count when rate limits change, also within an answer
+            self.left = self.open if self.stated else None
+            return place  # Codex repeats the last count when rate limits change, in older files also within an answer
         self.total = total
         if self.early is None:
             self.early = self.threads < 2 and not self.answers and bool(self.starts)
@@ -368,9 +370,8 @@ class _Rollout(ChatReader):
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         """The stop reason of an answer, by the status of its items, else by the other rows."""
-        if answer.word is None:
-            return super().infer_end(answer)
-        return provider_stop(answer, frozenset(), wire(API).stop_reasons)
+        stated = answer.word is not None
+        return provider_stop(answer, frozenset(), wire(API).stop_reasons) if stated else super().infer_end(answer)
 
     def settle(self) -> None:
         self._add_awaited(self.last)
