@@ -130,6 +130,12 @@ def _lacks_call(parent: SeatedExchange) -> bool:
     return parent.exchange.response.stop_reason.normalized is Stop.TOOL_CALL and not (parent.calls or parent.is_silent)
 
 
+def is_of_no_use(one: SeatedExchange) -> bool:
+    """Whether an answer is empty, broken, or without a whole call although it has a part of one or its word asks for
+    tools."""
+    return one.is_silent or one.call_cut or one.is_broken or _lacks_call(one)
+
+
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:
     act, end = ((TurnPlace.RESUME, "a pause") if parent.is_paused else
                 (TurnPlace.REPAIR, "a cut call") if parent.call_cut else

@@ -23,7 +23,7 @@ from inspector.sessions.histories import (
     split_prompts,
 )
 from inspector.sessions.parents import Index, last_answer, narrow
-from inspector.sessions.places import new_message, opening, place, tail_of
+from inspector.sessions.places import is_of_no_use, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again
@@ -232,8 +232,8 @@ class _Threader:
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-        if self.ordered and (last.is_silent or last.call_cut or last.is_broken) and _follows(last, one):
-            return _Step(again, "the same request again after no content, a cut call or a broken connection", last)
+        if self.ordered and is_of_no_use(last) and _follows(last, one):
+            return _Step(again, "the same request again after no content, no whole call or a broken connection", last)
         before, now = last.exchange.cap, one.exchange.cap
         if last.cut and one.exchange.recorder is not None and (before is None or now is None):
             return _Step(again, "the same request again after a cut", last)  # most transcripts do not contain the cap
@@ -254,8 +254,8 @@ class _Threader:
             cut = [each for each in before if each.cut or each.is_silent or again]
             if cut and start > begin:
                 placed = place(items[start:], cut[0])
-                if len(cut) == 1:
-                    return _Step(placed.place, f"{placed.why}; the answer before was left out", cut[0])
+                if len({each.turn for each in cut}) == 1:  # one request, or the same one sent again
+                    return _Step(placed.place, f"{placed.why}; the answer before was left out", cut[-1])
                 if placed.place is TurnPlace.REQUEST:
                     return None
                 why = f"{len(cut)} exchanges whose answer was left out could be its parent"

@@ -65,11 +65,12 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`; Inspect agent/_types.py",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool|"
         r"proceed to the next step using your best judgement)(?: or )?)+\.", call=True, again=True),
-    HintWording("answer_of_no_use", "Claude Code 2.1.332: also behind a message whose answer it leaves out",
+    HintWording("answer_of_no_use", "Claude Code 2.1.332: also behind a message whose answer it leaves out; Droid",
         r"^(?:(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was (?:cut off (?:mid-stream|"
         r"because it exceeded)|stopped by a safety classifier)|your previous response was interrupted mid-generation|"
         r"your tool call was malformed and could not be parsed|the previous response failed to produce a valid tool "
-        r"call)\b|<system-reminder> ?\[your previous response (?:had|reached the output limit with) no visible\b)",
+        r"call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
+        r"\[your previous response (?:had|reached the output limit with) no visible\b))",
         again=True),
 )
 
@@ -155,7 +156,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("user_rejected", r"the (?:user rejected (?:permission to use this specific|this) tool call|"
            r"tool call is rejected by the user)\b", "the user refused it", "opencode; Copilot CLI; Kiro; Kimi CLI"),
     NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
-           r"command blocked by security policy$)", "a permission rule refused it", "opencode; Continue CLI"),
+           r"command blocked by security policy$|this \"\S+\" invocation was denied by permission rules\b)",
+           "a permission rule refused it", "opencode; Continue CLI; Qwen Code"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
            r"the user declined this tool call\b|permission denied by user$|user denied the tool execution$|"
            r"tool execution denied\.$)", "the user refused it",
@@ -248,8 +250,8 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("command_rejected", r"(?:exec command |patch )?rejected by user\b", "the user refused it", "Codex CLI"),
     NotRun("unsupported_call", r"unsupported (?:custom tool )?call:", "the agent knows no such tool", "Codex CLI"),
     NotRun("parameters_missing", r"(?:\S+ call rejected: missing required parameters?\b|"
-           r"required parameter \"\S+\" missing for tool \")", "the agent refused its arguments",
-           "Droid; Continue CLI tools/index.tsx"),
+           r"required parameter \"\S+\" missing for tool \"|\w+ is required and must be an? \w+\.?$)",
+           "the agent refused its arguments", "Droid; Continue CLI tools/index.tsx"),
     NotRun("operation_cancelled", r"\[operation cancelled\] reason:", "the user cancelled it", "Gemini CLI"),
     NotRun("chat_mode", r"let the user know the tool call was skipped in goose chat mode\b",
            "the agent runs no tools in this mode", "Goose tool_execution.rs"),

@@ -171,6 +171,9 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ('Required parameter "content" missing for tool "Write"', "the agent refused its arguments"),
     ("Permission denied by user", "the user refused it"),
     ("Command blocked by security policy", "a permission rule refused it"),
+    ('This "run_shell_command" invocation was denied by permission rules. Matching deny rule: "Bash".',
+     "a permission rule refused it"),
+    ("Error: file_path is required and must be a string", "the agent refused its arguments"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),
     ("failed to parse function arguments: EOF while parsing a value", "the agent could not parse its arguments"),
@@ -309,6 +312,7 @@ def test_each_wording_says_that_the_call_did_not_run(tmp_path, said, why):
     'Invalid input: "a.csv": Required columns are missing',
     "[]", "[] (empty list) of changes",
     "Permission denied by user 'root'", "Command blocked by security policy of the host: see /etc/policy",
+    "Error: name is required and must be a string of at most 8 characters, said the registry",
 ])
 def test_other_results_leave_the_call_as_it_is(tmp_path, said):
     assert refusal(ToolResultPart("toolu_01A", None, said), "Write") is None

@@ -478,6 +478,7 @@ NO_CALL = "<system>No tool call detected in last message. Did you mean to finish
     (user("\nPlease proceed to the next step using your best judgement. If you are done, say so.\n"), "nudge"),
     (user("Please proceed to the next step using your best judgement of the prices."), "request"),
     (user("Continue"), "request"),
+    (user("<system-reminder>Continue.</system-reminder>"), "nudge"),
     (user("Please call a tool or two, and a friend."), "request"),
 ])
 @each_row(("empty", "word"), [(None, "stop"), ("", "stop"), (None, "tool_calls")])
@@ -485,6 +486,15 @@ def test_a_nudge_after_an_empty_answer_that_was_left_out(load, nudge, place, emp
     first = [user("write the report")]
     loaded = load(har(entry(first, chat_body(empty, word)), entry([*first, nudge], chat_body("Here."))))
     assert [link(loaded, at).place.value for at in (0, 1)] == ["request", place]
+
+
+def test_a_nudge_after_an_empty_answer_that_came_twice_is_in_the_same_turn(load):
+    """Droid sends the request again, then leaves out both answers and adds a message."""
+    first, nudge = [user("write the report")], user("<system-reminder>Continue.</system-reminder>")
+    loaded = load(har(*(entry(first, chat_body("", "stop"), started=f"2026-03-01T10:00:0{at}Z") for at in range(2)),
+                      entry([*first, nudge], chat_body("Here."), started="2026-03-01T10:00:02Z")))
+    assert [(link(loaded, at).place.value, link(loaded, at).parent) for at in (0, 1, 2)] == [
+        ("request", None), ("retry", 0), ("nudge", 1)]
 
 
 @each_row(("said", "word", "place"), [
@@ -733,13 +743,15 @@ def test_the_same_request_after_an_answer_is_another_conversation(load):
 
 @each_row(("body", "when", "place"), [
     (chat_body(""), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
+    (chat_body("I look.", "tool_calls"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
+    (chat_body("I look."), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
     (chat_body(None, "tool_calls", CUT_CALL), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "repair"),
     (chat_body("half an ans", "length"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
     (chat_body(""), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z"), "request"),
     (chat_body(""), (None, None), "request"),
 ])
 def test_the_same_request_after_the_end_of_an_empty_answer_or_a_cut_call_is_a_retry(load, body, when, place):
-    """As Kimi Code and Hermes send it. Before the end it is another agent's, without times it may be another sample."""
+    """As agents send it. Before the end it is another agent's, without times it may be another sample."""
     first, again = (entry([user("hi")], each, started=started) for each, started in
                     zip((body, chat_body("hello")), when, strict=True))
     assert link(load(har({**first, "time": 5000}, again)), 1).place.value == place
