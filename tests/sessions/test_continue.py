@@ -52,6 +52,20 @@ def test_messages_calls_and_results(tmp_path):
     assert "Continue keeps none" in seen.inputs[0].notices[0]
 
 
+@each_row(("arguments", "output", "stop"), [
+    ("{}", 'Required parameter "path" missing for tool "read_file"', "malformed_tool_call"),
+    ("{}", "no such file", "tool_call"),
+    ('{"path":"a"}', 'Required parameter "limit" missing for tool "read_file"', "tool_call"),
+])
+def test_a_call_with_no_arguments_that_was_refused_did_not_come_whole(tmp_path, arguments, output, stop):
+    """The CLI stores {} for arguments that were no JSON."""
+    calls, states = [call(), call(arguments, "c2")], [state(), state("errored", "c2", output)]
+    seen = read(tmp_path, item("user", "go"), item("assistant", toolCalls=calls, toolCallStates=states))
+    assert stops(seen) == [stop]
+    ready = {verdict.admission.value for verdict in seen.responses[0].verdicts[:1]}
+    assert ready == {"held" if stop == "malformed_tool_call" else "ready"}
+
+
 @pytest.mark.parametrize(("status", "failed"), [("done", [False]), ("errored", [True]), ("canceled", [True]),
                                                 ("calling", []), ("generated", []), ("generating", [])])
 def test_the_state_of_a_call_says_what_came_of_it(tmp_path, status, failed):

@@ -112,6 +112,73 @@ def test_a_note_to_the_user_alone_is_no_message(tmp_path, role):
     assert [skip.why for skip in seen.inputs[0].skipped] == ["a note of Droid's to the user: Token limit reached"]
 
 
+def outcome(reason: str) -> Row:
+    return {"type": "agent_turn_outcome", "id": "o1", "turnId": "t1", "reason": reason, "resultKind": "text"}
+
+
+def to(who: str, row: Row) -> Row:
+    return {**row, "message": {**row["message"], "visibility": f"{who}_only"}}
+
+
+@each_row(("reason", "note", "word", "stop"), [
+    ("completed", None, "END INFERRED", "end_turn"),
+    ("cancelled", None, "CANCELLED", "cancelled"),
+    ("spec_handoff", None, "END NOT RECORDED", "unknown"),
+])
+def test_the_end_of_droids_loop_is_the_end_of_its_last_answer(reason, note, word, stop, tmp_path):
+    seen = show(lines(START, message("m1", "user", text("go")), message("m2", "assistant", text("Done.")),
+                      outcome(reason)), tmp_path)
+    assert (words(seen), stops(seen)) == ([word], [stop])
+    assert "unknown type" not in notices(seen)
+
+
+@each_row(("reason", "note", "word", "stop"), [
+    ("model_provider_unavailable", "The model timed out.", "ERROR", "error"),
+    ("model_rate_limited", "", "ERROR", "error"),
+    ("model_request_rejected", "The request has no such model.", "ERROR", "error"),
+    ("model_request_rejected", "Request blocked by model provider safety checks.", "BLOCKED", "safety_blocked"),
+])
+@pytest.mark.parametrize("after", ["message", "results"])
+def test_a_request_of_droid_without_an_answer_failed_or_was_filtered(reason, note, word, stop, after, tmp_path):
+    called = [message("m2", "assistant", use()), message("m3", "user", result())] if after == "results" else []
+    said = [to("user", message("m4", "user", text(note)))] if note else []
+    seen = show(lines(START, message("m1", "user", text("go")), *called, *said, outcome(reason)), tmp_path)
+    assert (words(seen), stops(seen)[-1]) == ([word], stop)
+    assert note in "".join(each.note or "" for each in seen.responses[-1].exchange.response.stop_reason.evidence)
+
+
+def test_a_filter_after_a_whole_answer_of_droid_belongs_to_no_answer(tmp_path):
+    note = to("user", message("m3", "user", text("Request blocked by model provider safety checks.")))
+    seen = show(lines(START, message("m1", "user", text("go")), message("m2", "assistant", text("Done.")), note,
+                      outcome("model_request_rejected")), tmp_path)
+    assert (len(seen.responses), words(seen)) == (1, ["END NOT RECORDED"])
+
+
+def test_a_call_of_droid_with_no_arguments_that_was_refused_did_not_come_whole(tmp_path):
+    """Droid stores {} for arguments that were no JSON, and its tools refuse them."""
+    said = "Error: command is required and must be a string"
+    calls = [use(), use(id="call_e5f6a7b8", input={})]
+    answers = [result(), result(said=said, tool_use_id="call_e5f6a7b8", is_error=True)]
+    rows = [message("m1", "user", text("go")), message("m2", "assistant", *calls), message("m3", "user", *answers)]
+    seen = show(lines(START, *rows), tmp_path)
+    assert stops(seen) == ["malformed_tool_call"]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held", "held"]
+    answers[1]["content"] = "Error: no such file"
+    assert stops(show(lines(START, *rows), tmp_path, name="ran.jsonl")) == ["tool_call"]
+
+
+def test_what_droid_says_to_the_model_about_its_answer_stays_in_the_turn(tmp_path):
+    broken = "Your previous response ended before completion. Continue where you left off."
+    rows = [message("m1", "user", text("go")), message("m2", "assistant", text("One, two, th")),
+            to("llm", message("m3", "user", text(broken))), message("m4", "assistant", text("ree."))]
+    seen = show(lines(START, *rows), tmp_path)
+    assert (stops(seen), len(seen.turns)) == (["interrupted", "unknown"], 1)
+    thought = {"type": "thinking", "thinking": "hm"}
+    again = to("llm", message("m3", "user", text("<system-reminder>Continue.</system-reminder>")))
+    seen = show(lines(START, rows[0], message("m2", "assistant", thought), again, rows[3]), tmp_path, name="b.jsonl")
+    assert places(seen) == [["request", "nudge"]]
+
+
 @pytest.mark.parametrize(("blocks", "thought"), [
     ([text("Look.")], "hm"), ([{"type": "thinking", "thinking": "I see"}, text("Look.")], "I see"),
 ])

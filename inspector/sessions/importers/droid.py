@@ -14,16 +14,28 @@ from typing import Any
 
 from inspector.sessions import redact
 from inspector.sessions.importers.records import first_look, object_beside
-from inspector.sessions.recording import Options
+from inspector.sessions.reasons import recorder_reason
+from inspector.sessions.recording import Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_block, take_blocks, words_of
+from inspector.sessions.transcripts.ending_rules import call_rejected
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, usage_in
-from loop_core.values import ReasoningPart
+from inspector.sessions.wordings import asks_again
+from loop_core.values import ReasoningPart, Stop, StopReason
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """Matches the text that Droid adds before a message of the user."""
-NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system"})
+NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compaction_state", "system",
+                         "agent_turn_outcome"})
+BROKEN = re.compile(r"\s*Your previous response ended before completion\.")
+"""Matches the message of Droid to a model whose answer was not complete."""
+FILTERED = re.compile(r"Request blocked by model provider safety checks\b")
+"""Matches Droid's note to the user about an answer that a filter ended."""
+OUTCOMES = {"completed": "ended", "cancelled": "interrupted", "permission_rejected": "stopped",
+            "no_approver_available": "stopped"}
+"""Droid's word for the end of its loop (`agent_turn_outcome`) -> the mark of its row. A word that begins with `model_`
+reports a request that failed."""
 FOLDER = ".factory"
 THOUGHT = "chatCompletionReasoningContent"
 """The member with the reasoning of a Chat Completions model, which may also be a block of the content."""
@@ -74,6 +86,8 @@ class _Session(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.set_model = self.model = known_text(self._settings().get("model"))
+        self.note = ""
+        """Droid's last note to the user, of which the end of the loop may tell."""
 
     def _settings(self) -> dict[str, Any]:
         """The settings file beside the session, with its model and total counts; empty if there is none."""
@@ -118,6 +132,8 @@ class _Session(ChatReader):
                                value.get("toolName"))
         if kind in ("completion", "result") and isinstance(value.get("finalText"), str):
             return self._completion(line, place, value["finalText"])
+        if kind == "agent_turn_outcome":
+            place = self._outcome(line, place, known_text(value.get("reason")) or "")
         if kind == "error":
             return self._failure(line, place, known_text(value.get("message")) or "no reason given")
         if kind == "session_start":
@@ -131,11 +147,14 @@ class _Session(ChatReader):
     def _message(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], nested: bool) -> TreePlace:
         content, role = message.get("content"), message.get("role")
         if message.get("visibility") == "user_only":  # a note on the screen, which the model never sees
-            self.skip(line, f"a note of Droid's to the user: {words_of(content).strip()[:200]}")
+            self.note = words_of(content).strip()
+            self.skip(line, f"a note of Droid's to the user: {self.note[:200]}")
             return place
         if role == "assistant":
             model = known_text(message.get("modelId")) or known_text(message.get("model"))
             answer = self.answer(line, place, known_text(line.value.get("id")) or "", model)
+            if any(row.own and asks_again(row.text) is not None for row in place.rows()):
+                answer.recorded_place = TurnPlace.NUDGE
             path = ("message", "content") if nested else ("content",)
             take_blocks(answer, content, line, answer.take(line), *path)
             thought = known_text(message.get(THOUGHT))
@@ -148,6 +167,8 @@ class _Session(ChatReader):
         results, text = results_of(content), words_of(content)
         place = self.results(line, place, *results)
         hidden = message.get("visibility") == "llm_only"  # a message of the agent to the model, in the role of the user
+        if hidden and BROKEN.match(text):
+            return self.say(line, place, text, own=True, mark="broken")
         typed = "" if hidden else REMINDER.sub("", text).strip()
         if not typed and (results or not text.strip()):
             return place
@@ -170,6 +191,24 @@ class _Session(ChatReader):
         message = f"an error of the agent: {why[:200]}"
         self.skip(line, message)
         return self.say(line, place, redact.text(message), mark="stopped")
+
+    def _outcome(self, line: TranscriptLine, place: TreePlace, reason: str) -> TreePlace:
+        """Reads the end of Droid's loop, which follows its note about a request that failed or was filtered."""
+        note, self.note = self.note, ""
+        mark = OUTCOMES.get(reason)
+        if mark is not None:
+            return self.say(line, place, reason, mark=mark)
+        if not reason.startswith("model_"):
+            return place
+        if not FILTERED.match(note) or not (place.has_user_message or place.result_count):
+            return self._failure(line, place, f"{reason}: {note}" if note else reason)
+        answer = self.answer(line, place)
+        at = answer.take(line)
+        answer.stop = recorder_reason(Stop.SAFETY_BLOCKED, None, at, f"{reason}: {note}", "droid.outcomes")
+        return TreePlace(answer)
+
+    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
+        return call_rejected(answer, self.agent) or super().infer_end(answer)
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads the end of a run, with the final text."""

@@ -30,7 +30,7 @@ from inspector.sessions.reasons import (
 from inspector.sessions.recording import Exchange, Input
 from inspector.sessions.stored_rows import RowPlace, row_bytes, row_size
 from inspector.sessions.transcripts.answer import TranscriptAnswer
-from inspector.sessions.wordings import known_hint, placeholder
+from inspector.sessions.wordings import known_hint, placeholder, refused_arguments
 from loop_core.judge.arguments import ArgumentShape, parse
 from loop_core.values import FINISHED, ArgsForm, At, CallKind, Evidence, ExchangePart, Stop, StopReason, ToolResultPart
 from loop_core.wire.failures import StopRow
@@ -169,6 +169,18 @@ def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
         return unrecorded_reason(answer.word_at)
     note = f"the recorder says that the call of {call.name or 'a tool'} was never finished, and the session went on"
     return inferred_reason(Stop.INTERRUPTED, answer.word_at, "call_unfinished", call.at, note)
+
+
+def call_rejected(answer: TranscriptAnswer, agent: str) -> StopReason | None:
+    """The stop reason of an answer with a call of `{}` that the agent refused for its arguments; None without one. For
+    agents that store `{}` for text that is no JSON too: the call did not come whole."""
+    refused = [call for call in answer.calls if call.arguments == "{}" and call.id in answer.results
+               and refused_arguments(answer.results[call.id], call.name)]
+    if not refused:
+        return None
+    answer.parts = [part._replace(closed=False) if part in refused else part for part in answer.parts]
+    note = f"{agent} refuses {{}} for the call of {refused[0].name}, and stores {{}} for text that is no JSON too"
+    return inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", refused[0].at, note)
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
