@@ -885,6 +885,13 @@ SHAPES: tuple[Shape, ...] = (
             {"text": "go"}]}, "created_at": "2026-01-01", "updated_at": "2026-01-01"}),
     Shape("strands", "agent.json", {
         "agent_id": "a", "state": {}, "conversation_manager_state": {}, "created_at": "2026-01-01"}),
+    Shape("strands", "snapshot_latest.json", {
+        "scope": "agent", "schemaVersion": "1.0", "createdAt": "2026-01-01", "data": {"state": {}, "messages": [
+            {"role": "user", "content": [{"text": "go"}], "trackingId": "t"},
+            {"role": "assistant", "metadata": {"usage": {"inputTokens": 1, "outputTokens": 2}}, "content": [
+                {"text": "hi"}, {"toolUse": {"toolUseId": "c", "name": "w", "input": {}}}]},
+            {"role": "user", "content": [
+                {"toolResult": {"toolUseId": "c", "status": "error", "content": [{"text": "no"}, {"json": {}}]}}]}]}}),
     Shape("langgraph", "history.json", [
         {"type": "human", "data": {"content": "go", "type": "human", "additional_kwargs": {}}},
         {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": {

@@ -166,3 +166,29 @@ def test_a_session_without_a_last_answer_says_so(tmp_path, last):
     said = "messages that end the session without an answer, as a run that failed leaves it: 1"
     assert said in notices(read(tmp_path, *last))
     assert said not in notices(read(tmp_path / "whole", *last, model(text("hi"))))
+
+
+def snapshot(folder, *messages, **more):
+    """A snapshot of Strands for JavaScript."""
+    path = folder / "snapshot_latest.json"
+    held = {"scope": "agent", "schemaVersion": "1.0", "createdAt": "2026-01-01", "data": {
+        "messages": [each["message"] for each in messages], "state": {}}, "appData": {}, **more}
+    path.write_text(json.dumps(held))
+    return path
+
+
+def test_a_snapshot_has_the_messages_of_a_session(tmp_path):
+    seen = view_file(snapshot(tmp_path, GO, model(text("I look."), CALL), result(), model(text("Ada."))))
+    assert stops(seen) == ["tool_call", "unknown"]
+    assert (response(seen).text, response(seen).tool_calls[0].arguments) == ("I look.", '{"team": "platform"}')
+    assert response(seen).usage == Usage(3, 7, None, 2, 1)
+    assert [part.text for part in seen.responses[1].exchange.request.messages[0].results] == ["Ada"]
+    assert seen.responses[0].exchange.recorder == "strands"
+    failed = view_file(snapshot(tmp_path, GO))
+    assert "messages that end the session without an answer" in "".join(failed.inputs[0].notices)
+
+
+@each_row("data", [{"messages": {}}, {"nodes": []}, []])
+def test_a_snapshot_without_messages_is_not_of_this_format(tmp_path, data):
+    path = snapshot(tmp_path, data=data)
+    assert choose(path.read_bytes(), str(path)) != "strands"

@@ -271,8 +271,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.NONE), (b'"service_session_id"', b'"contents"'),
     ),
     "strands": FileFormat(f"{_HERE}.strands", "session of Strands Agents",
-                          'an object with "agent_id" and "conversation_manager_state"', Keeps(Words.HINT, usage=True),
-                          (b'"conversation_manager_state"', b'"redact_message"'),
+                          'an object with "agent_id" and "conversation_manager_state", or "schemaVersion" and "data"',
+                          Keeps(Words.HINT, usage=True),
+                          (b'"conversation_manager_state"', b'"redact_message"', b'"schemaVersion"'),
                           (AgentFolder("Strands", "", ".strands/sessions", ("*", "agents", "*"), ("agent.json",)),)),
     "adk": FileFormat(
         f"{_HERE}.adk", "session of Google ADK",

@@ -1,4 +1,5 @@
-"""Sessions of Strands Agents (`FileSessionManager`): an `agent.json` with a file for each message in `messages`.
+"""Sessions of Strands Agents: an `agent.json` with a file for each message in `messages` (`FileSessionManager`), and
+the snapshots of Strands for JavaScript (`SessionManager`), whose messages are in one object.
 
 No stop word is stored. Strands replaces each call of a cut answer by a sentence; arguments are parsed, and `{}` if
 Strands could not parse them. An answer that was cut in its text looks like any other, and of a failed request there is
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.sessions.importers.records import Piece, first_look, object_beside
+from inspector.sessions.importers.records import Piece, first_look, list_pieces, object_beside
 from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import UNREAD_CALL, recorder_reason
 from inspector.sessions.recording import FileReading, Options, UnreadableError
@@ -25,10 +26,13 @@ from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at,
 from inspector.sessions.transcripts.member_values import known_text, numbered_objects, object_of, objects_of, usage_in
 from loop_core.values import At, Finding, OpaquePart, Severity, Stop, ToolCall, ToolResultPart
 
-FIELDS: Fields = {"": {"message": (dict,), "message_id": (int,), "redact_message": (dict,), "created_at": (str,)},
+FIELDS: Fields = {"": {"message": (dict,), "message_id": (int,), "redact_message": (dict,), "created_at": (str,),
+                       "role": (str,), "content": (list,), "metadata": (dict,)},
                   "message": {"role": (str,), "content": (list,), "metadata": (dict,)}}
 AGENT = frozenset({"agent_id", "conversation_manager_state"})
 MESSAGE = frozenset({"message", "message_id", "created_at"})
+SNAPSHOT = frozenset({"scope", "schemaVersion", "data"})
+"""The members of a snapshot of Strands for JavaScript."""
 COUNTS = ("inputTokens", "outputTokens", None, "cacheReadInputTokens", "cacheWriteInputTokens")
 CUT = re.compile(r"The selected tool (.+?)'s tool use was incomplete due to maximum token limits being reached\.")
 """Matches the text that Strands writes instead of a call of a cut answer."""
@@ -37,14 +41,22 @@ CANCELLED = "Cancelled by user"
 
 
 def sniff(head: bytes, path: str) -> int:
-    """Recognises the state of an agent, or one of its messages."""
+    """Recognises the state of an agent, one of its messages, or a snapshot with messages."""
     look = first_look(head)
-    return 95 if look.has(AGENT) or look.has(MESSAGE) else 0
+    return 95 if look.has(AGENT) or look.has(MESSAGE) or _is_snapshot(look.first) else 0
+
+
+def _is_snapshot(value: Any) -> bool:
+    first = object_of(value)
+    return first.keys() >= SNAPSHOT and isinstance(object_of(first["data"]).get("messages"), list)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads the messages of an agent. Raises `UnreadableError` for a message file that is read with an `agent.json`."""
-    if first_look(data).has(AGENT):
+    look = first_look(data)
+    if _is_snapshot(look.first):
+        pieces = list(list_pieces(data, "data", "messages"))
+    elif look.has(AGENT):
         pieces = list(_messages(path))
     elif os.path.exists(os.path.join(os.path.dirname(os.path.abspath(path)), os.pardir, "agent.json")):
         raise UnreadableError("one message of a session: expected the agent.json of the folder above")
@@ -74,12 +86,13 @@ class _Session(ChatReader):
         member = "redact_message" if isinstance(line.value.get("redact_message"), dict) else "message"
         if member != "message":
             self.remarks["hold what a guardrail put in place of the message"] += 1
-        message = object_of(line.value.get(member))
+        bare = "role" in line.value  # in a snapshot
+        message = line.value if bare else object_of(line.value.get(member))
         role, blocks = message.get("role"), objects_of(message.get("content"))
         if role == "assistant" and blocks == [{"text": CANCELLED}]:
             return self.say(line, place, "", mark="interrupted")
         if role == "assistant":
-            return self._answer(line, place, message, member)
+            return self._answer(line, place, message, *(() if bare else (member,)))
         if role != "user":
             lines.count(role, frozenset())
             return place
@@ -88,12 +101,12 @@ class _Session(ChatReader):
         text = "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
         return self.say(line, place, text) if text or (blocks and not results) else place
 
-    def _answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], member: str) -> TreePlace:
+    def _answer(self, line: TranscriptLine, place: TreePlace, message: dict[str, Any], *path: str) -> TreePlace:
         answer = self.answer(line, place)
         answer.started = known_text(line.value.get("created_at"))
         at = answer.word_at = answer.take(line)
         for number, block in numbered_objects(message.get("content")):
-            _take_block(answer, block, line, at, member, "content", number)
+            _take_block(answer, block, line, at, *path, "content", number)
         answer.usage = usage_in(object_of(object_of(message.get("metadata")).get("usage")), *COUNTS)
         return TreePlace(answer)
 
