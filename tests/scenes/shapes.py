@@ -1042,6 +1042,14 @@ SHAPES: tuple[Shape, ...] = (
         "patch": [{"dotted_order": "20260101T000000000001Za", "outputs": {"choices": [{"finish_reason": {
             "finish_reason": "length"}, "message": {"role": "assistant", "content": "hi"}}]}}]}),
     Shape("ai-devtools", "generations.json", AI_DEVTOOLS),
+    Shape("ai-devtools", "generations.json", {"runs": [{"id": "r", "started_at": "2026-01-01"}], "steps": [
+        {"id": "s", "run_id": "r", "step_number": 1, "type": "stream", "model_id": "m", "provider": "p",
+         "input": json.dumps({"prompt": [{"role": "user", "content": [{"type": "text", "text": "go"}]}],
+                              "maxOutputTokens": 2}),
+         "output": json.dumps({"finishReason": "length", "response": {"modelId": "m"}, "content": [
+             {"type": "text", "text": "hi"}, {"type": "tool-call", "toolCallId": "c", "toolName": "w", "input": "{"}]}),
+         "usage": json.dumps({"inputTokens": 1, "outputTokens": 2}), "error": None, "raw_request": None},
+        {"id": "t", "run_id": "r", "step_number": 2, "model_id": "m", "error": "no"}]}),
     Shape("roo", "api_conversation_history.json", list(ROO)),
     Shape("roo", "ui_messages.json", list(ROO_SCREEN)),
     Shape("zeroclaw", "k.jsonl", [{"role": "user", "content": "go"}, {"role": "assistant", "content": json.dumps({

@@ -155,3 +155,42 @@ def test_runs_of_another_program_are_not_taken_for_these(name):
     whole, other = ({"runs": [each] * 3_000, "steps": []} for each in (run, {**run, name: None}))
     del other["runs"][0][name]
     assert choose(json.dumps(whole).encode(), "x.json") == "ai-devtools" != choose(json.dumps(other).encode(), "x.json")
+
+
+def reported(number: int, said: Row | None, run: str = "u1", **more: Any) -> Row:
+    """A step that the telemetry of AI SDK 7 reported, with the SDK's output in place of the provider's."""
+    asked = {"prompt": [{"role": "system", "content": "Be brief."},
+                        {"role": "user", "content": [{"type": "text", "text": "go"}]}], "maxOutputTokens": 30}
+    used = json.dumps({"inputTokens": 3, "outputTokens": 7})
+    return {**step(number, {}, run=run), "raw_request": None, "raw_response": None, "input": json.dumps(asked),
+            "output": said and json.dumps(said), "usage": used, **more}
+
+
+def output(word: str, *content: Row) -> Row:
+    return {"content": [*content], "finishReason": word, "response": {"id": "r1", "modelId": "m-1"}}
+
+
+def test_steps_that_the_telemetry_reported_have_the_words_of_the_sdk(tmp_path):
+    cut = {"type": "tool-call", "toolCallId": "c1", "toolName": "look", "input": '{"path": "a.', "invalid": True}
+    refused = {"type": "tool-error", "toolCallId": "c1", "toolName": "look",
+               "error": "AI_InvalidToolInputError: Invalid input for tool look"}
+    again = {**cut, "toolCallId": "c2", "input": {"path": "a.md"}}
+    found = {"type": "tool-result", "toolCallId": "c2", "toolName": "look", "output": "seen"}
+    seen = show(generations(reported(1, output("tool-calls", text("I look."), cut, refused)),
+                            reported(2, output("tool-calls", again, found)),
+                            reported(3, output("stop", text("Done."))),
+                            reported(1, output("length", text("Half")), run="u2")), tmp_path, name="generations.json")
+    assert stops(seen) == ["max_tokens", "tool_call", "end_turn", "max_tokens"]
+    assert [turn.run.record.user_text for turn in seen.turns] == ["go", "go"]
+    assert words(seen) == ["CALL REPAIRED", "TRUNCATED"]
+    first = seen.responses[0].exchange
+    assert (first.recorder, first.response.model, first.request.max_tokens) == ("ai-devtools", "m-1", 30)
+    assert first.response.usage[:2] == (3, 7)
+    assert first.response.tool_calls[0].arguments == '{"path": "a.'
+
+
+@pytest.mark.parametrize(("error", "word"), [("no answer came", ["ERROR"]), (None, [])])
+def test_a_reported_step_without_output_failed_or_has_no_answer_yet(tmp_path, error, word):
+    seen = show(generations(reported(1, None, error=error)), tmp_path, name="generations.json")
+    assert words(seen) == word
+    assert [each.why for each in seen.inputs[0].skipped] == ([] if word else ["no answer in it"])

@@ -38,10 +38,12 @@ def sniff(head: bytes, path: str) -> int:
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
     """Reads every step."""
-    return _Result(path, options).read_records(list(list_pieces(data, "steps")) or [(1, data, True)])
+    return StepReader(path, options).read_records(list(list_pieces(data, "steps")) or [(1, data, True)])
 
 
-class _Result(ChatReader):
+class StepReader(ChatReader):
+    """Reads steps, each an answer."""
+
     name, agent, fields = "ai-sdk-result", "Vercel's AI SDK", FIELDS
     unit, row_word = "step", ("a step", "steps")
     words = "stop reasons are the AI SDK's own (finishReason), or the provider's if the SDK wrote it (rawFinishReason)"
