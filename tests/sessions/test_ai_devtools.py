@@ -194,3 +194,12 @@ def test_a_reported_step_without_output_failed_or_has_no_answer_yet(tmp_path, er
     seen = show(generations(reported(1, None, error=error)), tmp_path, name="generations.json")
     assert words(seen) == word
     assert [each.why for each in seen.inputs[0].skipped] == ([] if word else ["no answer in it"])
+
+
+def test_the_beginning_of_an_answer_of_claude_is_no_output(tmp_path):
+    """AI SDK 7 keeps it as a part of the answer, so that an empty answer was COMPLETE."""
+    begun = {"type": "custom", "kind": "anthropic.message_start", "providerMetadata": {"anthropic": {"id": "m1"}}}
+    for content, word in ([begun], "EMPTY ANSWER"), ([begun, text("Done.")], "COMPLETE"):
+        usage = json.dumps({"inputTokens": 3, "outputTokens": 5 if len(content) > 1 else 0})
+        seen = show(generations(reported(1, output("stop", *content), usage=usage)), tmp_path, name="generations.json")
+        assert words(seen) == [word]

@@ -23,6 +23,8 @@ from loop_core.values import At, CallKind, Evidence, OpaquePart, Stop, StopReaso
 
 FAILED: Mapping[str, bool] = {"tool-result": False, "tool-error": True}
 """Type of a part with the result of a call -> whether the call failed."""
+BEGINNING = "anthropic.message_start"
+"""The kind of a part in which AI SDK 7 keeps the beginning of an answer of Claude; it is no output."""
 FIELDS: Fields = {"": {
     "content": (list,), "text": (str,), "toolCalls": (list,), "toolResults": (list,), "finishReason": (str,),
     "rawFinishReason": (str,), "usage": (dict,), "response": (dict,), "request": (dict,)}}
@@ -84,7 +86,7 @@ def _take_part(answer: TranscriptAnswer, block: dict[str, Any], line: Transcript
                        partial(slice_of, line.data, *path), member, pointer_at(at, *path))
         run = CallKind.SERVER if block.get("providerExecuted") is True else call.kind
         answer.parts.append(call._replace(kind=run))
-    elif kind not in FAILED and kind != "source":
+    elif kind not in FAILED and kind != "source" and block.get("kind") != BEGINNING:
         answer.parts.append(OpaquePart(str(kind), slice_of(line.data, *path) or "{}"))
 
 
