@@ -370,7 +370,7 @@ def stream(*answers: Row, header_line: bool = True) -> str:
         events += [{"type": "turn_start"}] * mine + [event("message_start", begun)]
         events += [event("message_update", begun, assistantMessageEvent={"type": "text_delta"})] * mine
         events += [event("message_end", row)] + [event("turn_end", row, toolResults=[])] * mine
-    events.append({"type": "agent_end", "messages": [row["message"] for row in answers]})
+    events += [{"type": "agent_end", "messages": [row["message"] for row in answers]}, {"type": "agent_settled"}]
     return "".join(json.dumps(each) + "\n" for each in events)
 
 

@@ -194,7 +194,8 @@ NO_EXCHANGE = frozenset({
     "session", "model_change", "thinking_level_change", "label", "session_info", "custom", "compaction",
     "branch_summary", "context_edit", "usage",
     # events of `pi --mode json`
-    "agent_start", "agent_end", "turn_start", "turn_end", "message_start", "message_update", "queue_update",
+    "agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start", "message_update",
+    "queue_update",
     "tool_execution_start", "tool_execution_update", "tool_execution_end", "auto_retry_start", "auto_retry_end",
     "compaction_start", "compaction_end", "auto_compaction_start", "auto_compaction_end",
 })
