@@ -147,6 +147,13 @@ def test_a_request_of_droid_without_an_answer_failed_or_was_filtered(reason, not
     assert note in "".join(each.note or "" for each in seen.responses[-1].exchange.response.stop_reason.evidence)
 
 
+def test_an_error_of_the_stream_about_a_filter_is_no_failed_request(tmp_path):
+    said = "Request failed due to triggering the model provider's content moderation policy. Please modify it."
+    seen = show(lines({"type": "message", "role": "user", "id": "1", "text": "go", "session_id": "s"},
+                      {"type": "error", "source": "cli", "message": said, "session_id": "s"}), tmp_path)
+    assert (words(seen), stops(seen)) == (["BLOCKED"], ["safety_blocked"])
+
+
 def test_a_filter_after_a_whole_answer_of_droid_belongs_to_no_answer(tmp_path):
     note = to("user", message("m3", "user", text("Request blocked by model provider safety checks.")))
     seen = show(lines(START, message("m1", "user", text("go")), message("m2", "assistant", text("Done.")), note,

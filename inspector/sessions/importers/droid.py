@@ -30,8 +30,9 @@ NO_EXCHANGE = frozenset({"session_start", "session_end", "todo_state", "compacti
                          "agent_turn_outcome"})
 BROKEN = re.compile(r"\s*Your previous response ended before completion\.")
 """Matches the message of Droid to a model whose answer was not complete."""
-FILTERED = re.compile(r"Request blocked by model provider safety checks\b")
-"""Matches Droid's note to the user about an answer that a filter ended."""
+FILTERED = re.compile(r"Request (?:blocked by model provider safety checks|"
+                      r"failed due to triggering the model provider's content moderation policy)\b")
+"""Matches Droid's words to the user about an answer that a filter ended."""
 OUTCOMES = {"completed": "ended", "cancelled": "interrupted", "permission_rejected": "stopped",
             "no_approver_available": "stopped"}
 """Droid's word for the end of its loop (`agent_turn_outcome`) -> the mark of its row. A word that begins with `model_`
@@ -187,6 +188,10 @@ class _Session(ChatReader):
         """Reads an error: of a request without an answer, else of the agent after its last answer."""
         failed = self.failed_request(line, place, why, after_results=True)
         if failed is not None:
+            answer = failed.answer
+            if answer is not None and answer.stop is not None and FILTERED.match(why):
+                at = answer.stop.evidence[0].at or answer.word_at
+                answer.error, answer.stop = None, recorder_reason(Stop.SAFETY_BLOCKED, None, at, why, "droid.filters")
             return failed
         message = f"an error of the agent: {why[:200]}"
         self.skip(line, message)
@@ -200,12 +205,7 @@ class _Session(ChatReader):
             return self.say(line, place, reason, mark=mark)
         if not reason.startswith("model_"):
             return place
-        if not FILTERED.match(note) or not (place.has_user_message or place.result_count):
-            return self._failure(line, place, f"{reason}: {note}" if note else reason)
-        answer = self.answer(line, place)
-        at = answer.take(line)
-        answer.stop = recorder_reason(Stop.SAFETY_BLOCKED, None, at, f"{reason}: {note}", "droid.outcomes")
-        return TreePlace(answer)
+        return self._failure(line, place, note or reason)
 
     def infer_end(self, answer: TranscriptAnswer) -> StopReason:
         return call_rejected(answer, self.agent) or super().infer_end(answer)
