@@ -10,7 +10,7 @@ import pytest
 from inspector.sessions import open_paths
 from tests.scenes.rows import each_row
 from tests.scenes.shapes import OPENHANDS
-from tests.scenes.transcripts import places, rules, show, stops, words
+from tests.scenes.transcripts import places, rules, show, stops, view_file, words
 
 Row = dict[str, Any]
 
@@ -286,10 +286,10 @@ def action(key: str, name: str = "resp_1", arguments: str = '{"command": "ls"}')
                llm_response_id=name)
 
 
-def conversation(folder, *rows: Row) -> str:
+def conversation(folder, *rows: Row, status: str = "idle") -> str:
     usage = {"response_id": "resp_1", "model": "m", "prompt_tokens": 9, "completion_tokens": 5, "reasoning_tokens": 2,
              "cache_read_tokens": 3, "cache_write_tokens": 4}
-    held = {"id": "c", "execution_status": "idle", "agent": {"llm": {"model": "gpt-5", "max_output_tokens": 4096}},
+    held = {"id": "c", "execution_status": status, "agent": {"llm": {"model": "gpt-5", "max_output_tokens": 4096}},
             "stats": {"usage_to_metrics": {"agent": {"token_usages": [usage]}}}}
     (folder / "events").mkdir()
     (folder / "base_state.json").write_text(json.dumps(held))
@@ -398,3 +398,24 @@ def test_a_call_for_whose_arguments_the_sdk_wrote_its_own_is_malformed(tmp_path,
     assert exchange.response.stop_reason.normalized.value == stop
     last = exchange.response.stop_reason.evidence[-1]
     assert ("Unterminated string" in last.note) is (stop == "malformed_tool_call")
+
+
+@pytest.mark.parametrize(("status", "verdict"), [
+    ("finished", "END INFERRED"), ("stuck", "END NOT RECORDED"), ("idle", "END NOT RECORDED")])
+def test_the_state_says_that_the_loop_of_version_1_ended(status, verdict, tmp_path):
+    rows = [message("go"), message("Done.", "agent", llm_response_id="resp_1")]
+    assert words(view_file(conversation(tmp_path, *rows, status=status))) == [verdict]
+
+
+def test_a_finished_state_ends_no_answer_before_a_message_that_waits(tmp_path):
+    rows = [message("go"), message("Done.", "agent", llm_response_id="resp_1"), message("and now?")]
+    (exchange,) = open_paths([conversation(tmp_path, *rows, status="finished")]).exchanges
+    assert [each.rule for each in exchange.response.stop_reason.evidence][-1] == "transcript.inferred.user_went_on"
+
+
+@pytest.mark.parametrize(("source", "said", "turns"), [
+    ("environment", "", 1), ("environment", "I look.", 2), ("user", "", 2)])
+def test_what_the_sdk_asks_after_an_empty_answer_is_in_the_same_turn(source, said, turns, tmp_path):
+    rows = [message("go"), message(said, "agent", llm_response_id="resp_1"), message("Use a tool.", source),
+            message("Done.", "agent", llm_response_id="resp_2")]
+    assert len(words(view_file(conversation(tmp_path, *rows, status="finished")))) == turns

@@ -21,7 +21,7 @@ from inspector.sessions.importers import openhands_events as events
 from inspector.sessions.importers.records import Piece, first_look, first_value, list_pieces, object_in, object_lines
 from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import inferred_reason
-from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.recording import FileReading, Options, TurnPlace, UnreadableError
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
@@ -153,11 +153,6 @@ def _files(path: str, names: list[str]) -> Iterator[Piece]:
             yield number, data.strip(), False
 
 
-def _is_done(answer: TranscriptAnswer) -> bool:
-    """Whether the agent itself ended its run after an answer: by the tool `finish`, or by a state."""
-    return any(call.name == "finish" for call in answer.calls) or any(row.mark == "ended" for row in answer.after)
-
-
 class _Events(ChatReader):
     name, agent, fields = "openhands", "OpenHands", FIELDS
     unit = "event"
@@ -175,7 +170,8 @@ class _Events(ChatReader):
         """The errors of an evaluation's runs that were not read so far; an empty text for a run without an error."""
         self.error = self.failure = ""
         """The error of the current run, and a failure without a later action of the agent."""
-        self.at = 0
+        self.at, self.finished = 0, False
+        """The number of the current event; whether the state of version 1 says that the loop ended by itself."""
 
     def runs_of(self, lines: list[bytes], name: str) -> Iterator[tuple[str, Iterator[Piece]]]:
         """The runs of an evaluation, with the task or line as name; stores the error of each run that has events."""
@@ -189,7 +185,7 @@ class _Events(ChatReader):
         """Marks the last answer of a failed run, which is not the end of a finished turn."""
         answer = self.last.answer
         why = f"the run ended with an error: {self.error[:200]}" if self.error else self.failure
-        if answer is not None and why and not self.failure and _is_done(answer):  # the grading after it failed
+        if answer is not None and why and not self.failure and events.is_done(answer):  # the grading after it failed
             self.remarks["end a run whose agent was done before the evaluation failed"] += 1
         elif answer is not None and why:
             answer.after.append(InterimRow(self.at, redact.text(why), mark="stopped", unit=self.unit))
@@ -199,12 +195,16 @@ class _Events(ChatReader):
         """Marks calls as malformed whose arguments the SDK could not read; then infers other ends."""
         for answer in self.answers:
             _reject(answer)
+        last = self.last.answer
+        if self.finished and last is not None and not self.last.has_user_message:
+            last.after.append(InterimRow(self.at, "finished", mark="ended", unit=self.unit))
         self.close_run()
         super().settle()
 
     def state(self, data: bytes) -> None:
         """Reads the state of a version 1 conversation: the model, the cap, and the counts of each answer."""
         state = object_in(data)
+        self.finished = state.get("execution_status") == "finished"
         llm = object_of(object_of(state.get("agent")).get("llm"))
         self.model = known_text(llm.get("model"))
         self.cap = number_of(llm.get("max_output_tokens")) or None
@@ -382,6 +382,7 @@ class _Events(ChatReader):
         fresh = answer is None
         if answer is None:
             answer = self.answer(line, place, name or "")
+            answer.recorded_place = TurnPlace.NUDGE if events.is_nudged(place) else None
             usage = self.usages.get(name or "")
             answer.usage = events.sdk_usage(usage) if usage is not None else None
             if name is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from inspector.sessions.transcripts.answer import text_of
+from inspector.sessions.transcripts.answer import TranscriptAnswer, TreePlace, text_of
 from inspector.sessions.transcripts.member_values import counts_of, first_text, object_of
 from loop_core.values import Usage
 
@@ -59,6 +59,17 @@ def is_state(value: Any) -> bool:
     """Whether a value is the state of a conversation of version 1."""
     return isinstance(value, dict) and "agent" in value and ("execution_status" in value or "agent_status" in value
                                                               or "persistence_dir" in value)
+
+
+def is_done(answer: TranscriptAnswer) -> bool:
+    """Whether the agent itself ended its run after an answer: by the tool `finish`, or by a state."""
+    return any(call.name == "finish" for call in answer.calls) or any(row.mark == "ended" for row in answer.after)
+
+
+def is_nudged(place: TreePlace) -> bool:
+    """Whether the rows up to a place are the SDK's own, after an answer without text and calls."""
+    rows, above = place.rows(), place.answer
+    return bool(rows) and all(row.own for row in rows) and above is not None and not above.text and not above.calls
 
 
 def last_words(value: dict[str, Any]) -> str:
