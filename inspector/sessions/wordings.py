@@ -183,7 +183,7 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_invoked", r"error invoking tool '\S+' with kwargs ", "the agent refused its arguments",
            "LangGraph prebuilt/tool_node.py: ToolInvocationError, before the tool runs"),
     NotRun("model_not_valid", r"(?:error executing tool \S+: )?"
-           r"(?:\d+ validation errors? for '?|(?:error executing tool: )?(?:[\w.<>]+\.)?(?=\w+\(\) "
+           r"(?:\d+ validation errors? for (?:'|call\[)?|(?:error executing tool: )?(?:[\w.<>]+\.)?(?=\w+\(\) "
            r"(?:missing \d+ required|got an unexpected keyword) ))(?P<model>\w+)", "the agent refused its arguments",
            "LangChain tools/base.py; MCP fastmcp/tools/base.py; Python's words: LlamaIndex workflow/base_agent.py"),
     NotRun("details_not_valid", r"(?:\d+ validation errors?: (?:```json )?\[ ?\{ ?\"type\":|"
@@ -223,6 +223,9 @@ REFUSALS: tuple[NotRun, ...] = (
            "Agno utils/functions.py"),
     NotRun("not_in_json", r"[^:]{1,80}: line \d+ column \d+ \(char \d+\) the argument must be in json format\.",
            "the agent could not parse its arguments", "AG2 agentchat/conversable_agent.py"),
+    NotRun("parameters_no_object", r"(?:tool '\S{1,80}' parameters must be a json object, got |"
+           r"invalid parameters for tool '\S{1,80}': )", "the agent refused its arguments",
+           "nanobot agent/tools/registry.py, before the tool runs"),
     NotRun("no_native_call", r"(?:invalid native|unrecognized) tool call format$",
            "the agent could not parse it", "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"

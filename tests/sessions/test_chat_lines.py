@@ -64,6 +64,16 @@ def test_a_session_of_nanobot(tmp_path):
     assert seen.inputs[0].notices[-1].endswith("known records that hold no exchange: metadata (1), provider_state (1)")
 
 
+def test_a_call_that_nanobot_could_not_parse_did_not_run(tmp_path):
+    """nanobot 0.3 marks no result as an error, and says in its text that the tool did not get the arguments."""
+    about = {"_type": "metadata", "key": "cli:direct", "metadata": {}}
+    refused = result("Error: Tool 'write' parameters must be a JSON object, got str. Use named parameters like x=1.")
+    rows = prompt("go"), reply("Look.", ("c1", '{"path": "a')), refused, reply("", ("c1", *WHOLE)), result("text")
+    seen = read(tmp_path, about, *rows, reply("Done."), prompt("more"))
+    assert words(seen) == ["END INFERRED"]  # it was CUT CALL RUN
+    assert seen.responses[0].exchange.refusals == {"c1": "the agent refused its arguments: it did not run"}
+
+
 @pytest.mark.parametrize(("rows", "agent"), [
     (CHAT, "the agent"), (VIBE, "Mistral Vibe"),
     (tuple({**row, "created_at": f"2026-06-01T10:00:0{number}Z"} for number, row in enumerate(CHAT)), "PicoClaw"),

@@ -801,6 +801,7 @@ def test_their_files_are_found(tmp_path):
         (".local/share/goose/sessions/a.jsonl", "Goose"), (".crush/crush.db", "Crush"),
         ("project/.crush/crush.db", "Crush"),
         (".local/share/amp/threads/T-1.json", "Amp"),
+        (".nanobot/sessions/0a1b/Y2xp.jsonl", "nanobot"),
     ]):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -344,7 +344,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'lines with "role" and "content", and "tool_calls" or members that the agent adds', Keeps(Words.NONE),
         (b'"role"',), (
             AgentFolder("PicoClaw", "PICOCLAW_HOME", ".picoclaw", ("workspace", "sessions")),
-            *(AgentFolder("nanobot", "", ".nanobot", parts) for parts in (("workspace", "sessions"), ("sessions",))),
+            *(AgentFolder("nanobot", "", ".nanobot", parts)
+              for parts in (("sessions", "*"), ("workspace", "sessions"), ("sessions",))),
             AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "*"), ("messages.jsonl",)),
         ), grows=True, members=(frozenset({"role", "content"}),),
     ),
