@@ -239,7 +239,7 @@ NAMES_A_FORMAT: dict[str, str] = {
         "importers/antigravity", "importers/llm_logs", "importers/langsmith", "importers/pydantic_ai",
         "importers/adk", "importers/openai_agents", "importers/har", "importers/promptfoo",
         "importers/ag2", "importers/mastra", "importers/llama_index", "importers/claude_ai", "importers/ai_studio",
-        "importers/trae")},
+        "importers/trae", "importers/fast_agent")},
 }
 """Module -> why it may name a wire format; every other fact of a format stands in its package."""
 

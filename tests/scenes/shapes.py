@@ -883,6 +883,18 @@ SHAPES: tuple[Shape, ...] = (
         "message_id": 0, "redact_message": {"role": "user", "content": [
             {"toolResult": {"toolUseId": "c", "status": "error", "content": [{"text": "no"}, {"json": {}}]}},
             {"text": "go"}]}, "created_at": "2026-01-01", "updated_at": "2026-01-01"}),
+    Shape("fast-agent", "history.json", {"messages": [
+        {"role": "user", "content": [{"type": "text", "text": "go"}], "is_template": False},
+        {"role": "assistant", "content": [{"type": "text", "text": "hi"}, {"type": "image", "data": "x"}],
+         "tool_calls": {"c": {"method": "tools/call", "params": {"name": "w", "arguments": {"path": "a"}}}},
+         "channels": {"reasoning": [{"type": "text", "text": "hm"}], "fast-agent-usage": [{
+             "type": "text", "text": '{"provider_attempts": [{"usage_schema": "anthropic", "model": "m"}]}'}]},
+         "stop_reason": "toolUse", "is_template": False, "timestamp": "2026-11-30T18:30:39Z"},
+        {"role": "user", "content": [], "tool_results": {
+            "c": {"content": [{"type": "text", "text": "no"}], "isError": True}}, "is_template": False},
+        {"role": "assistant", "content": [], "stop_reason": "error", "channels": {
+            "fast-agent-error": [{"type": "text", "text": "down"}],
+            "fast-agent-provider-error": [{"type": "text", "text": '{"status": 500}'}]}, "is_template": False}]}),
     Shape("strands", "agent.json", {
         "agent_id": "a", "state": {}, "conversation_manager_state": {}, "created_at": "2026-01-01"}),
     Shape("strands", "snapshot_latest.json", {

@@ -802,6 +802,8 @@ def test_their_files_are_found(tmp_path):
         ("project/.crush/crush.db", "Crush"),
         (".local/share/amp/threads/T-1.json", "Amp"),
         (".nanobot/sessions/0a1b/Y2xp.jsonl", "nanobot"),
+        (".fast-agent/sessions/s1/history_a.json", "fast-agent"),
+        ("project/.fast-agent/sessions/s1/history_a.json", "fast-agent"),
     ]):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

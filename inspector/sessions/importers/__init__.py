@@ -270,6 +270,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'an object with "service_session_id" and "state", or lines of the "type" "message" with "contents"',
         Keeps(Words.NONE), (b'"service_session_id"', b'"contents"'),
     ),
+    "fast-agent": FileFormat(
+        f"{_HERE}.fast_agent", "history of fast-agent",
+        'an object with "messages", which have "role", "content" and "is_template"', Keeps(Words.RECORDER, usage=True),
+        (b'"is_template"',), tuple(
+            AgentFolder("fast-agent", variable, home, (*below, "sessions", "*"), ("history_*.json",))
+            for variable, home, below in (("FAST_AGENT_HOME", ".fast-agent", ()), ("", "", ("*", ".fast-agent")))),
+    ),
     "strands": FileFormat(f"{_HERE}.strands", "session of Strands Agents",
                           'an object with "agent_id" and "conversation_manager_state", or "schemaVersion" and "data"',
                           Keeps(Words.HINT, usage=True),
