@@ -64,6 +64,14 @@ def test_a_session_of_nanobot(tmp_path):
     assert seen.inputs[0].notices[-1].endswith("known records that hold no exchange: metadata (1), provider_state (1)")
 
 
+def test_what_nanobot_writes_for_an_empty_answer_is_not_the_models_text(tmp_path):
+    about = {"_type": "metadata", "key": "cli:direct", "metadata": {}}
+    silent = "I completed the tool steps but couldn't produce a final answer. Please try again or narrow the task."
+    seen = read(tmp_path, about, *CHAT, prompt("again"), reply(silent, latency_ms=14068))
+    assert words(seen)[-1] == "EMPTY ANSWER"
+    assert not seen.responses[-1].exchange.response.parts
+
+
 def test_a_call_that_nanobot_could_not_parse_did_not_run(tmp_path):
     """nanobot 0.3 marks no result as an error, and says in its text that the tool did not get the arguments."""
     about = {"_type": "metadata", "key": "cli:direct", "metadata": {}}

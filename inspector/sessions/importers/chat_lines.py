@@ -12,15 +12,20 @@ import os
 from typing import Any, ClassVar
 
 from inspector.sessions.importers.records import first_look, object_beside
+from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
-from inspector.sessions.transcripts.chat_messages import MessageReader
+from inspector.sessions.transcripts.chat_messages import MessageReader, pointer_at
 from inspector.sessions.transcripts.ending_rules import RESUMED
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
+from loop_core.values import Stop
 
 ROLES = frozenset({"user", "assistant", "tool"})
 COMMON = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
+
+NOTHING = "couldn't produce a final answer"
+"""The part of the text that nanobot writes for an answer that stayed empty after it asked again."""
 
 
 class _Messages(MessageReader):
@@ -63,6 +68,11 @@ class _Nanobot(_Messages):
             return place
         if value["role"] == "assistant" and text == "[Assistant reply unavailable due to model error.]":
             return self.failed_request(line, place, text, after_results=True) or place
+        if value["role"] == "assistant" and text.startswith(f"I completed the tool steps but {NOTHING}."):
+            answer = self.answer(line, place)
+            at = answer.word_at = pointer_at(answer.take(line), "content")
+            answer.stop = recorder_reason(Stop.END_TURN, None, at, NOTHING, "nanobot.empty")
+            return TreePlace(answer)
         if value["role"] == "user" and "injected_event" in value:
             return self.say(line, place, text, own=True)
         return super().take(line, lines, place)
