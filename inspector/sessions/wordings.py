@@ -70,8 +70,7 @@ HINTS: tuple[HintWording, ...] = (
         r"because it exceeded)|stopped by a safety classifier)|your previous response was interrupted mid-generation|"
         r"your tool call was malformed and could not be parsed|the previous response failed to produce a valid tool "
         r"call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
-        r"\[your previous response (?:had|reached the output limit with) no visible\b))",
-        again=True),
+        r"\[your previous response (?:had|reached the output limit with) no visible\b))", again=True),
 )
 
 RESULTS: tuple[HintWording, ...] = (
@@ -224,8 +223,7 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("not_in_json", r"[^:]{1,80}: line \d+ column \d+ \(char \d+\) the argument must be in json format\.",
            "the agent could not parse its arguments", "AG2 agentchat/conversable_agent.py"),
     NotRun("parameters_no_object", r"(?:tool '\S{1,80}' parameters must be a json object, got |"
-           r"invalid parameters for tool '\S{1,80}': )", "the agent refused its arguments",
-           "nanobot agent/tools/registry.py, before the tool runs"),
+           r"invalid parameters for tool '\S{1,80}': )", "the agent refused its arguments", "nanobot registry.py"),
     NotRun("no_native_call", r"(?:invalid native|unrecognized) tool call format$",
            "the agent could not parse it", "CrewAI agents/agent_executor.py"),
     NotRun("input_not_parsed", r"(?:error parsing (?:the following )?tool call arguments: |"

@@ -358,9 +358,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "vibe": FileFormat(
         f"{_HERE}.vibe", "Mistral Vibe journal", 'lines with "recovery_journal_record_version" and "payload"',
-        Keeps(Words.RECORDER, usage=True), (b"recovery_journal_record_version",),
-        (AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "unified", "*", "journal")),),
-        grows=True,
+        Keeps(Words.RECORDER, usage=True), (b"recovery_journal_record_version",), grows=True,
+        folders=(AgentFolder("Mistral Vibe", "VIBE_HOME", ".vibe", ("logs", "session", "unified", "*", "journal")),),
     ),
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",
