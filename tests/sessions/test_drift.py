@@ -31,13 +31,13 @@ MEMBER = {
     "atif": "source", "openhands": "kind", "langfuse": "type", "langsmith": "run_type", "continue": "message.role",
     "pydantic-ai": "kind", "ai-sdk-stream": "type", "chat-history": "role", "vibe": "type",
     "ai-sdk-messages": "role", "letta": "role", "llama-index": "role",
-    "agent-framework": "role", "gptme": "role",
+    "agent-framework": "role", "gptme": "role", "fast-agent": "role",
 }
 """Which member of a record says its type."""
 LISTS = {
     "swe-agent": "history", "mini-swe-agent": "messages", "hermes": "messages", "amp": "messages",
     "opencode": "messages", "atif": "steps", "langfuse": "observations", "langsmith": "runs", "continue": "history",
-    "gemini-cli": "messages", "chat-history": "messages",
+    "gemini-cli": "messages", "chat-history": "messages", "fast-agent": "messages",
 }
 """Where the records are, in an object."""
 UNTYPED = {

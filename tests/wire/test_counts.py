@@ -70,7 +70,7 @@ def test_no_importer_takes_a_count_that_cannot_be(value: object) -> None:
              "cache_write_input_tokens")
     assert codex_usage({"last_token_usage": dict.fromkeys(names, value)}, "last_token_usage") == Usage()
     kimi = dict.fromkeys(("inputOther", "inputCacheRead", "inputCacheCreation", "output"), value)
-    assert kimi_usage(kimi) == Usage()
+    assert kimi_usage(kimi, "openai_chat") == Usage()
     pi = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "totalTokens"), value)
     assert pi_usage(pi, "anthropic_messages") == Usage()
     assert TaskRequest.of({"usage": [value] * 4}).usage == Usage()
