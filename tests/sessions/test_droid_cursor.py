@@ -147,6 +147,13 @@ def test_a_request_of_droid_without_an_answer_failed_or_was_filtered(reason, not
     assert note in "".join(each.note or "" for each in seen.responses[-1].exchange.response.stop_reason.evidence)
 
 
+def test_a_note_of_droid_before_another_message_is_not_about_the_request_that_failed(tmp_path):
+    note = to("user", message("m2", "user", text("Request blocked by model provider safety checks.")))
+    seen = show(lines(START, message("m1", "user", text("go")), note, message("m3", "assistant", use()),
+                      message("m4", "user", result()), outcome("model_rate_limited")), tmp_path)
+    assert (words(seen), seen.responses[-1].exchange.response.error.message) == (["ERROR"], "model_rate_limited")
+
+
 def test_an_error_of_the_stream_about_a_filter_is_no_failed_request(tmp_path):
     said = "Request failed due to triggering the model provider's content moderation policy. Please modify it."
     seen = show(lines({"type": "message", "role": "user", "id": "1", "text": "go", "session_id": "s"},
@@ -184,6 +191,9 @@ def test_what_droid_says_to_the_model_about_its_answer_stays_in_the_turn(tmp_pat
     again = to("llm", message("m3", "user", text("<system-reminder>Continue.</system-reminder>")))
     seen = show(lines(START, rows[0], message("m2", "assistant", thought), again, rows[3]), tmp_path, name="b.jsonl")
     assert places(seen) == [["request", "nudge"]]
+    typed = message("m5", "user", text("and now?"))
+    asked = [rows[0], message("m2", "assistant", thought), again, outcome("cancelled"), typed, rows[3]]
+    assert len(show(lines(START, *asked), tmp_path, name="c.jsonl").turns) == 2  # the user spoke in between
 
 
 @pytest.mark.parametrize(("blocks", "thought"), [

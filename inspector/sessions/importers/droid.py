@@ -88,7 +88,7 @@ class _Session(ChatReader):
         super().__init__(path, options)
         self.set_model = self.model = known_text(self._settings().get("model"))
         self.note = ""
-        """Droid's last note to the user, of which the end of the loop may tell."""
+        """Droid's note to the user since the last message; the end of the loop may tell of it."""
 
     def _settings(self) -> dict[str, Any]:
         """The settings file beside the session, with its model and total counts; empty if there is none."""
@@ -151,10 +151,11 @@ class _Session(ChatReader):
             self.note = words_of(content).strip()
             self.skip(line, f"a note of Droid's to the user: {self.note[:200]}")
             return place
+        self.note = ""
         if role == "assistant":
             model = known_text(message.get("modelId")) or known_text(message.get("model"))
             answer = self.answer(line, place, known_text(line.value.get("id")) or "", model)
-            if any(row.own and asks_again(row.text) is not None for row in place.rows()):
+            if not place.has_user_message and any(asks_again(row.text) is not None for row in place.rows()):
                 answer.recorded_place = TurnPlace.NUDGE
             path = ("message", "content") if nested else ("content",)
             take_blocks(answer, content, line, answer.take(line), *path)
