@@ -91,10 +91,19 @@ def test_the_limit_of_its_loop_stops_the_turn(tmp_path):
      "the key is wrong", False),
     ({"fast-agent-error": said("Connection error."), "fast-agent-provider-error": said('{"status": null}')},
      "Connection error.", True),
-    ({}, "I look.", False)])
+    ({}, "no message", False)])  # Gemini's malformed call: the text is the model's
 def test_a_failed_request_has_its_error_and_not_what_fast_agent_says_instead(channels, text, retryable, tmp_path):
     answer = read(tmp_path, user(), model("error", channels=channels)).responses[0].exchange.response
     assert (answer.error.message, answer.error.retryable, bool(answer.text)) == (text, retryable, not channels)
+
+
+def test_an_answer_whose_tool_failed_for_good_is_no_failed_request(tmp_path):
+    """fast-agent then writes `error` over the word of the answer, and puts what the tool said behind its text."""
+    seen = read(tmp_path, user(), model("error", "I look.\ncredits are used up", tool_calls=CALL), user("and now?"),
+                model("endTurn"))
+    response = seen.responses[0].exchange.response
+    assert (words(seen)[0], response.error, len(response.tool_calls)) == ("END NOT RECORDED", None, 1)
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
 
 
 def test_what_an_answer_keeps(tmp_path):

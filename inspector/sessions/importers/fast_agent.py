@@ -121,9 +121,9 @@ class _History(ChatReader):
             answer.add_thought(block.get("text"))
         word = known_text(value.get("stop_reason"))
         why = text_of(channels.get("fast-agent-error"))
-        if word == "error":
+        if word == "error" and (why or not value.get("tool_calls")):
             error = _note(channels, "provider-error")
-            answer.fail(why or text_of(value.get("content")), pointer_at(at, "stop_reason"),
+            answer.fail(why or "no message", pointer_at(at, "stop_reason"),
                         number_of(error.get("status")), known_text(error.get("error_type")), word)
         if not why:
             _take_content(answer, value, line, at)
@@ -134,6 +134,8 @@ class _History(ChatReader):
         place = TreePlace(answer)
         if word in OVER:
             return self.say(line, place, str(word), mark=OVER[str(word)])
+        if word == "error" and answer.error is None:  # a tool failed for good, so the loop ended
+            return self.say(line, place, word, mark="stopped")
         if word is not None and word != "error" and (word != "toolUse" or answer.api in CALLS_SAID):
             answer.word, answer.word_at = word, pointer_at(at, "stop_reason")
             answer.stop = table_reason(word, STOPS, answer.word_at, "fast_agent.stop_reasons")
