@@ -82,6 +82,11 @@ def test_the_word_of_an_instrumentation_is_the_recorders(tmp_path, more):
     assert seen.responses[0].exchange.response.raw_stop_reason is None
 
 
+def test_an_unknown_word_in_the_applications_own_metadata_is_no_stop_reason(tmp_path):
+    seen = show(trace({**generation("a", 1, "hi", "x"), "metadata": {"finish_reason": "the customer left"}}), tmp_path)
+    assert words(seen) == ["END NOT RECORDED"]
+
+
 def test_without_a_word_nothing_is_known(tmp_path):
     seen = show(trace(generation("a", 1, "hi", "x", usageDetails={"output": 5, "completion_details.reasoning": 2})),
                  tmp_path)

@@ -343,11 +343,14 @@ class TraceReader(ChatReader):
 
     def _attributes(self, answer: TranscriptAnswer, body: dict[str, Any], value: dict[str, Any], at: At) -> None:
         """Reads the stop word of an instrumentation, beside the answer or in the attributes of its span."""
-        # Langfuse's own wrapper of OpenAI writes the word of a stream into `metadata` (langfuse-python PR#1526).
-        around = (object_of(body.get("response_metadata")), object_of(parse_nested(value.get("metadata"))))
-        items = objects_of(parse_nested(value.get("output")))
-        words = [known_text(item.get("finish_reason")) for item in (body, *items, *around)]
+        items = (*objects_of(parse_nested(value.get("output"))), object_of(body.get("response_metadata")))
+        words = [known_text(item.get("finish_reason")) for item in (body, *items)]
         found = [word for word in (*words, *words_of_span(_attributes_of(value))) if word is not None]
+        # Langfuse's own wrapper of OpenAI writes the word of a stream into `metadata` (langfuse-python PR#1526), which
+        # belongs to the application: an unknown word there may be about anything.
+        noted = known_text(object_of(parse_nested(value.get("metadata"))).get("finish_reason"))
+        if noted is not None and row_of(noted).stop is not Stop.UNKNOWN:
+            found.append(noted)
         word = deciding_word(found)
         key = key_of(message_of(body)) if word is None else None
         if key in self.known_words:
