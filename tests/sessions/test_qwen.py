@@ -50,14 +50,16 @@ def test_calls_results_and_thoughts(tmp_path):
     assert "Qwen Code keeps none" in seen.inputs[0].notices[0]
 
 
-@each_row(("args", "said", "stop"), [
-    ({}, "params must have required property 'path'", "malformed_tool_call"), ({}, "no such file", "tool_call"),
-    ({"path": "a"}, "params must have required property 'limit'", "tool_call"),
+@each_row(("args", "member", "said", "stop"), [
+    ({}, "error", "params must have required property 'path'", "malformed_tool_call"),
+    ({}, "error", "no such file", "tool_call"),
+    ({}, "output", "params must have required property 'path'", "tool_call"),  # a file with these words
+    ({"path": "a"}, "error", "params must have required property 'limit'", "tool_call"),
 ])
-def test_a_call_with_no_arguments_that_was_refused_did_not_come_whole(tmp_path, args, said, stop):
+def test_a_call_with_no_arguments_that_was_refused_did_not_come_whole(tmp_path, args, member, said, stop):
     """Qwen Code stores {} for arguments that were no JSON."""
     call = {"functionCall": {**CALL["functionCall"], "args": args}}
-    refused = {"functionResponse": {**FAILED["functionResponse"], "response": {"error": said}}}
+    refused = {"functionResponse": {**FAILED["functionResponse"], "response": {member: said}}}
     seen = show(file(row("1", None, "user", text("go")), row("2", "1", "assistant", call),
                      row("3", "2", "tool_result", refused)), tmp_path)
     assert stops(seen) == [stop]

@@ -175,7 +175,7 @@ def call_rejected(answer: TranscriptAnswer, agent: str) -> StopReason | None:
     """The stop reason of an answer with a call of `{}` that the agent refused for its arguments; None without one. For
     agents that store `{}` for text that is no JSON too: the call did not come whole."""
     refused = [call for call in answer.calls if call.arguments == "{}" and call.id in answer.results
-               and refused_arguments(answer.results[call.id], call.name)]
+               and answer.results[call.id].is_error and refused_arguments(answer.results[call.id], call.name)]
     if not refused:
         return None
     answer.parts = [part._replace(closed=False) if part in refused else part for part in answer.parts]
