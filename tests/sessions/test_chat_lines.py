@@ -70,6 +70,8 @@ def test_what_nanobot_writes_for_an_empty_answer_is_not_the_models_text(tmp_path
     seen = read(tmp_path, about, *CHAT, prompt("again"), reply(silent, latency_ms=14068))
     assert words(seen)[-1] == "EMPTY ANSWER"
     assert not seen.responses[-1].exchange.response.parts
+    seen = read(tmp_path, about, *CHAT, prompt("again"), reply(f"{silent} The list has 42 rows."))
+    assert seen.responses[-1].exchange.response.text.endswith("42 rows.")  # it is in the model's text
 
 
 def test_a_call_that_nanobot_could_not_parse_did_not_run(tmp_path):

@@ -25,7 +25,9 @@ ROLES = frozenset({"user", "assistant", "tool"})
 COMMON = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
 
 NOTHING = "couldn't produce a final answer"
-"""The part of the text that nanobot writes for an answer that stayed empty after it asked again."""
+"""The part of `SILENT` that is shown as nanobot's word."""
+SILENT = f"I completed the tool steps but {NOTHING}. Please try again or narrow the task."
+"""The text that nanobot writes for an answer that stayed empty after it asked again."""
 
 
 class _Messages(MessageReader):
@@ -68,7 +70,7 @@ class _Nanobot(_Messages):
             return place
         if value["role"] == "assistant" and text == "[Assistant reply unavailable due to model error.]":
             return self.failed_request(line, place, text, after_results=True) or place
-        if value["role"] == "assistant" and text.startswith(f"I completed the tool steps but {NOTHING}."):
+        if value["role"] == "assistant" and text.strip() == SILENT:
             answer = self.answer(line, place)
             at = answer.word_at = pointer_at(answer.take(line), "content")
             answer.stop = recorder_reason(Stop.END_TURN, None, at, NOTHING, "nanobot.empty")
