@@ -10,6 +10,7 @@ view nor an exported session shows them.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -48,12 +49,10 @@ class SpelledPiece(NamedTuple):
 def without_pieces(
     body: bytes, api: str, response: ChatResponse, counts: redact.Counts | None = None, received: bytes | None = None
 ) -> bytes:
-    """The body of the same length, in which credentials are masked that are complete only in the answer's joined texts;
-    mostly there are none. `redact.body` has masked the others in `received`: the first piece of a credential may look
-    like a whole one, and once it is masked, nothing shows what the rest is."""
+    """The body, with masks of the same length for credentials that are complete only in the answer's joined texts. The
+    others are masked, but not in `received`: once a first piece that looks whole is masked, nothing shows the rest."""
     source = received or body
-    joined_text = _raw("\n".join(answer_texts(response)))
-    if source == body and not (joined_text and detection.spans(joined_text)):
+    if source == body and not detection.spans(_raw("\n".join(answer_texts(response)))):
         return body
     found: list[detection.CredentialSpan] = []
     for pieces in fact_pieces(body, api, response, source).values():
@@ -76,7 +75,6 @@ def fact_pieces(
 ) -> dict[str, list[SpelledPiece]]:
     """Name of each fact of an answer -> its pieces in the body, with their text in `source`, a body of the same length;
     empty if the body cannot be decoded."""
-    source = source or body
     from inspector.sessions.provenance import provenance  # rarely needed
 
     try:
@@ -90,7 +88,7 @@ def fact_pieces(
             # A piece of a JSON string is recorded with its quotes, a piece of another format without.
             quoted = body[each.start : each.start + 1] == b'"' and each.end - each.start >= 2
             start = each.start + quoted
-            plain, at = redact.unescape(source[start : each.end - quoted])
+            plain, at = redact.unescape((source or body)[start : each.end - quoted])
             pieces.append(SpelledPiece(first, plain, [start + place for place in at]))
             first += len(plain)
     return found
@@ -98,7 +96,8 @@ def fact_pieces(
 
 def piece_spans(pieces: Sequence[SpelledPiece], span: detection.CredentialSpan) -> Iterator[detection.CredentialSpan]:
     """The byte ranges in the body of a span's pieces."""
-    for piece in pieces:
+    first, last = (bisect_right(pieces, at, key=lambda piece: piece.first) for at in (span.start, span.end))
+    for piece in pieces[max(first - 1, 0) : last]:  # not all of them, as there may be as many spans
         start, end = max(span.start - piece.first, 0), min(span.end - piece.first, len(piece.plain))
         if start < end:
             yield detection.CredentialSpan(piece.places[start], piece.places[end], span.name)

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.sessions import credentials, detection, open_paths, redact
+from inspector.sessions.build import SpelledPiece, piece_spans
 from inspector.sessions.credential_values import REDACTED
+from inspector.sessions.detection import CredentialSpan
 from inspector.sessions.histories import _CACHE_MARK
 from inspector.sessions.native import FIELDS, session_bytes, write_session
 from inspector.sessions.native_models import json_schema
@@ -856,3 +858,18 @@ def test_a_key_whose_first_piece_looks_whole_is_masked_in_the_next_answer_too(tm
     assert key[30:38] not in two
     assert two.endswith(", and no other.")
     assert len(one + two) == len(first + key[30:] + ", and no other.")
+
+
+def test_the_pieces_of_a_span_are_found_without_a_look_at_all_others():
+    """An answer with 2,000 keys in 30,000 events took 48 seconds: each key was compared with each event."""
+    class Watched(SpelledPiece):
+        @property
+        def plain(self):
+            seen.append(self[0])
+            return self[1]
+
+    seen: list[int] = []
+    pieces = [Watched(at * 4, b"abcd", list(range(at * 9, at * 9 + 5))) for at in range(1_000)]
+    assert list(piece_spans(pieces, CredentialSpan(2_002, 2_009, "a key"))) == [
+        (4502, 4504, "a key"), (4509, 4513, "a key"), (4518, 4519, "a key")]
+    assert set(seen) == {2_000, 2_004, 2_008}
