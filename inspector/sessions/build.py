@@ -127,8 +127,9 @@ def _mask_seam(exchanges: list[Exchange], before: int, after: int, counts: redac
         return masks
     tail, head = first[-EDGE:], second[:EDGE]
     found = detection.spans(tail + head)
-    # If the first piece looks whole, its mask hides what the rest is.
-    if (masked := re.search(rb"\[masked: ([^\]]*)\]\**\Z", tail)) and (rest := re.match(rb"[\w+/=.~-]{8,}", head)):
+    # If the first piece looks whole, its mask hides what the rest is. A whole key may be followed by an ordinary word.
+    rest = re.match(rb"(?=[\w+/=.~-]*?(?:\d|[A-Za-z][A-Z]))[\w+/=.~-]{8,}", head)
+    if rest and (masked := re.search(rb"\[masked: ([^\]]*)\]\**\Z", tail)):
         found = [detection.CredentialSpan(len(tail), len(tail) + rest.end(), masked[1].decode())]
     for start, end, name in found:
         if end <= len(tail):

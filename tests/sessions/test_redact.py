@@ -860,6 +860,20 @@ def test_a_key_whose_first_piece_looks_whole_is_masked_in_the_next_answer_too(tm
     assert len(one + two) == len(first + key[30:] + ", and no other.")
 
 
+@each_row("word", ["Afterwards, start it.", "Continuing where I stopped:\n", "follow-up steps", "============\n"])
+def test_a_word_behind_a_whole_key_is_not_masked_in_the_next_answer(word, tmp_path):
+    """The word was masked as the rest of the key, there and wherever else the requests hold it."""
+    hint = "Continue exactly from where you left off."
+    first = "The key is sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
+    history = [user(f"Say {word}")]
+    again = [*history, {"role": "assistant", "content": first}, user(hint)]
+    path = tmp_path / "cut.har"
+    path.write_text(har(entry(history, chat_body(first, "length")), entry(again, chat_body(word))))
+    recording = open_paths([str(path)])
+    assert recording.exchanges[1].response.text == word
+    assert all(exchange.request.messages[0].text == f"Say {word}" for exchange in recording.exchanges)
+
+
 def test_the_pieces_of_a_span_are_found_without_a_look_at_all_others():
     """An answer with 2,000 keys in 30,000 events took 48 seconds: each key was compared with each event."""
     class Watched(SpelledPiece):
