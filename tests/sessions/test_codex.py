@@ -211,6 +211,8 @@ def test_in_a_folder_a_packed_copy_is_left_to_its_plain_file(tmp_path):
     assert (kept.path, kept.responses) == (str(plain), 1)
     assert "a packed copy of the rollout beside it (1)" in "".join(folder.notices)
     assert [each.responses for each in open_paths([str(packed)]).inputs] == [1], "by name it is read"
+    plain.write_text("")
+    assert [each.responses for each in open_paths([str(tmp_path)]).inputs] == [0, 1], "the plain file holds nothing"
     plain.unlink()
     assert [each.responses for each in open_paths([str(tmp_path)]).inputs] == [0, 1]
 

@@ -89,8 +89,10 @@ def is_document(value: Any) -> bool:
 
 
 def refuse_copy(path: str, options: Options) -> None:
-    """Raises `UnreadableError` for a packed file that was found in a folder beside its plain one, which counts."""
-    if options.listed and path.endswith(".zst") and os.path.isfile(path.removesuffix(".zst")):
+    """Raises `UnreadableError` for a packed file that was found in a folder beside its plain one, which counts if it is
+    not the smaller one: then it is empty, or was unpacked in part."""
+    plain = path.removesuffix(".zst")
+    if options.listed and plain != path and os.path.isfile(plain) and os.path.getsize(plain) >= os.path.getsize(path):
         raise UnreadableError(f"a packed copy of the rollout beside it{COMPANION}")
 
 
