@@ -95,6 +95,16 @@ def test_the_end_of_a_held_calls_arguments_is_in_what_is_mailed(form):
     assert '> {"role": "tool", "tool_call_id": "call_a1b2c3d4e5", "content": "ok, written"}' in written
 
 
+@each_row("form", ["html", "md", "text"])  # a bug report also holds the recording as it is
+@each_row("text", HOSTILE.values())
+def test_the_place_of_a_call_in_a_request_is_inert(form, text):
+    first, second = cut_call_ran()
+    second["request"]["body"][text] = [call(CUT)]
+    written = content(show(first, second), form)
+    assert written.count("the request of response 2 /") == 3
+    assert dangerous(written) == []
+
+
 @each_row("form", MAILED)
 def test_a_complete_turn_takes_no_room(form):
     written = content(show(pair_of(ASKS, chat("All of it."))), form)

@@ -116,7 +116,7 @@ def _of_results(view: View, turn: TurnFacts, facts: ResponseFacts) -> Iterator[E
     for call in ran:
         name, back = one_line(call.name) or "unnamed", sent_back(view, facts, call)
         for each in back:
-            yield Excerpt(each.kind.format(name=name), f"the request of {each.answer.name} {each.pointer}",
+            yield Excerpt(each.kind.format(name=name), _where_in_request(each.answer, each.pointer),
                           tuple(_ends(each.text)))
         if not any(each.kind is SentBackAs.RESULT for each in back):
             yield from _by_name(call, name, later)
@@ -129,7 +129,7 @@ def _by_name(call: ToolCall, name: str, later: Sequence[ResponseFacts]) -> Itera
     for each, part in answers:
         if part.call_id == call.id if call.id else part.call_id is None and part.name == call.name:
             at = pointer_to(each.exchange.request_json, part.text)
-            yield Excerpt(SentBackAs.RESULT.format(name=name), f"the request of {each.name} {at}".rstrip(),
+            yield Excerpt(SentBackAs.RESULT.format(name=name), _where_in_request(each, at),
                           tuple(_ends(redact.text(part.text))))
             break
 
@@ -162,8 +162,17 @@ def _where(exchange: Exchange, at: At) -> str:
     span = ""
     if at.start is not None and at.end is not None:
         span = f" bytes {at.start:,} to {at.end:,}" if at.end > at.start else f" byte {at.start:,}"
-    pointer = f" {one_line(redact.text(at.pointer), 120)}" if at.pointer else ""
-    return f"{at.part.value}{span}{pointer}{_file_lines(exchange) if at.part is ExchangePart.BODY else ''}"
+    lines = _file_lines(exchange) if at.part is ExchangePart.BODY else ""
+    return f"{at.part.value}{span}{_shown_pointer(at.pointer)}{lines}"
+
+
+def _where_in_request(facts: ResponseFacts, path: str) -> str:
+    return f"the request of {facts.name}{_shown_pointer(path)}"
+
+
+def _shown_pointer(path: str | None) -> str:
+    """A JSON pointer behind a blank, inert, since it names members of a body; empty if there is none."""
+    return f" {one_line(redact.text(path), 120)}" if path else ""
 
 
 def _file_lines(exchange: Exchange) -> str:
