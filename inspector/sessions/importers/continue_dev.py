@@ -15,9 +15,8 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.chat_messages import ChatReader, take_calls
-from inspector.sessions.transcripts.ending_rules import call_rejected
 from inspector.sessions.transcripts.member_values import counts_of, known_text, number_of, object_of, objects_of
-from loop_core.values import ReasoningPart, StopReason, ToolCall, ToolResultPart, Usage
+from loop_core.values import ReasoningPart, ToolCall, ToolResultPart, Usage
 from loop_core.wire.openai_chat.table import read_usage
 
 ENDED = {"done": False, "errored": True, "canceled": True}
@@ -50,6 +49,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 class _Session(ChatReader):
     name, agent, fields = "continue", "Continue", FIELDS
+    hides_broken_arguments = True
 
     def __init__(self, path: str, options: Options, session: dict[str, Any]) -> None:
         super().__init__(path, options)
@@ -76,9 +76,6 @@ class _Session(ChatReader):
         if known_text(line.value.get("conversationSummary")):
             self.compacted = f"message {line.number}: the history up to it was replaced by a summary"
         return place
-
-    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        return call_rejected(answer, self.agent) or super().infer_end(answer)
 
     def _answer_of_item(self, line: TranscriptLine, place: TreePlace) -> TranscriptAnswer:
         """The answer of an item: the previous one, as long as it has neither text nor calls, else a new one."""

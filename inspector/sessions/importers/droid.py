@@ -17,12 +17,11 @@ from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.reasons import recorder_reason
 from inspector.sessions.recording import Options, TurnPlace
 from inspector.sessions.transcripts import Fields, TranscriptRows
-from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
+from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, results_of, take_block, take_blocks, words_of
-from inspector.sessions.transcripts.ending_rules import call_rejected
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of, usage_in
 from inspector.sessions.wordings import asks_again
-from loop_core.values import ReasoningPart, Stop, StopReason
+from loop_core.values import ReasoningPart, Stop
 
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 """Matches the text that Droid adds before a message of the user."""
@@ -83,6 +82,7 @@ class _Session(ChatReader):
     name, agent, fields = "droid", "Droid", FIELDS
     unit, key = "line", "id"
     row_word = ("a row", "rows")
+    hides_broken_arguments = True
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -207,9 +207,6 @@ class _Session(ChatReader):
         if not reason.startswith("model_"):
             return place
         return self._failure(line, place, note or reason)
-
-    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        return call_rejected(answer, self.agent) or super().infer_end(answer)
 
     def _completion(self, line: TranscriptLine, place: TreePlace, text: str) -> TreePlace:
         """Reads the end of a run, with the final text."""

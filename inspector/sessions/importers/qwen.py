@@ -18,7 +18,6 @@ from inspector.sessions.traffic import http_status, written_status
 from inspector.sessions.transcripts import Fields, TranscriptLines, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at, take_call
-from inspector.sessions.transcripts.ending_rules import call_rejected
 from inspector.sessions.transcripts.member_values import (
     counts_of,
     known_text,
@@ -102,6 +101,7 @@ class _Transcript(ChatReader):
     name, agent, fields = "qwen", "Qwen Code", FIELDS
     unit, row_word = "line", ("a row", "rows")
     several_apis, steered = False, True
+    hides_broken_arguments = True
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -148,9 +148,6 @@ class _Transcript(ChatReader):
             own = value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
             return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
-
-    def infer_end(self, answer: TranscriptAnswer) -> StopReason:
-        return call_rejected(answer, self.agent) or super().infer_end(answer)
 
     def _results(self, line: TranscriptLine, place: TreePlace, results: tuple[ToolResultPart, ...]) -> TreePlace:
         """Reads results; those of the answer before the last one too, because Qwen Code also runs the calls of an

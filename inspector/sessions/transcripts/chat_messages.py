@@ -23,7 +23,7 @@ from inspector.sessions.transcripts.answer import (
     any_text,
     text_of,
 )
-from inspector.sessions.transcripts.ending_rules import wordless_notice
+from inspector.sessions.transcripts.ending_rules import call_rejected, wordless_notice
 from inspector.sessions.transcripts.member_values import known_text, moment_text, numbered_objects, objects_of
 from loop_core.values import ArgsForm, At, CallKind, OpaquePart, ReasoningPart, TextPart, ToolCall, ToolResultPart
 
@@ -127,6 +127,8 @@ class ChatReader(TranscriptReader):
     """The remark about sessions that end with a message of the user; empty for none."""
     awaits_results: ClassVar[bool] = False
     """Whether `unanswered` is also true of sessions that end with the results of calls."""
+    hides_broken_arguments: ClassVar[bool] = False
+    """Whether the agent stores `{}` for arguments that were no JSON too."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
@@ -263,10 +265,12 @@ class ChatReader(TranscriptReader):
         return self.cap, tuple(self.titles.items()), tuple(self.parents.items())
 
     def settle(self) -> None:
-        """Also names the session of each answer by its title."""
+        """Also names the session of each answer by its title, and finds calls that the agent could not parse."""
         self.same_titles.update(self.titles.values())
         for answer in self.answers:
             answer.session = self.title_of(answer.session)
+            if self.hides_broken_arguments:
+                answer.stop = answer.stop or call_rejected(answer, self.agent)
         super().settle()
 
     def title_of(self, session: str) -> str:
