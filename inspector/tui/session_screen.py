@@ -99,7 +99,7 @@ class Stepping(SessionPart):
         where = f"{'after' if by > 0 else 'before'} this step{rows.within}"
         further = range(step + by * MANY_STEPS, len(steps) if by > 0 else -1, by * MANY_STEPS)
 
-        def look() -> int | None:
+        def find_further() -> int | None:
             worker = get_current_worker()
             parts = takewhile(lambda _: not worker.is_cancelled, further)
             return next((at for part in parts if (at := rows.interesting(part, by, MANY_STEPS)) is not None), None)
@@ -109,7 +109,7 @@ class Stepping(SessionPart):
 
         near = rows.interesting(step, by, MANY_STEPS)
         if near is None and further:
-            self._look_on("an event", look, show, partial(self.action_event, by))
+            self._look_on("an event", find_further, show, partial(self.action_event, by))
         else:
             show(near)
 
@@ -118,15 +118,15 @@ class Stepping(SessionPart):
         from inspector.tui.breakpoints import next_stop
 
         stops, run, step = self.remarks.breakpoints, self.stage.run, self.stage.step
-        look = partial(next_stop, stops, run.view, step, by, self.remarks.marks)
+        find = partial(next_stop, stops, run.view, step, by, self.remarks.marks)
         if len(run.view.steps) < MANY_STEPS or not any(each.enabled for each in stops):
-            self._stop_at(look(), by)
+            self._stop_at(find(), by)
         else:
             again = partial(self.action_proceed, by)
-            self._look_on("a breakpoint", look, lambda found: self._stop_at(found, by), again)
+            self._look_on("a breakpoint", find, lambda found: self._stop_at(found, by), again)
 
     def _look_on(
-        self, what: str, look: Callable[[], Result], show: Callable[[Result], object], again: Callable[[], object]
+        self, what: str, find: Callable[[], Result], show: Callable[[Result], object], again: Callable[[], object]
     ) -> None:
         """Looks for a step in a thread, and shows it unless the operator has gone elsewhere."""
         run, step = self.stage.run, self.stage.step
@@ -143,7 +143,7 @@ class Stepping(SessionPart):
             else:
                 show(found)
 
-        run_in_thread(self.stage, look, arrive)
+        run_in_thread(self.stage, find, arrive)
 
     def _stop_at(self, found: tuple[int, str] | None, by: int) -> None:
         """Goes to the step at which a breakpoint stops; without one, to the end."""
