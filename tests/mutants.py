@@ -841,20 +841,20 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
                                               row.position > 0))[::-1]
     shared = SharedModules(chosen)
     shared.share()
-    running: dict[int, tuple[Row, Path]] = {}
+    running: dict[int, tuple[Row, Path, list[str]]] = {}
     best: dict[object, dict[str, None]] = {}  # the tests that missed other rows: of the table, its module, its name
     while waiting or running:
         while waiting and len(running) < jobs:
             row = waiting.pop()
             files = [row.tests] if row.tests else [file for file in likely(row, best) if file not in broken]
-            first = [test for key in (row.table, row.table.name) for test in [*best.get(key, ())][:NEWEST]]
+            first = tests_of_others(row, best)
             copies(str(ROOT / files[0]), row.table)  # these two once here, not once a row
             for file in files:
                 texts(str(ROOT / file))
             process, path = fork(lambda row=row, files=files, first=first: run_files(files, took, row, first))
-            running[process] = (row, path)
+            running[process] = row, path, first
         process, status, used = os.wait4(-1, 0)
-        row, path = running.pop(process)
+        row, path, first = running.pop(process)
         outcome = result(process, path, status)
         failed = outcome[2] if outcome is not None else []
         for test in failed:
@@ -870,6 +870,9 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
         if failed and failed[0].partition("::")[0] in broken:
             waiting.append(row)
             continue
+        if outcome and not failed and not {*tests_of_others(row, best)} <= {*first}:
+            waiting.insert(0, row)  # tests that missed other rows are known now
+            continue
         load(outcome[3] if outcome is not None else ())
         shared.done(row)
         died = "" if outcome else f"its tests died or took longer than {SECONDS} s"
@@ -879,6 +882,11 @@ def run(chosen: Sequence[Row], jobs: int, verbose: bool, took: dict[str, dict[st
         if why:
             survivors.append((row, why))
     return survivors
+
+
+def tests_of_others(row: Row, best: Mapping[object, Iterable[str]]) -> list[str]:
+    """The newest tests that missed other rows of the row's table, or of a table of the same name."""
+    return [test for key in (row.table, row.table.name) for test in [*best.get(key, ())][:NEWEST]]
 
 
 def keys(table: Table) -> tuple[object, ...]:

@@ -532,7 +532,7 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
     "Please try again in 1.2s.", "The model cannot answer now. Please try again later.",
     "litellm.RateLimitError: OpenAIException", "Request failed with status code 520",
     "exceeded retry limit, last status: 409 Conflict", "Failed to process successful response",
-    "Response stream ended without a finish reason.",
+    "Response stream ended without a finish reason.", "Reconnecting... 2/5",
 ])
 def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
     assert is_passing(message)
