@@ -99,8 +99,8 @@ MARKS: tuple[ErrorMark, ...] = (
               Stop.SAFETY_BLOCKED, "policy",
               "OpenAI Responses error codes and invalid_prompt (codex#7250); LiteLLM; xAI (inspect_ai PR#2267)"),
     ErrorMark("error.moderation", r"data_?inspection_?failed|may contain inappropriate content|content exists risk|"
-              r"unsafe or sensitive content|不安全或敏感内容|sensitive_?content_?detected|your input was flagged",
-              Stop.SAFETY_BLOCKED, "moderation",
+              r"unsafe or sensitive content|不安全或敏感内容|sensitive_?content_?detected|your input was flagged|"
+              r"\bflagged_input\b", Stop.SAFETY_BLOCKED, "moderation",
               "DashScope (qwen-code#3145); DeepSeek (awesome-deepseek-integration#13); Z.AI (zai-org/feedback#516);"
               " Volcengine; OpenRouter error codes: 403"),
     ErrorMark("error.sensitive", r"base_resp:102[67]\b|new_sensitive", Stop.SAFETY_BLOCKED, "sensitive",
@@ -247,10 +247,12 @@ def _find(body: Any, failed: bool) -> tuple[str, str | None, str | None] | None:
     if isinstance(inner, dict) and not (failed or any(inner.values())):
         return None  # a gateway that sends every field, this one empty
     if isinstance(inner, dict):
-        nested = inner.get("metadata")
-        raw = nested.get("raw") if isinstance(nested, dict) else None  # OpenRouter: the words of the provider behind
-        message = _text(inner.get("message") or raw or inner)
-        return message, _word(inner.get("type") or inner.get("status")), _word(_inner_code(inner))
+        nested = inner.get("metadata")  # OpenRouter's: the kind, the words of the provider behind, what was flagged
+        about = nested if isinstance(nested, dict) else {}
+        message = _text(inner.get("message") or about.get("raw") or inner)
+        kind = inner.get("type") or inner.get("status") or about.get("error_type")
+        flag = "flagged_input" if about.get("flagged_input") else None
+        return message, _word(kind or flag), _word(_inner_code(inner))
     if inner:  # a text alone, as Ollama sends it (docs/api.md)
         kind = body.get("type") or body.get("error_type")  # the second is TGI's (router/src/server.rs)
         return _text(inner), _word(kind), _word(body.get("code") or body.get("status_code"))

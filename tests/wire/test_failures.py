@@ -218,6 +218,10 @@ DASHSCOPE = "<400> InternalError.Algo.DataInspectionFailed: Input text data may 
      FILTER, "moderation"),
     (400, error_body("The input text is refused.", "BadRequest", "SensitiveContentDetected"), FILTER, "moderation"),
     (403, error_body("The model requires moderation, and your input was flagged", None, 403), FILTER, "moderation"),
+    (403, {"error": {"code": 403, "message": "Input requires moderation", "metadata": {
+        "reasons": ["violence"], "flagged_input": "…", "provider_name": "x"}}}, FILTER, "moderation"),
+    (403, {"error": {"code": 403, "message": "Refused", "metadata": {"error_type": "content_policy_violation"}}},
+     FILTER, "policy"),
     (500, error_body("input new_sensitive (1026)", "api_error"), FILTER, "sensitive"),
     (400, error_body({"error": "Violated guardrail policy", "lakera": {}}, "None", "400"), FILTER, "guardrail"),
     (446, error_body("The guardrail checks defined in the config failed.", "hooks_failed"), FILTER, "guardrail"),
