@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 
@@ -406,5 +407,8 @@ def test_discovery(tmp_path):
     (tmp_path / ".zeroclaw/workspace/sessions").mkdir(parents=True)
     (tmp_path / ".botnexus").mkdir()
     database(tmp_path / ".zeroclaw/workspace/sessions/sessions.db", ZEROCLAW, "sessions", message("user", "go"))
+    (tmp_path / ".zeroclaw/workspace/sessions/telegram_1.jsonl").write_text('{"role":"user","content":"go"}\n')
     database(tmp_path / ".botnexus/sessions.sqlite", BOTNEXUS, "session_history", entry("user", "go"))
-    assert {each.agent for each in transcripts({"HOME": str(tmp_path)})} == {"ZeroClaw", "BotNexus"}
+    found = [(each.agent, os.path.basename(each.path)) for each in transcripts({"HOME": str(tmp_path)})]
+    assert sorted(found) == [
+        ("BotNexus", "sessions.sqlite"), ("ZeroClaw", "sessions.db"), ("ZeroClaw", "telegram_1.jsonl")]

@@ -332,7 +332,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.zeroclaw", "ZeroClaw session",
         'a database with the table "acp_messages", or whose table "sessions" has "session_key" and "role", or lines '
         'with "role" and "content" alone', Keeps(Words.HINT), (SQLITE, b'"role"'), tuple(
-            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db", "acp-sessions.db"))
+            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db", "acp-sessions.db", "*.jsonl"))
             for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
             for parts in (("sessions",), ("workspace", "sessions"))
         ), members=(frozenset({"role", "content"}),),
