@@ -2,7 +2,7 @@
 
 A file may be named twice, or have a copy with equal bytes or with shortened texts. The file of a resumed or forked
 session of Claude Code and of a branched session of Qwen Code begins with the rows of the earlier session; that of a
-continued trajectory in ATIF may.
+continued trajectory in ATIF may. Zoo Code copies the tasks of Roo Code, and goes on in its copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inspector.sessions.traffic import moment
 
 OpenedFile = tuple[Input, list[Exchange]]
 """A file and the exchanges that were read from it."""
-COPYING = frozenset({"claude-code", "atif", "qwen"})
+COPYING = frozenset({"claude-code", "atif", "qwen", "roo"})
 """The formats whose files may begin with a copy of the rows of another file, with the same ids and times."""
 
 

@@ -288,6 +288,17 @@ def test_discovery(tmp_path):
     assert open_paths([str(folder / HISTORY)]).inputs
 
 
+def test_the_turns_of_a_task_that_zoo_copied_from_roo_are_counted_once(tmp_path):
+    more = user(part("<feedback>\nmore\n</feedback>"), ts=3000)
+    rows = [ASKED, model(part("One.")), more, model(part("Two."), ts=4000)]
+    for folder, count in (("rooveterinaryinc.roo-cline", 2), ("zoocodeorganization.zoo-code", 4)):
+        (tmp_path / folder / "tasks/t1").mkdir(parents=True)
+        (tmp_path / folder / "tasks/t1" / HISTORY).write_text(json.dumps(rows[:count]))
+    found = open_paths([str(tmp_path)])
+    assert [exchange.response.text for exchange in found.exchanges] == ["One.", "Two."]
+    assert "answers copied from another session" in "\n".join(note for each in found.inputs for note in each.notices)
+
+
 def test_a_session_of_clines_sdk(tmp_path):
     path = tmp_path / "s1.messages.json"
     whole = {"version": 1, "agent": "lead", "sessionId": "s1", "messages": [
