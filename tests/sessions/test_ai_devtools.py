@@ -203,3 +203,20 @@ def test_the_beginning_of_an_answer_of_claude_is_no_output(tmp_path):
         usage = json.dumps({"inputTokens": 3, "outputTokens": 5 if len(content) > 1 else 0})
         seen = show(generations(reported(1, output("stop", *content), usage=usage)), tmp_path, name="generations.json")
         assert words(seen) == [word]
+
+
+def test_a_file_with_steps_of_both_kinds_gives_each(tmp_path):
+    """A project that moved to AI SDK 7: the newer steps were skipped as pairs without an answer."""
+    steps = [step(1, chat("Half", "length")), reported(1, output("length", text("Cut")), run="u2"),
+             step(2, chat("Done.", "stop"), run="u3"), reported(1, None, run="u4"),
+             reported(1, output("stop", text("So.")), run="u5")]
+    seen = show(generations(*steps), tmp_path, name="generations.json")
+    assert sorted((facts.exchange.entry, facts.exchange.response.text) for facts in seen.responses) == [
+        (0, "Half"), (1, "Cut"), (2, "Done."), (4, "So.")]
+    assert sorted(words(seen)) == ["COMPLETE", "COMPLETE", "TRUNCATED", "TRUNCATED"]
+    assert [(each.entry, each.why) for each in seen.inputs[0].skipped] == [(3, "no answer in it")]
+    cut = generations(*steps)
+    path = tmp_path / "cut.json"
+    path.write_text(cut[: cut.rindex("raw_request")])
+    (given,) = open_paths([str(path)]).inputs
+    assert given.responses == 3

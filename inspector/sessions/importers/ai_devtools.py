@@ -3,8 +3,8 @@
 A step is one request to a model. It has the body of the request (`raw_request`) and the provider's own answer: the
 object (`raw_response`) or, for a stream, its events (`raw_chunks`); then `raw_response` has the SDK's own events. Each
 is JSON in a string. From AI SDK 7 on the DevTools are told of each step by the SDK's telemetry: then a step has the
-SDK's own `input` and `output` in place of these, with its stop word. Source: vercel/ai `packages/devtools/src/db.ts`,
-`middleware.ts`; files that 1.0.22 wrote.
+SDK's own `input` and `output` in place of these, with its stop word. One file may have steps of both kinds. Source:
+vercel/ai `packages/devtools/src/db.ts`, `middleware.ts`; files that 1.0.22 wrote.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from inspector.sessions.importers import pairs
 from inspector.sessions.importers.ai_sdk_result import StepReader
 from inspector.sessions.importers.records import complete, elements, first_look, object_in
-from inspector.sessions.recording import FileReading, Options, UnreadableError
+from inspector.sessions.recording import FileReading, Options, Skipped, UnreadableError
 from inspector.sessions.transcripts import TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
@@ -43,18 +43,35 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     steps = [(object_in(piece), piece) for piece in elements(data, "steps")]
     if not steps:
         raise UnreadableError("no step in it: expected the list `steps`")
-    if not any(known_text(step.get(name)) for step, _ in steps for name in RAW):
-        rows = [(number, _row(step), True) for number, (step, _) in enumerate(steps, 1)]
-        return _Telemetry(path, options).read_records(rows)
+    # A project that moved to AI SDK 7 keeps its older steps. Of a cut step it is not known which it is.
+    older = [at for at, (step, _) in enumerate(steps) if not step or any(known_text(step.get(name)) for name in RAW)]
+    if not any(steps[at][0] for at in older):
+        older = []
+    rows = [(at + 1, _row(step), True) for at, (step, _) in enumerate(steps) if at not in set(older)]
+    told = options._replace(growth=None) if older else options
+    reading = _Telemetry(path, told).read_records(rows) if rows else FileReading()
+    if older:
+        _add_pairs(reading, steps, older, path, options)
+    return reading
+
+
+def _add_pairs(
+    reading: FileReading, steps: list[tuple[dict[str, Any], bytes]], older: list[int], path: str, options: Options
+) -> None:
+    """Adds the steps at the indices in `older`, which have the provider's own answers."""
     # The reader of pairs reports what is wrong with a step that is cut or no object.
-    lines = [_pair(step) if step else piece.replace(b"\n", b" ") for step, piece in steps]
-    reading = pairs.read(b"\n".join(lines) + b"\n", path, options)
-    for raw in reading.raws:
+    lines = [_pair(step) if step else piece.replace(b"\n", b" ") for step, piece in map(steps.__getitem__, older)]
+    found = pairs.read(b"\n".join(lines) + b"\n", path, options)
+    for raw in found.raws:
+        raw.entry = older[raw.entry]
         step = steps[raw.entry][0]
         raw.session = known_text(step.get("run_id")) or ""  # two runs may begin with the same request
         if (why := known_text(step.get("error"))) is not None:
             raw.end, raw.problem = TransportEnd.ABORTED, why
-    return reading
+    reading.raws, reading.error = found.raws, found.error
+    reading.skipped += [Skipped(older[each.entry], each.why) for each in found.skipped]
+    reading.notices += found.notices
+    reading.masked.update(found.masked)
 
 
 def _pair(step: dict[str, Any]) -> bytes:
