@@ -220,8 +220,8 @@ def state_of(path: str) -> StoredState:
 
 def _files_inside(stem: str, folder: str) -> Iterator[str]:
     within = os.path.dirname(stem) if folder.startswith("../") else stem
-    with suppress(OSError):
-        yield from sorted(each.path for each in os.scandir(os.path.join(within, folder.removeprefix("../"))))
+    below = os.walk(os.path.join(within, folder.removeprefix("../")))
+    yield from sorted(os.path.join(place, name) for place, _, names in below for name in names)
 
 
 def _file_state(name: str) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -48,12 +48,20 @@ def files_by_session(sources: Sequence[Input]) -> dict[str, tuple[str, ...]]:
     for source in sources:
         sessions.setdefault(session_key(source), []).append(source.path)
     spread = {path: tuple(paths) for paths in sessions.values() for path in paths}
-    return {path: spread[mains.get(os.path.dirname(path), path)] for path in spread}
+    main_of = {path: next((mains[each] for each in _folders_above(path) if each in mains), path) for path in spread}
+    return {path: spread[main] for path, main in main_of.items()}
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """The folders of a file, the innermost first."""
+    while (folder := os.path.dirname(path)) not in ("", path):
+        yield folder
+        path = folder
 
 
 def _folder_beside(source: Input) -> str:
     """The folder of the further files that belong to a file; empty if its format has none."""
-    folder = IMPORTERS[source.format].beside.rpartition("/")[0] if source.format in IMPORTERS else ""
+    folder = IMPORTERS[source.format].beside.split("/*")[0] if source.format in IMPORTERS else ""
     stem = os.path.dirname(source.path) if folder.startswith("../") else os.path.splitext(source.path)[0]
     return folder and os.path.join(stem, folder.removeprefix("../"))
 

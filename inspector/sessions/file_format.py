@@ -66,7 +66,7 @@ class FileFormat(NamedTuple):
     folders: tuple[AgentFolder, ...] = ()
     beside: str = ""
     """The pattern of the further files that belong to a file: below a folder with the file's name without its suffix,
-    or, if the pattern begins with `../`, beside the file."""
+    or, if the pattern begins with `../`, beside the file. `**` stands for any number of levels."""
     grows: bool = False
     """Whether a file of the format grows line by line. Then the beginning of a file can be read alone, new rows are
     read without the earlier ones, and the format's module has a `reader`."""

@@ -76,9 +76,8 @@ def files_below(path: str, skips: list[Skipped]) -> Iterator[str]:
 
 def is_beside(path: str, sessions: Container[str]) -> bool:
     """Whether a file is in the folder of one of these sessions, and is therefore read with that session."""
-    folder = os.path.dirname(path)
-    stems = [folder.removesuffix(f"{os.sep}{name}") for name in FOLDERS_BESIDE if folder.endswith(f"{os.sep}{name}")]
-    return any(f"{stem}{suffix}" in sessions for stem in stems for suffix in (".jsonl", ".json"))
+    stems = [path.rpartition(f"{os.sep}{name}{os.sep}")[0] for name in FOLDERS_BESIDE]
+    return any(f"{stem}{suffix}" in sessions for stem in stems if stem for suffix in (".jsonl", ".json"))
 
 
 def plain_head(head: bytes) -> bytes:

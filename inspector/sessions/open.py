@@ -162,13 +162,14 @@ def files_beside(
     stem = escape(os.path.splitext(source.path)[0])  # the path may contain brackets
     if pattern.startswith("../"):
         stem, pattern = os.path.dirname(stem), pattern[3:]
-    for name in sorted(glob(os.path.join(stem, pattern))):
+    for name in sorted(glob(os.path.join(stem, pattern), recursive=True)):
         try:
             files.check_bounds(name)
             intake.check_regular(name)
             child, found = read(name) if read is not None else _read(name, intake.file_bytes(name), options)
-            below = f"{_name(source)} › {_name(child)}"
-            yield child, [replace(each, session=each.session or below) for each in found]
+            if not (child.error or "").endswith(COMPANION):
+                below = f"{_name(source)} › {_name(child)}"
+                yield child, [replace(each, session=each.session or below) for each in found]
         except (OSError, intake.BoundError) as why:
             yield unread_file(name, why)
 
@@ -252,8 +253,7 @@ def _of_folder(name: str, options: Options, alone: bool = False) -> tuple[str, l
         files.check_bounds(name)
         with open(name, "rb") as file:
             head = file.read(HEAD)
-        is_session = bool(head) and choose(plain_head(head), name) is not None
-        if not is_session:
+        if not head or choose(plain_head(head), name) is None:
             from inspector.sessions.importers.known_formats import other_encoding
 
             return f"{name}: {'empty' if not head else other_encoding(head) or 'no session'}", []

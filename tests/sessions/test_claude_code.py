@@ -14,6 +14,8 @@ from inspector.report.lines.spans import text_of
 from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths
+from inspector.sessions.copies import files_by_session
+from inspector.sessions.folders import is_beside
 from loop_core.turn.limits import Limits
 from loop_core.values import ReasoningPart, TextPart, ToolCall
 from tests.scenes.rows import each_row
@@ -397,6 +399,23 @@ def test_the_files_of_subagents_are_read_with_their_session(tmp_path):
     assert [facts.exchange.session for facts in seen.responses] == ["", "s › subagent a0"]
     whole = open_paths([str(tmp_path)])
     assert len(whole.exchanges) == 2
+
+
+def test_the_agents_of_a_workflow_are_read_with_their_session(tmp_path):
+    """Claude Code 2.1.207: a cut answer of such an agent was not seen."""
+    below = tmp_path / "s" / "subagents" / "workflows" / "wf_1"
+    below.mkdir(parents=True)
+    row = block(text("Half"), "msg_02", "max_tokens", isSidechain=True, agentId="a1")
+    (below / "agent-a1.jsonl").write_text(claude(prompt("look", isSidechain=True, agentId="a1"), row))
+    (below / "journal.jsonl").write_text('{"type":"started","key":"v2:1a","agentId":"a1"}\n')
+    seen = show(claude(prompt("main"), block(text("Hello."), stop="end_turn")), tmp_path)
+    assert [given.path for given in seen.inputs] == [str(tmp_path / "s.jsonl"), str(below / "agent-a1.jsonl")]
+    assert (words(seen), seen.responses[1].exchange.session) == (["COMPLETE", "TRUNCATED"], "s › subagent a1")
+    opened = set(files_by_session(seen.inputs).values())
+    assert opened == {(str(tmp_path / "s.jsonl"),)}
+    assert is_beside(str(below / "agent-a1.jsonl"), {str(tmp_path / "s.jsonl")})
+    folder, *_ = open_paths([str(tmp_path)]).inputs
+    assert "journal of a workflow of Claude Code (1)" in "".join(folder.notices)
 
 
 def test_records_that_carry_nothing_are_passed_through_and_counted(tmp_path):

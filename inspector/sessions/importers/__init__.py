@@ -27,7 +27,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
          b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"'),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
          AgentFolder("iFlow", "", ".iflow", ("projects", "*"))),
-        "subagents/*.jsonl", grows=True,
+        "subagents/**/*.jsonl", grows=True,
     ),
     "pi": FileFormat(
         f"{_HERE}.pi", "pi or OpenClaw session",
@@ -394,7 +394,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         most=50,  # it tries all wire formats: 12 ms that `pairs` saves
     ),
 }
-FOLDERS_BESIDE = sorted({row.beside.rpartition("/")[0] for row in IMPORTERS.values() if row.beside})
+FOLDERS_BESIDE = sorted({row.beside.split("/*")[0] for row in IMPORTERS.values() if row.beside})
 """The folders, relative to a file, whose files may be read with it."""
 EXPECTED = "expected a HAR, a session file, response bodies or request/response pairs"
 """The end of the message about a file in no known format."""

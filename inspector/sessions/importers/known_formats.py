@@ -28,6 +28,7 @@ JSON: Mapping[str, frozenset[str]] = {
 COMPANIONS: Mapping[str, frozenset[str]] = {
     "requests of a batch": frozenset({"custom_id", "body"}),
     "description of a subagent of Claude Code": frozenset({"agentType", "description", "toolUseId"}),
+    "journal of a workflow of Claude Code": frozenset({"type", "key", "agentId"}),
     "index of Continue's sessions": frozenset({"sessionId", "dateCreated", "workspaceDirectory"}),
     "index of nanocoder's sessions": frozenset({"lastAccessedAt", "messageCount", "workingDirectory"}),
     "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),
