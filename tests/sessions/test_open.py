@@ -511,6 +511,17 @@ def test_bodies_name_their_kind(load, kind, body):
     assert facts == {"binary": [], "empty": [(False, None, None, "m")]}.get(kind, [(True, "hello", "stop", "m")])
 
 
+@each_row("form", [{"size": 9}, {}])
+def test_a_body_may_name_its_encoding_beside_its_data(load, form):
+    """In the cassettes of Zen MCP's tests: the answer was a body with neither text nor stop reason."""
+    packed = base64.b64encode(json.dumps(ANSWER).encode()).decode()
+    pair = {"request": {"method": "POST", "url": CHAT, "content": ASKED}, "response": {
+        "status_code": 200, "headers": {"content-encoding": "gzip"},
+        "content": {"data": packed, "encoding": "base64", **form}}}
+    (found,) = load(json.dumps({"interactions": [pair]})).exchanges
+    assert (found.response.text, found.response.raw_stop_reason, found.request.model) == ("hello", "stop", "m")
+
+
 def test_an_event_that_was_cut_is_not_closed_by_the_framing(load):
     cut = [*EVENTS[:-2], EVENTS[-2][:-30]]
     (found,) = load(json.dumps({"request": {"method": "POST", "url": CHAT}, "response": {"body": cut}})).exchanges

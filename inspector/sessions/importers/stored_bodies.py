@@ -45,6 +45,9 @@ def cassette(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
         if (kind := str(value.get("kind"))) in KINDS and value.keys() <= {"kind", "contentType", *KINDS[kind]}:
             held = next((value[name] for name in KINDS[kind] if name in value), "")
             return f"base64:{held}" if kind == "base64" else held, (*path, *KINDS[kind])
+        data = value.get("data") if value.get("encoding") == "base64" else None
+        if isinstance(data, str) and value.keys() <= {"data", "encoding", "size"}:  # Zen MCP's http_transport_recorder
+            return f"base64:{data}", (*path, "data")
         if kind == "binary" and "sha256" in value:
             return None, path  # in a file beside the cassette
     return value, path
