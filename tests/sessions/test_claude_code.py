@@ -172,6 +172,43 @@ def test_rows_of_the_stream_follow_one_another_and_a_subagents_are_a_session_bel
     assert "hold no exchange: rate_limit_event (1), result (1), stream_event (1), system (1)" in notices(seen)
 
 
+def streamed(kind: str, **more) -> dict:
+    return {"type": "stream_event", "session_id": "s1", "parent_tool_use_id": None, "event": {"type": kind, **more}}
+
+
+BEGUN = streamed("message_start", message={"id": "msg_01", "model": "claude-opus-4-5", "usage": {"output_tokens": 1}})
+SPOKEN = (streamed("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+          streamed("content_block_delta", index=0, delta={"type": "text_delta", "text": "I "}),
+          streamed("content_block_delta", index=0, delta={"type": "text_delta", "text": "look."}))
+SAID = (*SPOKEN, reply_row(text("I look.")), streamed("content_block_stop", index=0))
+CALLED = (streamed("content_block_start", index=1, content_block={**CALL, "input": {}}),
+          streamed("content_block_delta", index=1, delta={"partial_json": '{"prompt": "co'}))
+RUN = {**INIT, "claude_code_version": "2.1.207"}
+
+
+@pytest.mark.parametrize(("events", "says", "arguments"), [
+    ((BEGUN,), "", []), ((BEGUN, *SPOKEN), "I look.", []), ((BEGUN, *SAID), "I look.", []),
+    ((BEGUN, *SAID, CALLED[0]), "I look.", [None]), ((BEGUN, *SAID, *CALLED), "I look.", ['{"prompt": "co']),
+])
+@pytest.mark.parametrize("further", [(), ({**RUN, "session_id": "s2"}, reply_row(text("Again."), "msg_09"))])
+def test_the_events_of_a_run_that_was_killed_show_its_last_block(tmp_path, events, says, arguments, further):
+    """With `--include-partial-messages`; the text and the call were not shown."""
+    seen = show(stream(RUN, *events, *further), tmp_path)
+    response = seen.responses[0].exchange.response
+    assert (response.text or "", [call.arguments for call in response.tool_calls]) == (says, arguments)
+    assert (stops(seen)[0], rules(seen)[-1]) == ("interrupted", "transcript.inferred.partial_row")
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"] * len(arguments)
+    assert len(seen.responses) == 1 + bool(further)
+
+
+@pytest.mark.parametrize("end", [DELTA, streamed("message_stop"), run_result(), BEGUN])
+def test_an_answer_whose_rows_are_all_there_has_nothing_from_its_events(tmp_path, end):
+    rows = [RUN, BEGUN, *SAID, end, streamed("content_block_delta", index=0, delta={"text": "?"})]
+    (facts,) = show(stream(*rows[: -1 if end is BEGUN else None]), tmp_path).responses[:1]
+    assert facts.exchange.response.text == "I look."
+    assert "partial_row" not in "".join(each.rule for each in facts.judgement.stop.evidence)
+
+
 @pytest.mark.parametrize("first", [{"hook_event": "SessionStart"}, {"claude_code_version": "2.1.0", "tools": []}])
 def test_a_stream_that_begins_with_many_other_rows_is_recognised(tmp_path, first):
     rows = [{"type": "system", "session_id": "s1", **first}, *[{"type": "system", "subtype": "api_retry"}] * 20]

@@ -51,6 +51,11 @@ CLAUDE = (
     rows.prompt("This session goes on from one before.", isCompactSummary=True),
     rows.prompt("look there", isSidechain=True, parentUuid=None, agentId="a1"),
     rows.block(rows.text("Found."), "side", "end_turn", isSidechain=True, agentId="a1"),
+    *({"type": "stream_event", "event": event} for event in (
+        {"type": "message_start", "message": {"id": "msg_01", "model": "m"}}, {"type": "message_stop"},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Half"}})),
+    {"type": "system", "subtype": "init", "session_id": "s2"},
 )
 PI = (
     rows.pi_user("go"), rows.pi_reply(rows.text("half"), stop="length"), rows.pi_reply(rows.text("all")),

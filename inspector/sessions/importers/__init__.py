@@ -24,7 +24,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'lines with "sessionId", "uuid" and "parentUuid", or of the "type" "user" with a "message"',
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation", b"total_cost_usd",
-         b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"'),
+         b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"', b'"stream_event"'),
         (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
          AgentFolder("iFlow", "", ".iflow", ("projects", "*"))),
         "subagents/**/*.jsonl", grows=True,

@@ -21,7 +21,7 @@ from inspector.sessions.importers import claude_rows
 from inspector.sessions.importers.records import first_look, first_value, list_pieces
 from inspector.sessions.reasons import INFERRED, RECORDER
 from inspector.sessions.recording import FileReading, Options, SessionAbout, Skipped, UnreadableError, below_file
-from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows, slice_of
+from inspector.sessions.transcripts import Fields, Kinds, TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace, text_of
 from inspector.sessions.transcripts.ending_rules import provider_stop, wordless_notice
 from inspector.sessions.transcripts.member_values import object_of, objects_of, text_or_none
@@ -126,6 +126,8 @@ class Session(TranscriptReader):
         self.written: tuple[TranscriptAnswer | None, set[tuple[object, ...]]] = None, set()
         self.run: str | None = None
         """The id of the current run, empty after its result; further runs may follow in the same file."""
+        self.streamed: dict[Any, claude_rows.StreamedBlock] = {}
+        """Agent -> what the events of a stream have brought of its answer and is in no row."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
         """Reads every answer in a file of lines, or in one list of rows."""
@@ -147,6 +149,7 @@ class Session(TranscriptReader):
     def settle(self) -> None:
         """Sets the stop reasons: by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
+        self._take_streamed()
         for answer in self.answers:
             claude_rows.early_usage(answer)
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
@@ -169,12 +172,17 @@ class Session(TranscriptReader):
         lines.count(kind, NO_EXCHANGE)
         if kind == "result":
             self.run = ""
+            self.streamed.clear()
             if not self.answers and isinstance(line.value.get("result"), str):
                 return self._result_alone(line, place)
         elif line.value.get("subtype") == "init":
             before, self.run = self.run, str(line.value.get("session_id"))
             if before not in (None, self.run):  # of a further run; one that was killed wrote no result
+                self._take_streamed()
                 place = TreePlace(None)
+        elif kind == "stream_event":
+            block = claude_rows.streamed(line, self.streamed.pop(self.author, None), place)
+            self.streamed |= {} if block is None else {self.author: block}
         self._other(line, place)
         return place
 
@@ -182,7 +190,7 @@ class Session(TranscriptReader):
         """The place after the parent row; else after the agent's previous row, unless the row begins a tree."""
         self.author = claude_rows.agent_of(value)
         before = self.last.get(self.author) or TreePlace(None)
-        if "parentUuid" not in value or _is_of_iflow(value):
+        if "parentUuid" not in value or claude_rows.is_of_iflow(value):
             return before
         # After a compaction `parentUuid` is null, and `logicalParentUuid` names the previous row.
         parent = value.get("parentUuid") or value.get("logicalParentUuid")
@@ -254,6 +262,15 @@ class Session(TranscriptReader):
             why = "a failed request that Claude Code sent again: " + claude_rows.retry_note(value)
             self.reading.skipped.append(Skipped(line.number - 1, why))
 
+    def _take_streamed(self) -> None:
+        """Adds what is in no row, because a run ends within an answer, to the answer."""
+        for author, (where, message, answer, *_, lines) in self.streamed.items():
+            if lines:  # else rows have all of it
+                self.author = author
+                answer = answer or self._begin(lines[0], message.get("id"), message.get("model"), where)
+                claude_rows.take_streamed(answer, self.streamed[author])
+        self.streamed.clear()
+
     def _retract(self, line: TranscriptLine) -> None:
         """Marks answers as refused whose rows Claude Code withdrew after the refusal, to ask another model."""
         for key in claude_rows.retracted_rows(line.value):
@@ -274,12 +291,14 @@ class Session(TranscriptReader):
                 return self._failure(line, message, text, where)
             self.reading.skipped.append(Skipped(line.number - 1, "a message of Claude Code's own, and no model's"))
             return where
-        again = _calls_again(line, message["content"], where)
+        again = claude_rows.calls_again(line, message["content"], where)
         if again and where.since is not None:
             self.remarks["repeat a call of the answer before them, which has its result"] += 1
             if len(again) == len(message["content"]):
                 return where
         answer = (again and where.right_above) or self._group(line, message, where)
+        if (block := self.streamed.get(self.author)) is not None and block.message.get("id") == message.get("id"):
+            self.streamed[self.author] = claude_rows.StreamedBlock(where, block.message, answer)
         at = answer.take(line)
         self._blocks(answer, line, message["content"], at, again)
         claude_rows.take_end(answer, message, at)
@@ -375,21 +394,6 @@ class Session(TranscriptReader):
         key = os.path.basename(self.path).removesuffix(".jsonl")
         begun = self.agents and self.session not in ("", key)
         self.reading.about = SessionAbout(title, id=key, parent=self.session if begun else "")
-
-
-def _is_of_iflow(value: dict[str, Any]) -> bool:
-    """Whether iFlow wrote a row; every answer there names the user's message as its parent, not the row before."""
-    return str(value.get("sessionId")).startswith("session-")
-
-
-def _calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[int]:
-    """The indices of the blocks that repeat calls of the answer above, with equal ids and arguments: iFlow repeats the
-    last call of a row in the next, under another message id. Elsewhere an id may return after its call's result."""
-    above = where.answer if _is_of_iflow(line.value) else where.right_above
-    known = {call.id: call.arguments for call in above.calls} if above is not None else {}
-    return [number for number, block in enumerate(content if known else ()) if isinstance(block, dict)
-            and isinstance(block.get("id"), str) and block["id"] in known
-            and slice_of(line.data, "message", "content", number, "input") == known[block["id"]]]
 
 
 def _without_place(part: ResponsePart) -> tuple[object, ...]:

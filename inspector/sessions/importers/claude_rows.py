@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
+from inspector.sessions.reasons import inferred_reason
 from inspector.sessions.recording import TurnPlace
 from inspector.sessions.stored_rows import store_result
 from inspector.sessions.traffic import http_status
@@ -21,8 +22,8 @@ from inspector.sessions.transcripts.answer import (
 )
 from inspector.sessions.transcripts.member_values import cap_of, number_of, object_of, text_or_none
 from inspector.sessions.wordings import interruption, interruption_in
-from loop_core.values import At, Finding, ReasoningPart, ResponsePart, Severity, ToolCall, ToolResultPart, Usage
-from loop_core.wire.anthropic_messages.table import STOP_REASONS
+from loop_core.values import At, Finding, ReasoningPart, ResponsePart, Severity, Stop, ToolCall, ToolResultPart, Usage
+from loop_core.wire.anthropic_messages.table import STOP_REASONS, read_block
 from loop_core.wire.failures import PASSING
 
 ENDED = frozenset({"stop_hook_summary", "turn_duration"})
@@ -252,6 +253,21 @@ def request_of(row: dict[str, Any]) -> str | None:
     return text_or_none(row.get("requestId", row.get("request_id")))
 
 
+def is_of_iflow(value: dict[str, Any]) -> bool:
+    """Whether iFlow wrote a row; every answer there names the user's message as its parent, not the row before."""
+    return str(value.get("sessionId")).startswith("session-")
+
+
+def calls_again(line: TranscriptLine, content: Any, where: TreePlace) -> list[int]:
+    """The indices of the blocks that repeat calls of the answer above, with equal ids and arguments: iFlow repeats the
+    last call of a row in the next, under another message id. Elsewhere an id may return after its call's result."""
+    above = where.answer if is_of_iflow(line.value) else where.right_above
+    known = {call.id: call.arguments for call in above.calls} if above is not None else {}
+    return [number for number, block in enumerate(content if known else ()) if isinstance(block, dict)
+            and isinstance(block.get("id"), str) and block["id"] in known
+            and slice_of(line.data, "message", "content", number, "input") == known[block["id"]]]
+
+
 def error_of(row: dict[str, Any], text: str) -> tuple[int | None, str | None]:
     """The HTTP status and the type of the error that a row of the agent reports."""
     found = _STATUS.search(text)
@@ -325,3 +341,44 @@ def _only_member(data: bytes, name: str) -> str | None:
     if at < 0 or data.find(key[:-1], at + 1) >= 0 or data.find(key[:-1], 0, at) >= 0 or b"\\u00" in data:
         return None
     return slice_of(data[at + len(key) :])
+
+
+# -- The block that the events of a stream have begun (`--include-partial-messages`), until a row has it ---------------
+
+_STREAMED = {"text": "text", "thinking": "thinking"}
+"""Type of a block -> the member with its text; the texts of other blocks are pieces of a call's input."""
+
+
+class StreamedBlock(NamedTuple):
+    """An answer of which the stream has not brought the end, and the block of it that is in no row."""
+
+    where: TreePlace
+    message: dict[str, Any]
+    answer: TranscriptAnswer | None = None
+    """The answer, if a row has an earlier block of it."""
+    block: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    texts: tuple[str, ...] = ()
+    lines: tuple[TranscriptLine, ...] = ()
+
+
+def take_streamed(answer: TranscriptAnswer, last: StreamedBlock) -> None:
+    """Adds a block to its answer, which the stream ends without: Claude Code was killed, or still runs."""
+    answer.word_at = at = [answer.take(line) for line in last.lines][-1]
+    text, name = "".join(last.texts), _STREAMED.get(str(last.block.get("type")), "input")
+    given: Any = text if name != "input" else {} if text else None
+    answer.parts += read_block({**last.block, name: given}, False, at, lambda *_: text) if last.block else []
+    answer.stop = inferred_reason(Stop.INTERRUPTED, at, "partial_row", at, "the stream ends within this answer")
+
+
+def streamed(line: TranscriptLine, before: StreamedBlock | None, where: TreePlace) -> StreamedBlock | None:
+    """What is in no row after an event of the stream; `before` is what was in no row until then."""
+    event = object_of(line.value.get("event"))
+    kind, delta = event.get("type"), object_of(event.get("delta"))
+    if kind == "message_start":
+        return StreamedBlock(where, object_of(event.get("message")), lines=(line,))
+    if before is None or kind in ("message_delta", "message_stop"):
+        return None
+    if kind == "content_block_start":
+        return before._replace(block=object_of(event.get("content_block")), texts=(), lines=(line,))
+    piece = next((delta[name] for name in ("text", "thinking", "partial_json") if isinstance(delta.get(name), str)), "")
+    return before._replace(texts=(*before.texts, piece), lines=(*before.lines, line))
