@@ -160,3 +160,25 @@ def test_a_row_that_is_no_item_hides_nothing_else(tmp_path):
 def test_a_member_of_an_unexpected_type_is_told(tmp_path):
     seen = read(tmp_path, GO, {**message(), "provider_data": 7})
     assert "row 2: provider_data is a number, but an object was expected" in notices(seen)
+
+
+def swarm(item, caller=None, agent="CEO", at=0):
+    return {**item, "agent": agent, "callerAgent": caller, "agent_run_id": "agent_run_1",
+            "history_protocol": "responses", "timestamp": 1_767_225_600_000_000 + at}
+
+
+def test_the_messages_of_agency_swarm(tmp_path):
+    chats = {"provider_data": {"model": "gpt-5", "response_id": "chatcmpl-1"}}
+    path = tmp_path / "thread_data.json"
+    path.write_text(json.dumps([
+        swarm(GO), swarm(message("Asking.", "msg_agent_run_1_0", **chats)),
+        swarm(call(CUT, "c1", **chats)), swarm(output(FAILED + " Error: Invalid JSON input for tool write_file: x")),
+        swarm(GO, "CEO", "Dev"), swarm(message("Half", status="incomplete"), "CEO", "Dev", 1_000_000)], indent=2))
+    seen = view_file(path)
+    assert seen.inputs[0].format == "openai-agents"
+    assert [facts.exchange.session for facts in seen.responses] == ["user › CEO", "CEO › Dev"]
+    assert stops(seen) == ["max_tokens", "interrupted"]
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"]
+    assert ["transcript.api_assumed" in [mark.rule for mark in facts.exchange.profile_evidence]
+            for facts in seen.responses] == [True, False]
+    assert seen.responses[1].exchange.started == "2026-01-01T00:00:01.000+00:00"

@@ -162,9 +162,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
             AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
         ),
     ),
-    "openai-agents": FileFormat(f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK",
-                                'a database whose table "agent_messages" has "message_data"', Keeps(Words.HINT),
-                                (SQLITE,)),
+    "openai-agents": FileFormat(f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK, or of Agency Swarm",
+                                'a table "agent_messages" with "message_data", or a list of items with "callerAgent"',
+                                Keeps(Words.HINT), (SQLITE, b'"callerAgent"')),
     "langgraph": FileFormat(
         f"{_HERE}.langgraph", "messages of LangChain, or checkpoints of LangGraph",
         'a list of messages with "lc" or with "type" and "data", or a table "checkpoints" with "checkpoint_ns"',

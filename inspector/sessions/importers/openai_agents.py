@@ -1,4 +1,5 @@
-"""Sessions of OpenAI's Agents SDK: databases of `SQLiteSession` and `SQLAlchemySession`, with items of Responses.
+"""Sessions of OpenAI's Agents SDK: databases of `SQLiteSession` and `SQLAlchemySession`, with items of Responses; and
+the lists of such items that an application stores for Agency Swarm, which is built on the SDK.
 
 No stop word is stored. Items of other APIs than Responses always have the status `completed`; the provider's status
 `incomplete` shows that the answer was cut, but not the cause, which may also be a filter. The arguments of a call are
@@ -12,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.codex_items import INCOMPLETE, item_text, take_part
 from inspector.sessions.importers.database import snapshot
-from inspector.sessions.importers.records import number_records, with_ids
+from inspector.sessions.importers.records import first_look, list_pieces, number_records, with_ids
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader
-from inspector.sessions.transcripts.member_values import known_text, object_of
+from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_api_word
 from inspector.sessions.wordings import is_error
 from loop_core.values import ToolResultPart
@@ -34,9 +36,17 @@ PASSED = frozenset({"system", "developer", "item_reference", "compaction"})
 """The roles and types of items without a part of an exchange."""
 
 
+def sniff(head: bytes, path: str) -> int:
+    """Recognises a list of items that name the agent and the one that called it."""
+    first = next(iter(objects_of(first_look(head).first)), {})
+    return 97 if "callerAgent" in first and "agent" in first and ("type" in first or "role" in first) else 0
+
+
 def read(data: bytes, path: str, options: Options) -> FileReading:
-    """Reads every answer in the database."""
-    return _Sessions(path, options).read_records(number_records(_rows(path)))
+    """Reads every answer in the database, or in the list."""
+    if data.startswith(SQLITE):
+        return _Sessions(path, options).read_records(number_records(_rows(path)))
+    return _Swarm(path, options).read_records(list_pieces(data))
 
 
 def _rows(path: str) -> Iterator[bytes]:
@@ -60,6 +70,10 @@ class _Sessions(ChatReader):
         self.titles[key] = key
         return key
 
+    def is_fake(self, value: dict[str, Any]) -> bool:
+        """Whether the id of an item is made up, as for all APIs but Responses."""
+        return value.get("id") == FAKE
+
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads one item: of the model, the result of a call, or a message."""
         value = line.value
@@ -81,11 +95,29 @@ class _Sessions(ChatReader):
         value = line.value
         source, above = object_of(value.get("provider_data")), self.here.right_above
         response = known_text(source.get("response_id"))
-        api = None if value.get("id") == FAKE else RESPONSES
+        api = None if self.is_fake(value) else RESPONSES
         answer = above if above is not None and response == self.responses.get(self.session) else self.answer(
-            line, self.here, model=source.get("model"), api=api, begin=value.get("created_at"))
+            line, self.here, model=source.get("model"), api=api, begin=value.get("created_at", value.get("timestamp")))
         self.responses[self.session] = response
         take_part(answer, kind, value, line)
         if value.get("status") == INCOMPLETE:
             answer.named_api = RESPONSES
             take_api_word(answer, INCOMPLETE, answer.word_at, wire(RESPONSES).stop_reasons)
+
+
+class _Swarm(_Sessions):
+    """Reads the items of Agency Swarm; each pair of an agent and its caller, null for the user, has a thread. Source:
+    agency-swarm 1.11 `messages/message_formatter.py`, `utils/thread.py`; 30 files that it wrote."""
+
+    agent, unit = "Agency Swarm", "item"
+
+    def session_of(self, value: dict[str, Any]) -> str:
+        caller, agent = known_text(value.get("callerAgent")), known_text(value.get("agent"))
+        key = f"{caller or 'user'} › {agent or 'agent'}"
+        self.titles[key] = key
+        return key
+
+    def is_fake(self, value: dict[str, Any]) -> bool:
+        """It replaces these ids by the id of the call, or by that of the agent's run with a number."""
+        key, run = value.get("id"), known_text(value.get("agent_run_id"))
+        return super().is_fake(value) or f"_{run}_" in str(key) or key == value.get("call_id", "")

@@ -76,12 +76,12 @@ def input_count(api: str, fresh: int | None, cached: int | None, written: int | 
 
 
 def moment_text(value: Any) -> str | None:
-    """A time as text; a number is seconds or milliseconds since the epoch."""
+    """A time as text; a number is seconds, milliseconds or microseconds since the epoch."""
     if isinstance(value, str):
         return value or None
     if type(value) not in (int, float) or value <= 0:
         return None
-    seconds = value / 1000 if value > 1e11 else float(value)  # 1e11 seconds are the year 5138
+    seconds = value / (1e6 if value > 1e14 else 1e3 if value > 1e11 else 1)  # 1e11 seconds are the year 5138
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
