@@ -153,10 +153,10 @@ OPENAI_CHAT: list[tuple[bytes, dict[str, list[str]]]] = [
       for make in (sse({**chunk({}, finish_reason="stop", native_finish_reason="length", stop_reason="</s>",
                                 matched_stop=7, eos_reason="e"), "truncated": True}),)),
     *((sse(chunk({"content": "a"}), {**chunk({}, finish_reason="stop"), **place}),
-       {"text": ['"a"'], "native.stop_type": ['"eos"'], "native.truncated": ["false"], "stop_reason": ['"stop"']})
-      for words in ({"stop_type": "eos", "truncated": False},) for place in (words, {"__verbose": words})),
-    (sse(chunk({"content": "a"}), {**chunk({}, finish_reason="stop"), "stats": {"stop_reason": "eosFound"}}),
-     {"text": ['"a"'], "native.stats.stop_reason": ['"eosFound"'], "stop_reason": ['"stop"']}),
+       {"text": ['"a"'], "native.stop_type": ['"eos"'], "native.truncated": ["false"],
+        "native.stats.stop_reason": ['"eosFound"'], "stop_reason": ['"stop"']})
+      for words in ({"stop_type": "eos", "truncated": False, "stats": {"stop_reason": "eosFound"}},)
+      for place in (words, {"__verbose": words})),
     (sse(chunk({"content": "a"}), {"error": {"message": "m", "code": 500}}),
      {"text": ['"a"'], "error": ['{"message": "m", "code": 500}'], "stop_reason": ['{"message": "m", "code": 500}']}),
     (sse(chunk({"content": "a"}), {**chunk({}), "x_groq": {"error": "m"}}),
