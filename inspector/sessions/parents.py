@@ -121,8 +121,10 @@ class Index:
         return self._ids.get(name or "", ())
 
     def same_requests(self, node: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
-        """The exchanges with exactly this request, in order."""
-        return self._requests[identity].get(node, ())
+        """The exchanges with exactly this request, in order. Of a recorder's requests without any message (node 0)
+        nothing shows that they are the same."""
+        found = self._requests[identity].get(node, ())
+        return found if node else [each for each in found if each.exchange.recorder is None]
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request whose answer has this continuation token."""

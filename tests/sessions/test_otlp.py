@@ -113,6 +113,16 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
     assert stops(show(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
 
 
+@each_row(("word", "status", "verdict"), [
+    ("length", {}, "TRUNCATED"), (None, {"code": 2, "message": "Connection error."}, "ERROR")])
+def test_requests_of_which_nothing_is_recorded_are_no_repetitions(word, status, verdict, tmp_path):
+    """Without contents nothing shows that the requests of two traces are the same: a cut was called a retry."""
+    spans = [span(number, chat([], None, word if number == 1 else word and "stop"), "above", f"t{number}",
+                  status=status) for number in (1, 2)]
+    seen = show(traces(*spans), tmp_path)
+    assert (words(seen)[0], len(seen.turns)) == (verdict, 2)
+
+
 @each_row(("status", "attributes", "why"), [
     ({"code": 2, "message": "read timed out"}, {}, "read timed out"),
     ({"code": 2}, {"error.type": "timeout"}, "timeout"),
