@@ -104,10 +104,35 @@ def error_reason(error: ProviderError, at: At, word: str) -> StopReason:
     return recorder_reason(stop, detail, at, word, rule)
 
 
+CLIENT_ENDS: tuple[tuple[str, StopRow], ...] = (
+    (r"terminated with finish_reason='length'|IncompleteDetails\(reason='max_output_tokens'\)",
+     StopRow(Stop.MAX_TOKENS, None, "openai-agents 0.24, ModelBehaviorError")),
+    (r"IncompleteDetails\(reason='content_filter'\)",
+     StopRow(Stop.SAFETY_BLOCKED, "content_filter", "openai-agents 0.24, ModelBehaviorError")),
+    (r"Could not parse response content as the length limit was reached",
+     StopRow(Stop.MAX_TOKENS, None, "openai 3.54, LengthFinishReasonError")),
+    (r"Could not parse response content as the request was rejected by the content filter",
+     StopRow(Stop.SAFETY_BLOCKED, "content_filter", "openai 3.54, ContentFilterFinishReasonError")),
+)
+"""Pattern of an error that a client raises because of how an answer ended -> that end. The request did not fail."""
+
+
 def message_reason(error: ProviderError, at: At, message: str) -> StopReason:
     """The stop reason of a failed request for which the recorder wrote a message and no stop word."""
     stop, detail, rule = classify(error)
     return StopReason(stop, None, detail, (Evidence(RECORDER, at, message[:200]), Evidence(rule, at)))
+
+
+def failure_reason(
+    text: str, at: At, status: int | None, kind: str | None, word: str | None
+) -> tuple[StopReason, ProviderError | None]:
+    """The stop reason for the error in a text of the recorder, and the error of a failed request. `word` is the
+    recorder's stop word, if any."""
+    row = next((row for pattern, row in CLIENT_ENDS if re.search(pattern, text)), None)
+    if row is not None:
+        return recorder_reason(row.stop, row.detail, at, text[:200], "client.end_errors"), None
+    error = error_in_text(text, status, kind)
+    return message_reason(error, at, text) if word is None else error_reason(error, at, word), error
 
 
 def inferred_reason(stop: Stop, at: At, rule: str, shown_at: At | None, note: str) -> StopReason:

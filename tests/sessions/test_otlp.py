@@ -113,6 +113,24 @@ def test_of_two_words_a_clean_one_hides_no_cut(span_word, message_word, stop, tm
     assert stops(show(traces(span(1, chat([answer], [GO], span_word))), tmp_path)) == [stop]
 
 
+@each_row(("message", "stop", "detail"), [
+    ("Error streaming response: {'error': \"Responses stream ended with terminal event `response.incomplete`. "
+     "status=incomplete; incomplete_details=IncompleteDetails(reason='max_output_tokens').\"}", "max_tokens", None),
+    ("status=incomplete; incomplete_details=IncompleteDetails(reason='content_filter').", "safety_blocked",
+     "content_filter"),
+    ("Chat Completions stream terminated with finish_reason='length' but produced no assistant text", "max_tokens",
+     None),
+    ("Could not parse response content as the length limit was reached - CompletionUsage(…)", "max_tokens", None),
+    ("Could not parse response content as the request was rejected by the content filter", "safety_blocked",
+     "content_filter"),
+    ("max_output_tokens must be at least 16", "error", "fatal"),
+])
+def test_an_error_about_how_the_answer_ended_is_that_end_and_no_failure(message, stop, detail, tmp_path):
+    seen = show(traces(span(1, chat([], [GO], None), status={"code": 2, "message": message})), tmp_path)
+    reason = seen.responses[0].exchange.response.stop_reason
+    assert (reason.normalized.value, reason.detail) == (stop, detail)
+
+
 @each_row(("word", "status", "verdict"), [
     ("length", {}, "TRUNCATED"), (None, {"code": 2, "message": "Connection error."}, "ERROR")])
 def test_requests_of_which_nothing_is_recorded_are_no_repetitions(word, status, verdict, tmp_path):

@@ -15,10 +15,8 @@ from inspector.sessions.reasons import (
     GUESSED_API,
     STOPPED,
     UNREAD_CALL,
-    error_in_text,
-    error_reason,
+    failure_reason,
     is_unrecorded,
-    message_reason,
     reason_finding,
     recorder_word,
     unrecorded_reason,
@@ -219,8 +217,8 @@ class TranscriptAnswer:
         self, text: str, at: At, status: int | None = None, kind: str | None = None, word: str | None = None
     ) -> None:
         """Ends the answer with the error in a text of the recorder; `word` is the recorder's stop word, if any."""
-        self.status, self.error = status, error_in_text(text, status, kind)
-        self.stop = message_reason(self.error, at, text) if word is None else error_reason(self.error, at, word)
+        self.status = status
+        self.stop, self.error = failure_reason(text, at, status, kind, word)
 
     def add_text(self, text: Any) -> None:
         """Adds a visible text, if there is one."""
