@@ -314,6 +314,35 @@ def test_a_list_that_is_cut_gives_what_can_be_read(tmp_path):
     assert words(show(whole[:-40], tmp_path, name="history.json"))[0] == "COMPLETE"
 
 
+@pytest.mark.parametrize(("block", "metadata", "ready"), [
+    ({"type": "tool_use", "id": "c1", "partial_json": '{"path": "a.md", "content": "# Rep'}, {
+        "stop_reason": "tool_use"}, False),
+    ({"type": "function_call", "call_id": "c1", "id": "fc_1", "arguments": '{"path": "a.md", "content": "# Rep'}, {
+        "object": "response", "status": "completed"}, False),
+    ({"type": "tool_use", "id": "c1", "partial_json": '{"path": "a.md", "content": "# Rep"}'}, {
+        "stop_reason": "tool_use"}, True)])
+def test_a_streamed_call_is_read_as_it_came_in_its_block(tmp_path, block, metadata, ready):
+    """LangChain completes the arguments of a streamed call and runs it; under a clean word only its block shows the
+    cut."""
+    answer = ai([{"type": "text", "text": "I write."}, {"name": "write_file", "input": {}, "index": 1, **block}],
+                calls=[{**CALL, "args": {"path": "a.md", "content": "# Rep"}}], **metadata)
+    result = message("tool", "61 bytes", tool_call_id="c1", name="write_file", status="success")
+    seen = show(json.dumps([as_dict(GO), as_dict(answer), as_dict(result)]), tmp_path, name="history.json")
+    verdict, = seen.responses[0].verdicts
+    assert (verdict.admission.value == "ready", verdict.call.arguments) == (
+        ready, block.get("partial_json") or block["arguments"])
+    assert (words(seen) == ["CUT CALL RUN"]) is not ready
+
+
+@pytest.mark.parametrize(("provider", "held"), [("openai", True), ("a server of its own", False)])
+def test_a_parsed_call_in_an_answer_without_the_providers_word_is_held(tmp_path, provider, held):
+    """LangChain copies the word of these providers, so none came: the stream may have ended within the call."""
+    answer = ai("", provider, calls=[{**CALL, "args": {"path": "a.md"}}])
+    result = message("tool", "61 bytes", tool_call_id="c1", name="write_file", status="success")
+    seen = show(json.dumps([as_dict(GO), as_dict(answer), as_dict(result)]), tmp_path, name="history.json")
+    assert (seen.responses[0].verdicts[0].admission.value == "held", stops(seen)[0] == "unknown") == (held, held)
+
+
 # -- LangChain.js ------------------------------------------------------------------------------------------------------
 
 

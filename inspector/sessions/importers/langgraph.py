@@ -22,6 +22,7 @@ from inspector.sessions.importers.langsmith import APIS, plain_message, take_mes
 from inspector.sessions.importers.records import first_look, list_pieces, number_records
 from inspector.sessions.importers.span_messages import message_of, take_output
 from inspector.sessions.notices import Notice
+from inspector.sessions.reasons import unrecorded_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.traffic import loads
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -113,7 +114,10 @@ class _Threads(ChatReader):
             at = answer.word_at = answer.take(line)
             take_output(answer, message_of(message), at)
             within = [name for name in ("kwargs", "data") if "response_metadata" in object_of(value.get(name))]
-            take_message_end(answer, message, provider, at, *within, "response_metadata")
+            ended = take_message_end(answer, message, provider, at, *within, "response_metadata")
+            parsed = any(isinstance(call.get("args"), dict) for call in objects_of(message.get("tool_calls")))
+            if not ended and parsed and provider in APIS:  # LangChain completes what came of a call, and runs it
+                answer.stop = unrecorded_reason(at)
         elif role == "tool":
             self.result(line, place, message.get("tool_call_id"), any_text(text), message.get("status") == "error",
                         message.get("name"))

@@ -144,8 +144,11 @@ def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str
 
 
 def received_arguments(message: dict[str, Any]) -> Iterator[tuple[str | None, str]]:
-    """The id of each call and its arguments as received, if LangChain.js stores them beside the parsed ones. For a
-    stream those are repaired, so that cut arguments look whole."""
+    """The id of each call and its arguments as received, if LangChain stores them beside the parsed ones. For a stream
+    those are repaired, so that cut arguments look whole."""
+    for block in objects_of(message.get("content")):  # LangChain for Python: of Messages and of Responses
+        if arguments := known_text(block.get("partial_json")) or known_text(block.get("arguments")):
+            yield known_text(block.get("call_id")) or known_text(block.get("id")), arguments
     for call in objects_of(object_of(message.get("additional_kwargs")).get("tool_calls")):  # of Chat Completions
         if arguments := known_text(object_of(call.get("function")).get("arguments")):
             yield known_text(call.get("id")), arguments
