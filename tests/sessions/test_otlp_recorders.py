@@ -476,6 +476,20 @@ USED = [{"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}
         {"toolUse": {"toolUseId": "t1", "name": "ls", "input": {"path": "."}}}]
 
 
+@pytest.mark.parametrize(("why", "stop", "admission"), [
+    ("Error: Validation failed for input parameters: 1 validation error for LsTool\npath\n  Field required",
+     "malformed_tool_call", ["held", "held"]),
+    ("Error: no such folder", "tool_call", ["ready", "ready"])])
+def test_a_refused_call_with_nothing_was_no_json(why, stop, admission, tmp_path):
+    """Strands writes `{}` for arguments that it could not parse, so the call that ran beside it was in a cut answer."""
+    go, lost = ("user", [{"text": "go"}]), {"toolUse": {"toolUseId": "t2", "name": "ls", "input": {}}}
+    results = [{"toolResult": {"toolUseId": key, "status": status, "content": [{"text": said}]}}
+               for key, status, said in (("t1", "success", "a.py"), ("t2", "error", why))]
+    seen = show(traces(of_strands(1, "tool_use", [*USED, lost], go), of_strands(
+        2, "end_turn", [{"text": "Done."}], go, ("assistant", [*USED, lost]), ("tool", results))), tmp_path)
+    assert (stops(seen)[0], [each.admission.value for each in seen.responses[0].verdicts]) == (stop, admission)
+
+
 def test_parts_of_bedrock_in_an_event_are_parts(tmp_path):
     go = ("user", [{"text": "go"}])
     result = {"toolResult": {"toolUseId": "t1", "status": "error", "content": [{"text": "no such file"}]}}

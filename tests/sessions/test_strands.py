@@ -122,9 +122,20 @@ def test_the_result_of_a_call_is_read(tmp_path, given, shown, failed):
 
 
 def test_arguments_that_did_not_fit_did_not_run(tmp_path):
-    call = {"toolUse": {"toolUseId": "c1", "name": "page_team", "input": {}}}
+    call = {"toolUse": {"toolUseId": "c1", "name": "page_team", "input": {"name": "a"}}}
     why = "Error: Validation failed for input parameters: 1 validation error for Page_teamTool\nteam\n  Field required"
     assert words(read(tmp_path, GO, model(call), result(why, "error"))) == ["CALL REJECTED"]
+
+
+def test_a_refused_call_with_nothing_was_no_json_and_holds_the_call_that_ran_beside_it(tmp_path):
+    """Strands stores `{}` for arguments that it could not parse, so the refusal shows that the answer is not whole."""
+    lost = {"toolUse": {"toolUseId": "c2", "name": "on_call", "input": {}}}
+    refusal = "Error: Validation failed for input parameters: 1 validation error for On_callTool\nteam\n  Field"
+    refused = {"toolResult": {"toolUseId": "c2", "status": "error", "content": [text(refusal)]}}
+    seen = read(tmp_path, GO, model(CALL, lost), user(result()["message"]["content"][0], refused), model(text("Ada.")))
+    assert stops(seen)[0] == "malformed_tool_call"
+    assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held", "held"]
+    assert "agent.ran_unsure_call" in [each.finding.rule for each in seen.findings]
 
 
 def test_an_answer_that_the_user_stopped_is_none_of_the_model(tmp_path):

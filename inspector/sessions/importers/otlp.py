@@ -23,6 +23,7 @@ from inspector.sessions.importers.otlp_spans import attributes_of, each_answer_o
 from inspector.sessions.importers.records import Piece, object_in
 from inspector.sessions.importers.span_messages import SpanMessage, take_output
 from inspector.sessions.importers.span_names import (
+    SYSTEMS,
     TraceSpan,
     cap_of,
     count,
@@ -44,6 +45,7 @@ from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
+from inspector.sessions.transcripts.ending_rules import call_rejected
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import deciding_word, take_word
 from loop_core.values import At, Finding, Severity, Stop, ToolCall, ToolResultPart, Usage
@@ -56,6 +58,8 @@ _PARTS = "gen_ai.completion.0.content"
 for every streamed one. If the counts show that the model wrote something, `[]` is its text."""
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
+STRANDS = "strands-agents"
+"""The name of Strands Agents in its spans. It writes `{}` for arguments that were no JSON too."""
 OWN_END = "loop_inspector.stop.normalized"
 """The attribute with the effective stop reason, in Loop Inspector's own spans."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}
@@ -244,8 +248,11 @@ class _Traces(ChatReader):
             answer.fail(why_failed or kind or "", at, kind=kind, word=kind or "status ERROR")
 
     def settle(self) -> None:
-        """Also adds the results of the last calls from the spans of tools."""
+        """Also adds the results of the last calls from the spans of tools, and finds calls that Strands could not
+        parse."""
         for answer in self.answers:
+            if STRANDS in map(self.spans[answer.line].attributes.get, SYSTEMS):
+                answer.stop = call_rejected(answer, "Strands") or answer.stop
             missing = tuple(part for part in self._results(answer) if part.call_id not in answer.results)
             if missing and not answer.next:
                 answer.after.append(InterimRow(answer.line, "", missing, unit=self.unit))

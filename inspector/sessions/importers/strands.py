@@ -79,7 +79,7 @@ def _messages(path: str) -> Iterator[Piece]:
 
 class _Session(ChatReader):
     name, agent, fields = "strands", "Strands", FIELDS
-    awaits_results = True
+    awaits_results = hides_broken_arguments = True
     unanswered = "end the session without an answer, as a run that failed leaves it"
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
