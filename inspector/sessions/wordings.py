@@ -85,8 +85,8 @@ RESULTS: tuple[HintWording, ...] = (
 )
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
-RESULT_TEXTS: tuple[str, ...] = (r"observation:", r"call id: \S+ error:")
-"""Patterns of the beginning of a user message in which an agent sends back a result: smolagents memory.py."""
+RESULT_TEXTS: tuple[str, ...] = (r"observation:", r"call id: \S+ error:", r"error: (?:error executing|unknown) tool ")
+"""Patterns of the beginning of a user message in which an agent sends back a result: smolagents, also release 1.26."""
 
 _SEARCHED_CHARACTERS = 600
 """The number of characters at the beginning of a message that are searched, since a hint is short or comes first."""

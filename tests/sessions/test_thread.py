@@ -598,7 +598,10 @@ def test_a_nudge_after_a_cut_call_asks_for_it_again(load, kept):
 @pytest.mark.parametrize(("text", "place"), [
     ("Observation:\nok", "tool_result"),
     ("Call id: call_9Kd72Lm4Xq\nError:\nError executing tool 'write'", "tool_result"),
+    ("Error:\nError executing tool 'write' with arguments {\"path\": \"a: TypeError: write() missing", "tool_result"),
+    ("Error:\nUnknown tool write, should be one of: final_answer.\nNow let's retry", "tool_result"),
     ("My observation: it is late.", "request"),
+    ("Error: it is late.", "request"),
 ])
 def test_a_result_that_smolagents_sends_back_as_a_text(load, text, place):
     first = [user("write it")]
