@@ -50,6 +50,18 @@ def test_counts_are_read_as_those_of_a_recorded_body(load, counts, read):
     assert load(json.dumps(given), "a.json").exchanges[0].response.usage == read
 
 
+@pytest.mark.parametrize(("asked", "together"), [(ASK, True), ({"role": "user", "content": "stop"}, False)])
+def test_a_request_that_repeats_an_answer_of_another_trace_continues_it(tmp_path, asked, together):
+    """Without an id from the client each call has a trace of its own: that a cut call had run was not shown."""
+    first = payload("tool_calls")
+    told = first["response"]["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": "c", "content": "a.py"}
+    second = payload("stop", told, result, id="y", trace_id="t2", startTime=1700000002.5)
+    second["messages"][0] = asked
+    seen = show("\n".join(map(json.dumps, (first, second))), tmp_path, name="a.jsonl")
+    assert words(seen) == (["CUT CALL RUN"] if together else ["CALL HELD", "MAYBE CUT"])
+
+
 def test_an_answer_that_is_json_is_its_text(load):
     given = payload("stop")
     given["response"]["choices"][0]["message"]["content"] = '{"city": "Rome"}'

@@ -128,7 +128,9 @@ def new_pieces(data: bytes, repeated: frozenset[int], earlier: dict[int, Predece
             yield number, piece, last
             continue
         listed, response = objects_of(value.get("messages")), object_of(value.get("response"))
-        found = earlier[number] = order.follow(number, str(value.get("trace_id")), [*map(message_of, listed)])
+        # Without an id from the client, LiteLLM gives each call a trace of its own.
+        found = earlier[number] = order.follow(
+            number, str(value.get("trace_id")), [*map(message_of, listed)], alone=True)
         answers = [object_of(choice.get("message")) for choice in objects_of(response.get("choices"))[:1]] or [
             object_of(each.get("content")) for each in objects_of(response.get("candidates"))[:1]] or objects_of(
             response.get("output")) or [response]
@@ -180,6 +182,8 @@ class PayloadReader(ChatReader):
         found = self.earlier.get(line.number, Predecessor(None, 0))
         self.remarks += Counter({BY_TIME: int(found.by_time)})
         self.here = self.after.get(found.before or 0, TreePlace(None))
+        if self.here.answer is not None:
+            self.session = self.here.answer.session
         for message in objects_of(value.get("messages")):
             message_text, role = text_of(message.get("content")), message.get("role")
             if role == "tool":
