@@ -62,6 +62,18 @@ def test_a_request_that_repeats_an_answer_of_another_trace_continues_it(tmp_path
     assert words(seen) == (["CUT CALL RUN"] if together else ["CALL HELD", "MAYBE CUT"])
 
 
+@each_row(("provider", "stream", "admission"), [
+    ("anthropic", False, "held"), ("bedrock", False, "held"), ("anthropic", True, "ready"), ("openai", False, "ready")])
+def test_a_call_whose_arguments_litellm_wrote_again_may_be_cut_at_the_cap(provider, stream, admission, tmp_path):
+    """Claude's whole answers have parsed arguments, which look whole also if the call was cut."""
+    given = payload("tool_calls", model="claude-x", custom_llm_provider=provider, model_parameters={
+        "max_tokens": 9, "stream": stream})
+    whole = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"path": "a"}'}}
+    given["response"]["choices"][0]["message"]["tool_calls"] = [whole]
+    verdict, = show(json.dumps(given), tmp_path, name="a.json").responses[0].verdicts
+    assert verdict.admission.value == admission
+
+
 def test_an_answer_that_is_json_is_its_text(load):
     given = payload("stop")
     given["response"]["choices"][0]["message"]["content"] = '{"city": "Rome"}'

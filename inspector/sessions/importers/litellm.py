@@ -26,7 +26,7 @@ from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLi
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import cap_of, counts_of, known_text, object_of, objects_of
 from inspector.sessions.transcripts.provider_answers import take_litellm, take_provider_word
-from loop_core.values import At, Finding, Severity, Usage
+from loop_core.values import ArgsForm, At, Finding, Severity, ToolCall, Usage
 from loop_core.wire.openai_chat.table import read_usage
 
 PACKED = ("messages", "response", "proxy_server_request")
@@ -40,6 +40,9 @@ text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
 NEAR = 2_000_000
 """The number of nanoseconds by which the start times in two records of one exchange may differ: the spend table rounds
 them."""
+PARSED = frozenset({"anthropic", "bedrock"})
+"""The providers whose whole answers have calls with parsed arguments. LiteLLM writes them as text again, which looks
+whole also if the call was cut."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -196,6 +199,7 @@ class PayloadReader(ChatReader):
         self.after[line.number] = TreePlace(answer)
         at = answer.take(line)
         provider = known_text(value.get("custom_llm_provider"))
+        parameters = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
         if response.get("object") == "response":
             for item in objects_of(response.get("output")):
                 take_output(answer, message_of(item), at)
@@ -210,10 +214,12 @@ class PayloadReader(ChatReader):
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
             answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
+            if provider in PARSED and True not in (value.get("stream"), parameters.get("stream")):
+                answer.parts = [part._replace(form=ArgsForm.OBJECT) if isinstance(part, ToolCall) else part
+                                for part in answer.parts]
         _mark_shortened(answer, at)
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
-        parameters = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
         answer.cap = cap_of(parameters)
         failed = known_text(value.get("error_str"))
         if value.get("status") == "failure" or failed is not None:
