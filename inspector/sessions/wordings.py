@@ -273,15 +273,15 @@ REFUSALS: tuple[NotRun, ...] = (
 """The wordings of results whose call did not run; the first row that matches names the refusal."""
 
 ERRORS: tuple[str, ...] = (
-    r"an error occurred while running the tool\b",
+    r"an error occurred (?:while running the tool\b|when calling tool `)",
     r"function failed\.(?: exception: |$)",
     r"tool execution was aborted (?:by middleware )?before a result was produced\b",
-    r"an error occurred when calling tool `",
+    r"expecting value: line 1 column 1 \(char 0\)$",
 )
 """Patterns of the beginning of a result that libraries write for a tool that failed and for arguments that they could
 not read alike: they do not show that the call ran, nor that it did not. Sources: OpenAI's Agents SDK 0.24
 `default_tool_error_function`, its JavaScript twin 0.20 `tool.ts`; Microsoft Agent Framework 1.23 `_tools.py`;
-Qwen-Agent 0.0.34 `agent.py`. OpenAI's APIs have no mark for an error."""
+Qwen-Agent 0.0.34 `agent.py`; AutoGen 0.7, of empty arguments. OpenAI's APIs have no mark for an error."""
 
 
 def _beginning(wording: str) -> str:

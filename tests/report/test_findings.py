@@ -174,6 +174,8 @@ def test_an_error_is_a_refusal_only_where_it_says_that_the_call_did_not_run(text
     (cut_call_refused("An error occurred while running the tool. Please try again."), "failed_held_call", []),
     (cut_call_refused("Error: Function failed."), "failed_held_call", []),  # Microsoft Agent Framework
     (cut_call_refused("An error occurred when calling tool `write`:\nK: 1"), "failed_held_call", []),  # Qwen-Agent
+    # AutoGen, of empty arguments; a tool that got an empty answer says the same.
+    (cut_call_refused("Error: Expecting value: line 1 column 1 (char 0)"), "failed_held_call", []),
     (cut_call_refused("Error: Tool execution was aborted by middleware before a result was produced."),
      "failed_held_call", []),
 ])
