@@ -96,6 +96,15 @@ def test_calls_of_haystack_and_their_results(tmp_path):
     assert (words(seen), places(seen)) == (["COMPLETE"], [["request", "tool_result"]])
 
 
+@each_row(("meta", "stop", "admission"), [
+    ({"finish_reason": None}, "unknown", "held"), ({}, "tool_call", "ready")])
+def test_a_parsed_call_in_an_answer_for_which_no_word_came_is_held(tmp_path, meta, stop, admission):
+    """Haystack copies the word of a provider: a result alone does not show that Claude's parsed call was whole."""
+    result = {"tool_call_result": {"result": "a.py", "origin": ASKED, "error": False}}
+    seen = read(tmp_path, GO, haystack("assistant", {"tool_call": ASKED}, **meta), haystack("tool", result))
+    assert (stops(seen), seen.responses[0].verdicts[0].admission.value) == ([stop], admission)
+
+
 def test_a_cut_call_that_semantic_kernel_refused_did_not_run(tmp_path):
     why = "The tool call arguments are malformed. Arguments must be in JSON format. Please try again."
     result = {"metadata": {}, "content_type": "function_result", "id": "c", "function_name": "ls", "result": why}

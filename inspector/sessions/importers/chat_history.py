@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.sessions.importers.records import first_look, list_pieces
+from inspector.sessions.reasons import unrecorded_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
@@ -68,6 +69,8 @@ class _History(ChatReader):
         if word := known_text((about or value).get("finish_reason")):
             answer.word_at = pointer_at(at, *path)
             take_word(answer, word, answer.word_at, "chat_history.finish_reasons", empty=not answer.parts)
+        elif "finish_reason" in about and answer.calls:  # no word came, and Claude's cut arguments come parsed
+            answer.stop = unrecorded_reason(at)
         return TreePlace(answer)
 
 
