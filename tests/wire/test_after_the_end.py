@@ -117,6 +117,20 @@ def test_a_block_behind_message_stop_is_no_part_of_the_answer() -> None:
     assert not places(read("anthropic_messages", messages() + event({"type": "ping"})), "frame.after_end")
 
 
+@pytest.mark.parametrize(("late", "reason"), [("max_tokens", Stop.MAX_TOKENS), ("end_turn", Stop.TOOL_CALL)])
+def test_a_stricter_reason_behind_message_stop_counts(late: str, reason: Stop) -> None:
+    """The call ran: only the end of Messages was read without the reasons behind it."""
+    called = StopReason(Stop.TOOL_CALL, "tool_use")
+    made = ChatResponse("anthropic_messages", (ToolCall("c", "look", "{}", True),), called)
+    whole = b"".join(encode_response("anthropic_messages", made, stream=True))
+    behind = event({"type": "message_delta", "delta": {"stop_reason": late}}, "message_delta")
+    reading = read("anthropic_messages", whole + behind)
+    assert reading.stop_reason is reason
+    assert [each.admission for each in reading.calls] == ["ready" if reason is Stop.TOOL_CALL else "held"]
+    begun = event({"type": "message_start", "message": {"id": "b"}}, "message_start")
+    assert read("anthropic_messages", whole + begun + behind).stop_reason is Stop.TOOL_CALL, "of another message"
+
+
 WORDS = {"anthropic_messages": "tool_use", "bedrock_converse": "tool_use", "bedrock_invoke": "tool_use",
          "cohere_chat": "TOOL_CALL", "gemini_interactions": "requires_action"}
 """Format whose calls have a beginning of their own -> its word for calls."""

@@ -40,6 +40,8 @@ _PROSE = frozenset({"text", "thinking"})
 """The types of blocks that mean nothing while they are empty."""
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
+_LATE = {"content_block_delta": "partial_json", "message_delta": "stop_reason"}
+"""Event -> the member of its delta that counts even behind the end: the call is not whole, or the reason is another."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
 
 
@@ -71,7 +73,7 @@ class Decoder(base.Decoder):
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
         if self.saw_done and kind != "error" and name != "error" and not self.take_late_event(
-                kind == "content_block_delta" and mapping_of(event.get("delta")).get("partial_json"),
+                mapping_of(event.get("delta")).get(_LATE.get(kind, "")),
                 kind in ("message_start", "content_block_start")):
             if kind != "ping":
                 self.after_end()
