@@ -136,7 +136,7 @@ def example(template, rng):
     """A credential of a form, drawn by its template with the least repetitions, or some more where more may come."""
     letters = {"a": ALNUM, "b": ALNUM + "_-", "B": ALNUM + "+/", "c": ALNUM + "_~.-", "d": string.digits,
                "h": "0123456789abcdef", "H": "0123456789ABCDEF", "l": string.ascii_lowercase + string.digits,
-               "m": "MNO", "p": ALNUM + "%/+=_-", "U": string.ascii_uppercase + string.digits}
+               "k": ALNUM + "_=;:,./-", "m": "MNO", "p": ALNUM + "%/+=_-", "U": string.ascii_uppercase + string.digits}
 
     def draw(piece):
         least = int(piece[2])
@@ -887,3 +887,15 @@ def test_the_pieces_of_a_span_are_found_without_a_look_at_all_others():
     assert list(piece_spans(pieces, CredentialSpan(2_002, 2_009, "a key"))) == [
         (4502, 4504, "a key"), (4509, 4513, "a key"), (4518, 4519, "a key")]
     assert set(seen) == {2_000, 2_004, 2_008}
+
+
+@pytest.mark.parametrize("frame", ["{}", "Authorization: Bearer {}", '{{"token": "{}", "refresh_in": 1500}}',
+                                   "COPILOT_TOKEN={}", "curl -H 'Authorization: Bearer {}'"])
+def test_the_token_of_a_copilot_session_is_masked_to_its_last_value(frame: str) -> None:
+    """Its values are joined by semicolons, at which every other form of a credential ends."""
+    token = (f"tid={'0f1e' * 8};exp=1760000000;sku=free_quota;proxy-ep=proxy.individual.example.com;st=dotcom;chat=1;"
+             f"8kp=1;ip=192.0.2.1:{'9cdc' * 16}")
+    masked = redact.text(frame.format(token))
+    assert "sku" not in masked
+    assert "9cdc" not in masked
+    assert len(masked) == len(frame.format(token))
