@@ -126,6 +126,31 @@ def test_answers_with_one_id_are_told_apart_by_a_part_that_begins_again(api: str
     assert releases(api, [*first[:held], *second]) == []
 
 
+@pytest.mark.parametrize("ident", ["", "constant"])
+def test_responses_with_one_id_are_told_apart_by_an_item_that_begins_again(ident: str) -> None:
+    """The end lists no items (chatgpt.com); the call of the first answer ran beside that of the second."""
+    def events(name: str) -> list[bytes]:
+        item = {"type": "function_call", "id": f"fc_{name}", "call_id": f"call_{name}", "name": "look"}
+        done = {"type": "response.output_item.done", "output_index": 0, "item": {
+            **item, "arguments": json.dumps({"at": name})}}
+        told = ({"type": "response.created", "response": {"id": ident, "status": "in_progress"}},
+                {**done, "type": "response.output_item.added", "item": item}, done,
+                {"type": "response.completed", "response": {"id": ident, "status": "completed", "output": []}})
+        return [b"data: " + json.dumps(each).encode() + b"\n\n" for each in told]
+
+    first, second = events("first"), events("second")
+    assert releases("openai_responses", [*first[:3], *second]) == []
+    assert releases("openai_responses", [first[0], *first]) == ["first"], "the event that begins it, told once more"
+
+
+def test_the_end_of_the_first_answer_of_gemini_does_not_end_the_call_of_another_in_it() -> None:
+    """A finding named the second answer, and the calls of both ran."""
+    first, second = answer("gemini_generate", "first"), answer("gemini_generate", "second")
+    *begun, end = first
+    assert b"finishReason" in end
+    assert releases("gemini_generate", [*begun, *second]) == releases("gemini_generate", [*begun, *second, end]) == []
+
+
 @pytest.mark.parametrize("api", ["openai_chat", "gemini_generate"])
 def test_a_server_with_another_id_in_every_chunk_gives_one_answer(api: str) -> None:
     events = answer(api, "first")

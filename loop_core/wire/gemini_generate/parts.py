@@ -269,12 +269,13 @@ def holds_content(part: Mapping[str, Any]) -> bool:
 class Parts:
     """The content of one candidate while it arrives. `append`, `width` and `path` serve the most frequent deltas."""
 
-    __slots__ = ("_calls", "_items", "_open", "_source", "answer", "append", "before", "path", "width")
+    __slots__ = ("_calls", "_earlier", "_items", "_open", "_source", "answer", "append", "before", "path", "width")
 
     def __init__(self, source: PartSource) -> None:
         self._source = source
         self._items: list[_Run | _Call | OpaquePart] = []
         self._calls: list[_Call] = []
+        self._earlier: list[_Call] = []  # of answers that another one followed, which no later finish reason ends
         self._open: _Call | None = None  # the call that expects more values
         self.answer: str | None = None  # the id of the current part's answer
         self.before: str | None = None  # the id of the chunk before, except chunks that only continue a text
@@ -282,8 +283,7 @@ class Parts:
         """Takes the next piece of text. None unless the last part is a text, thought, or call with an open string."""
         self.width = 1
         """The number of fields of a part that continues the last one: a thought has the further field `thought`."""
-        self.path: str | None = None
-        """The path of the open string in the arguments of a call; None for texts and thoughts."""
+        self.path: str | None = None  # of the open string in the arguments of a call; None for texts and thoughts
 
     @property
     def last_whole(self) -> object:
@@ -313,10 +313,10 @@ class Parts:
     def end_calls(self, first: str | None) -> None:
         """Notes a finish reason: calls that began before it and announce no further piece are complete, except those of
         an answer to which a gateway appended another. `first` is the id of the first answer."""
-        begun = [(call, call.answer) for call in self._calls]
-        earlier = earlier_calls(begun, first, [(self.answer, self.before)])
+        earlier = earlier_calls([(call, call.answer) for call in self._calls], first, [(self.answer, self.before)])
+        self._earlier += earlier
         for call in self._calls:
-            call.ended = call not in earlier
+            call.ended = call not in self._earlier
         for call in earlier:
             why = "another answer begins before the first one ended"
             self._source.find("gemini_generate.second_answer", why, call.at)

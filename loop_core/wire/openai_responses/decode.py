@@ -39,8 +39,8 @@ class Decoder(BaseDecoder):
         """The latest `response` object."""
         self._ended = False
         """Whether a terminal event or a whole body was read."""
-        self._next_began = False
-        """Whether another response began after the end of this one."""
+        self._told_again = False  # whether the event that begins a response came once more under the same id
+        self._next_began = False  # whether another response began after the end of this one
         self._pending: tuple[str | None, At | None] = None, None
         """The status of an unfinished response, and its place."""
         self._status: str | None = None
@@ -48,12 +48,9 @@ class Decoder(BaseDecoder):
         """The `incomplete_details.reason` of the last response object; None if it has none."""
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
-        self._payload = b""
-        """The bytes of the previous event."""
-        self._next = -1
-        """The expected number of the next event; -1 before the first number."""
-        self._first = 0
-        """The number of the first event of the answer."""
+        self._payload = b""  # the bytes of the previous event
+        self._next = -1  # the expected number of the next event; -1 before the first number
+        self._first = 0  # the number of the first event of the answer
         self._counts = True
         """Whether the first two numbers are consecutive, as from a server that counts its events."""
         self._holder: tuple[str, ...] = ()
@@ -103,6 +100,7 @@ class Decoder(BaseDecoder):
         elif isinstance(event.get("response"), Mapping):
             if self._order and self._begins_another(event, kind):
                 self._leave()
+            self._told_again = self._told_again or bool(self._order and kind == table.BEGIN)
             self._response(event["response"], kind)
         elif kind == "error" or event.get("error") or event.get("object") == "error":
             self._failure(event)
@@ -161,6 +159,7 @@ class Decoder(BaseDecoder):
         for item in self._order[self._earlier :]:
             item.done = False
         self._earlier = len(self._order)
+        self._told_again = False
         self._items.clear()
         self._pieces.clear()
 
@@ -195,6 +194,8 @@ class Decoder(BaseDecoder):
         # item.
         if old is not None and kind.endswith("added") and (old.done or old.value.get("id") != item_id):
             self.find("openai_responses.index_reused", "two items have the same output_index", at)
+            if self._told_again:
+                self._leave()
             # Later pieces with this index belong to the new item.
             for key in [key for key in self._pieces if key[0] == where]:
                 del self._pieces[key]
