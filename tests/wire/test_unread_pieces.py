@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
 from loop_core.judge.gate import Admission
 from loop_core.reader import read
+from loop_core.wire.eventstream import event_frame
 from tests.scenes.rows import each_row
 
 
@@ -195,3 +197,33 @@ def test_a_piece_of_a_call_in_another_candidate_of_gemini_holds_the_call(
                   {"index": 0, "content": {"parts": [{"functionCall": parts[2]}]}, "finishReason": "STOP"}]
     body = "".join(f"data: {json.dumps({'candidates': [each]})}\n\n" for each in candidates).encode()
     assert [str(each.admission) for each in read("gemini_generate", body).calls] == calls
+
+
+@each_row("api", ["openai_chat", "gemini_interactions"])
+def test_a_piece_that_is_no_text_between_pieces_of_text_holds_the_call(api: str) -> None:
+    """Its JSON was read as a part of the text: the call ran with `/tmp/true.txt`."""
+    def released(*sent: Any) -> list[str]:
+        if api == "gemini_interactions":
+            body = steps(*({"type": "arguments_delta", "arguments": each} for each in sent))
+        else:
+            begun = piece_of_chat(0, "", call={"id": "c"}, name="f")
+            body = chat_body(begun, *(piece_of_chat(0, each) for each in sent), ENDED)
+        return [str(each.admission) for each in read(api, body).calls]
+
+    assert released('{"path": "/tmp/', "a", '.txt"}') == ["ready"]
+    assert released('{"path": "/tmp/', True, '.txt"}') == released('{"path": "/tmp/', 7, '.txt"}') == ["held"]
+    assert released({"path": "/tmp/a.txt"}) == ["ready"]
+
+
+def test_a_piece_of_a_call_of_claude_in_a_chunk_without_a_type_holds_the_call() -> None:
+    """InvokeModel read such a chunk as one of Nova's, whose calls have no member of that name."""
+    def chunks(*events: dict[str, Any]) -> bytes:
+        packed = (b64encode(json.dumps(each).encode()).decode() for each in events)
+        return b"".join(event_frame("chunk", json.dumps({"bytes": each}).encode()) for each in packed)
+
+    events = [json.loads(each.partition(b"data: ")[2]) for each in
+              messages(*({"type": "input_json_delta", "partial_json": each} for each in PIECES)).split(b"\n\n")[:-1]]
+    lost = [{name: value for name, value in each.items() if name != "type"} if number == 2 else each
+            for number, each in enumerate(events)]
+    assert [each.admission for sent in (events, lost) for each in read("bedrock_invoke", chunks(*sent)).calls] == [
+        Admission.READY, Admission.HELD]

@@ -310,7 +310,7 @@ class Decoder(base.Decoder):
         elif (error := read_error(event, self.http_status)) is not None:
             self.fail(error, at)
         else:
-            self._quirk(unread_rule(API, event, "unknown_event"), f"an event of type {name!r} is not known")
+            self._quirk(unread_rule(self.api, event, "unknown_event"), f"an event of type {name!r} is not known")
 
     # -- fields --------------------------------------------------------------------------------------------------
 

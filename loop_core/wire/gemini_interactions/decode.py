@@ -59,6 +59,8 @@ class GrowingStep(StreamedPart):
             self.notes += notes if isinstance(notes, list) else []
         elif kind == "arguments_delta" and self.type == table.CALL:
             piece = delta.get("arguments")
+            if self.chunks and not isinstance(piece, str | None):
+                return False  # inside a text its JSON would parse as a part of that text
             if piece is not None:
                 self.append(piece if isinstance(piece, str) else compact(piece))
         elif kind == "thought_signature" and self.type == table.THOUGHT:
@@ -229,7 +231,7 @@ class Decoder(base.Decoder):
                 self._stray(event.get("index"), delta)
             elif not step.extend(delta):
                 odd = f"a delta {str(delta.get('type'))[:80]!r} does not belong in {step.type[:80]!r}"
-                lost = step.type == table.CALL and delta.get("text")
+                lost = step.type == table.CALL and (delta.get("text") or delta.get("arguments") is not None)
                 self._quirk(UNREAD_CALL if lost else unread_rule(API, delta, "unknown_delta"), odd)
         elif kind in table.STARTS:
             self._begin(event, table.STARTS[kind])

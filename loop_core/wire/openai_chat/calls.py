@@ -30,6 +30,7 @@ from loop_core.json_parser import from_json
 from loop_core.values import ArgsForm, At, CallKind, ToolCall
 from loop_core.wire.body import value_at, word
 from loop_core.wire.openai_chat.table import API
+from loop_core.wire.reads import UNREAD_CALL
 
 
 class QuirkNote(Protocol):
@@ -249,6 +250,8 @@ class CallAssembly:
             return False
         self._note(f"{API}.arguments_object", "arguments were sent as JSON instead of a string; a cut would not show",
                    call.at)
+        if call.pieces and call.form is ArgsForm.STRING:  # inside a text it would parse as a part of that text
+            self._note(f"{API}.{UNREAD_CALL}", "a piece of arguments that are sent as a text is no text", call.at)
         call.grow(text)
         call.form = ArgsForm.OBJECT
         return True
