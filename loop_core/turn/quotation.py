@@ -15,6 +15,7 @@ from loop_core.turn.continuation import FOLDS, OPENING_CHARS, find_opening, has_
 from loop_core.turn.quotation_marks import (
     Wrapper,
     around,
+    begins_block,
     closing_marks,
     is_own_fence,
     late_closing,
@@ -52,6 +53,8 @@ class Quotation(NamedTuple):
 
 _SPACE = re.compile(r"\s*")
 _SPACES = re.compile(r"\s+")
+_JSON = re.compile(r"""\{\s*"[^"]*"\s*:\s*[\["]+\s*\Z""")
+"""A pattern for the beginning of an object whose first member holds the words that follow."""
 
 
 def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation:
@@ -82,6 +85,10 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
         doubt = "the mark behind these words may be a part of the text, and the one at the end may close the quotation"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
         doubt = "the white space behind these words is not that of the text, and may be a part of it"
+    elif begins_block(text, segment[end : end + OPENING_CHARS]):
+        doubt = "a code fence or reasoning begins inside the line that ends in these words"
+    elif _JSON.search(segment[start:begin]) and not _folded_end(own, segment[start:begin]):
+        doubt = "these words stand in JSON that the text does not have, and what follows may be written as JSON too"
     elif (_may_come_again(text, segment[start : at[1]], begin > start) or _goes_on_alike(segment, start, at)
           or (begin > start and not wrappers and _may_come_again(text, anchor, False))
           or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
@@ -154,7 +161,8 @@ def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: b
 def _may_come_again(text: str, words: str, more: bool) -> bool:
     """Whether a text that ends with the quoted words may also continue with them: they are a single character, consist
     of equal parts, end with the text before them, or occur twice in a row. If more was quoted than requested, also if
-    they begin with a shorter end of the text, which may be all that was quoted."""
+    the text before them has the same end, or if they begin with a shorter end of the text, which may be all that was
+    quoted."""
     blank = text[len(text.rstrip()) :]
     words = _SPACES.sub(" ", words.rstrip() + blank)
     size = len(words)
@@ -164,7 +172,8 @@ def _may_come_again(text: str, words: str, more: bool) -> bool:
     before = text[: len(text) - size][-size:]
     return (size == 1 or is_periodic(words) or words in (before + words)[:-1]
             or (len(before) >= LEAST_EQUAL and words.endswith(before))
-            or (more and any(words.endswith(words[:part]) for part in range(ALIKE_CHARS, size))))
+            or (more and before.endswith(words[-ALIKE_CHARS:]))
+            or (more and any(words.endswith(words[:part]) for part in range(SHORT_QUOTATION, size))))
 
 
 def is_periodic(words: str) -> bool:

@@ -180,6 +180,16 @@ def late_closing(text: str, segment: str, end: int, wrapper: Wrapper) -> tuple[i
     return None if wrapper.opener == closer else (end, end)  # a mark that opens and closes alike may close all of it
 
 
+_BLOCK = re.compile(r"[^\S\n]*(?:(?:`{3,}|~{3,})[\w+#.-]*[^\S\n]*\n|<think(?:ing)?>(?!`))")
+
+
+def begins_block(text: str, following: str) -> bool:
+    """Whether a segment begins with a code fence or with reasoning inside a line of the text, where neither can begin:
+    the model wraps the continuation, or has begun a new message."""
+    line = text[text.rfind("\n") + 1 :]
+    return _BLOCK.match(following) is not None and "<think" not in text and any(map(str.isalpha, line))
+
+
 _QUOTATION = r'"[^"]+"|\u201c[^\u201c\u201d]+\u201d|\u201e[^\u201e\u201c]+\u201c|\u00ab[^\u00ab\u00bb]+\u00bb'
 _WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, which may prefix a Python string
 

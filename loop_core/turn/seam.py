@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from loop_core.turn import continuation
-from loop_core.turn.continuation import JoinedText, Method, Opening, Seam, SeamDecision, SeamRule, Segment
+from loop_core.turn.continuation import JoinedText, Method, Seam, SeamDecision, SeamRule, Segment
 from loop_core.turn.quotation import SHORT_QUOTATION, find_quotation, is_periodic, shared_length
-from loop_core.turn.quotation_marks import is_quoted_whole
+from loop_core.turn.quotation_marks import begins_block, is_quoted_whole
 
 ANCHOR_CHARS = 40
 """The number of last characters that the model is asked to quote as an anchor."""
@@ -195,8 +195,8 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if is_quoted_whole(text, segment.text):
         why = "all of it is in quotation marks, right after a word: they may enclose the continuation"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    if (like := _new_message(text, segment.text)) is not None:
-        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"it begins like a {like.kind.value}", False)
+    if why := _new_message(text, segment.text):
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     return _Cut(SeamDecision.AS_SENT, len(text), 0, "no overlap, joined as sent")
 
 
@@ -259,10 +259,8 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
     if segment.echoes is None and (_overlap(sent, segment.text) or (repeated and len(sent) >= ECHO_LEAST)):
         why = "the prefill's end comes again, and it is not known whether this server repeats it"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
-    like = _new_message(text.rstrip(" "), segment.text)  # a stripped blank may precede the next word
-    if like is not None:
-        why = f"the prefill was not continued; it begins like a {like.kind.value}"
-        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
+    if why := _new_message(text.rstrip(" "), segment.text):  # a stripped blank may precede the next word
+        return _Cut(SeamDecision.UNVERIFIED, len(text), 0, f"the prefill was not continued; {why}", False)
     if not segment.stripped:
         return _Cut(SeamDecision.AS_SENT, len(text), 0, "prefill, joined byte for byte")
     return _whitespace_cut(text, segment)
@@ -280,10 +278,12 @@ def _whitespace_cut(text: str, segment: Segment) -> _Cut:
     return _Cut(SeamDecision.WHITESPACE, len(text), 0, "stripped white space restored")
 
 
-def _new_message(text: str, following: str) -> Opening | None:
-    """The opening of a new message, in upper case directly behind a word or a full stop; None if the segment begins
-    otherwise."""
-    return continuation.find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
+def _new_message(text: str, following: str) -> str:
+    """Why a segment looks like a new message, whose opening is in upper case directly behind a word; empty if none."""
+    if begins_block(text, following):
+        return "it begins with a code fence or reasoning inside a line of the text"
+    like = continuation.find_opening(following) if _joins_closely(text) and following[:1].isupper() else None
+    return f"it begins like a {like.kind.value}" if like else ""
 
 
 def _joins_closely(text: str) -> bool:

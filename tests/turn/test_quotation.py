@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -630,3 +631,37 @@ def test_more_than_the_words_up_to_an_earlier_place_of_them_leaves_a_doubt_behin
     text = row + "Family and friends go to the big parade in town with drums and "
     begin = text.index(text[-ANCHOR_CHARS:])
     assert not merge_quote(text[begin:] + "colours.", text)[1].sure
+
+
+@pytest.mark.parametrize("method", [Method.ANCHOR, Method.PREFILL, Method.HINT])
+@pytest.mark.parametrize("block", ["```\n{}\n```", "```text\n{}\n```", "<think>Go on.</think>\n\n{}"])
+def test_a_fence_or_reasoning_inside_a_line_leaves_a_doubt(block: str, method: Method) -> None:
+    """The fence stayed in the middle of the sentence, and the seam was verified."""
+    def seam(text: str, said: str) -> Seam:
+        words = text[-ANCHOR_CHARS:] if method is Method.ANCHOR else ""
+        return join((Segment(text), Segment(words + said, method, words, echoes=False))).seams[0]
+
+    assert not seam(FOX, block.format(REST)).sure
+    for text in (f"{FOX}:\n", f"{FOX}:\n\n- ", f"{FOX}:\n\n1. "):
+        assert seam(text, "```python\nx = 1\n```\n").sure, "a block of the answer"
+    assert seam(f"{FOX} the tag `", "<think>`, which begins reasoning.").sure
+
+
+@pytest.mark.parametrize("key", ["text", "continuation"])
+def test_words_in_json_of_the_model_leave_a_doubt(key: str) -> None:
+    """The escapes and the end of the JSON stayed in the text, and the seam was verified."""
+    for text in (FOX, f"{FOX} "):
+        assert not merge_quote(json.dumps({key: text[-ANCHOR_CHARS:] + REST}), text)[1].sure
+    own = f'[{{"id": 1, "{key}": "one"}}, {{"{key}": "{FOX}'
+    made, seam = merge_quote(f'{{"{key}": "{FOX}{REST}"}}]', own)
+    assert (made, seam.sure) == (f'{own}{REST}"}}]', True), "more of the answer was quoted"
+
+
+def test_words_that_end_like_the_text_before_them_may_be_its_next_ones() -> None:
+    """The sentence comes again: the model went on without the words, and the whole repetition was left out."""
+    sentence = "And it can be shown as follows: the sum of the digits is even. "
+    text = f"42. {sentence}{sentence[:60]}"
+    made, seam = merge_quote(sentence[60:] + sentence, text)
+    assert made == text + sentence[60:] + sentence or not seam.sure
+    made, seam = merge_quote(text[-8:] + sentence[60:] + sentence, text)
+    assert made == text + sentence[60:] + sentence or not seam.sure
