@@ -30,6 +30,9 @@ PASSWORDS: tuple[str, ...] = (
 )
 """Names whose value is a credential of any length."""
 
+VARIABLES: tuple[str, ...] = ("token", "key", "pat")
+"""Last words of a variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks random."""
+
 
 QUOTE = r"\\*[\"']?"
 

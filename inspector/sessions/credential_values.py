@@ -19,6 +19,13 @@ def any_of(names: Iterable[str]) -> str:
     return "|".join(name.replace("_", "[_-]?") for name in names)
 
 
+def in_humps(names: Iterable[str]) -> str:
+    """A pattern for any of these names as the end of a word in which each part begins with a capital, such as
+    `openaiApiKey`. Names of one part that end other words too (`bypass`, `isSecret`) are left out, except passwords."""
+    joined = ("".join(map(str.title, name.split("_"))) for name in names if "_" in name or name in PASSWORDS)
+    return f"[a-z][A-Za-z0-9]*(?:{'|'.join(joined)})".replace("Api", "(?:Api|API)")
+
+
 NO_VARIABLES: tuple[str, ...] = ("CACHE_KEY", "PRIMARY_KEY", "FOREIGN_KEY", "SORT_KEY", "PARTITION_KEY",
     "PUBLIC_KEY", "NEXT_TOKEN", "PAGE_TOKEN")
 """The ends of variable names that match the patterns but name no credential."""
@@ -145,6 +152,11 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     # a token of log probabilities is shorter
     "member": ("token", lambda name, quote, value, after: len(value) >= 20 and random_looking(value)),
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
+    # Translations and forms have such names too, over prose: `resetPassword`.
+    "camel password": ("password", lambda name, quote, value, after: re.search("[0-9]", value) is not None
+                                                                     and is_password(value, True, after)),
+    # In code a value without a digit is often a name in the same spelling.
+    "camel": ("", lambda name, quote, value, after: re.search("[0-9]", value) is not None and random_looking(value)),
     "named": ("", lambda name, quote, value, after: random_looking(value)),
     "variable": ("", lambda name, quote, value, after: not name.endswith(NO_VARIABLES) and random_looking(value)),
     "element": ("", lambda name, quote, value, after: _is_credential(name, value, True, after)),

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import re2
 
-from inspector.sessions.credential_names import COMMANDS, NAMES, PASSWORDS, QUOTE
-from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, key_lines, random_looking
+from inspector.sessions.credential_names import COMMANDS, NAMES, PASSWORDS, QUOTE, VARIABLES
+from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, in_humps, key_lines, random_looking
 from inspector.sessions.credentials import ALPHABETS, FORMS
 from loop_core.client.mask import SHORTEST
 
@@ -96,10 +96,6 @@ _LOOSE = r"((?:\\+/)?[^\s\"'\\,;<>(){}\[\]&]+)"
 
 _QUOTED = r"([^\"'\\\r\n]+)"
 
-VARIABLES: tuple[str, ...] = ("token", "key", "pat")
-"""Last words of a variable in capitals (`SLACK_TOKEN=…`) whose value is a credential if it looks random."""
-
-
 _IN_PROSE = any_of(NAMES).replace("[_-]", "[ _-]")
 """Matches a name, also as `API key`."""
 
@@ -120,6 +116,10 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
     ("list", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})S){_BETWEEN}([A-Za-z0-9_./+=~:,-]+)"),
     ("member", rf"(?:^|[^A-Za-z0-9_.-])(token){QUOTE}\s{{0,8}}[:=]\s{{0,8}}(\\*[\"'])([A-Za-z0-9_./+=~-]+)"),
+    ("camel password", rf"{_BEFORE}({in_humps(PASSWORDS)}){_JOINT}(\\*[\"'])([^\s\"'\\]+)"),
+    ("camel", rf"{_BEFORE}({in_humps(NAMES)}){_BETWEEN}{_LOOSE}"),
+    ("element", rf"(?i)form-data;\s?name=\\*\"({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))\\*\""
+                r"(?:\r?\n|(?:\\+r)?\\+n){2}()([^\s\"'\\<>]+)"),
     ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({QUOTE}){_LOOSE}"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))\\*[\"']\s{{0,8}},\s{{0,8}}"
@@ -232,7 +232,7 @@ def _hint_pattern() -> Any:
         rf"token{QUOTE}\s{{0,8}}[:=]\s{{0,8}}\\*[\"'][A-Za-z0-9_./+=~-]{{20}}",
         rf"_(?:{'|'.join(VARIABLES).upper()})(?:{QUOTE}\s{{0,8}}[:=,]|S{QUOTE}\s{{0,8}}[:=])",
         rf"(?i)_(?:{'|'.join(VARIABLES)}){_APART}[A-Za-z0-9_+/.~-]{{16}}",
-        r"(?i)sudo\s+-S|secrets?\s+(?:put|set)\s|\senv\s+add\s",
+        r"(?i)form-data;\s?name=|sudo\s+-S|secrets?\s+(?:put|set)\s|\senv\s+add\s",
         r"(?i)bearer [ ]{0,3}[A-Za-z0-9._~+/=-]{16}", r"(?i)basic [ ]{0,3}[A-Za-z0-9+/]{8}", r"://[^\s/?#@\"'\\<>]+@",
         r"(?i)%3A%2F%2F[^\s/?#@\"'\\<>&]+%40",
         r"(?i)(?:key|token|secret|sig|signature|password|passwd|pwd|auth|code|credential|jwt)=",

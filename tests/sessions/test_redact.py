@@ -899,3 +899,29 @@ def test_the_token_of_a_copilot_session_is_masked_to_its_last_value(frame: str) 
     assert "sku" not in masked
     assert "9cdc" not in masked
     assert len(masked) == len(frame.format(token))
+
+
+WORD = "Zx9Qm2Lp7Vr4Tn8Kw1Yb"
+
+
+@pytest.mark.parametrize("given", [
+    f'{{"openaiApiKey": "{WORD}"}}', f'{{"awsSecretAccessKey":"{WORD}"}}', f"config.openaiAPIKey = '{WORD}'",
+    '{"dbPassword": "Zx9Qm2!"}', f'Content-Disposition: form-data; name="api_key"\r\n\r\n{WORD}\r\n--b',
+    'form-data; name="password"\n\nZx9Qm2!\n', json.dumps('form-data; name="password"\r\n\r\nZx9Qm2!\r\n--b'),
+])
+def test_a_name_at_the_end_of_a_word_and_a_field_of_a_form_are_names_of_credentials(given):
+    masked = redact.text(given)
+    assert "Zx9Qm2" not in masked
+    assert len(masked) == len(given)
+    assert redact.text(masked) == masked
+
+
+@pytest.mark.parametrize("given", [
+    '{"resetPassword": "Reset", "forgotPassword": "Forgot your password?", "minPassword": 8}',
+    f'{{"continuationToken": "{WORD}", "nextPageToken": "{WORD}", "bypass": "{WORD}", "maxTokens": 12}}',
+    "ForStorageKey: Storage.trackCacheStorageForStorageKeyReturnValue",
+    'form-data; name="model"\r\n\r\ngpt-4o-2024-08-06\r\n',
+    'newPassword: "{{new1}}"',
+])
+def test_a_longer_word_over_prose_code_or_another_token_is_no_name_of_a_credential(given):
+    assert redact.text(given) == given
