@@ -274,3 +274,28 @@ def test_the_text_null_says_that_a_call_has_no_arguments(
     declared = {"name": "now", "parameters": {"type": "object", "properties": properties}}
     found = read("cohere_chat", body, request={"messages": [], "tools": [{"type": "function", "function": declared}]})
     assert [(each.call.arguments, each.admission) for each in found.calls] == [(None, admission)]
+
+
+ENDED = event("tool-call-delta", tool_calls={"function": {"arguments": "00}"}})
+CALLED = (CALL, BEGUN, ENDED, {"type": "tool-call-end", "index": 0}, end("TOOL_CALL"))
+
+
+def test_a_piece_behind_the_beginning_of_another_message_is_no_piece_of_the_call_before() -> None:
+    later = (event("message-start"), ENDED)
+    assert [each.admission for each in read(API, stream(*CALLED, *later)).calls] == ["ready"]
+    assert {each.admission for each in read(API, stream(*CALLED, ENDED)).calls} == {"held"}
+
+
+def test_an_error_behind_the_end_fails_the_answer() -> None:
+    """The end is read on, as a second end may be stricter; only further parts of the answer are left out."""
+    reading = read(API, stream(*CALLED, {"type": "failure", "error": {"message": "overloaded"}}))
+    assert (reading.stop_reason, [each.admission for each in reading.calls]) == (Stop.ERROR, ["held"])
+
+
+@each_row(("content", "rules"), [
+    ({"type": "text"}, []), ({"type": "text", "text": "a", "more": 1}, []),
+    ({"type": "image", "url": "u"}, ["cohere_chat.unknown_block"]),
+])
+def test_only_a_block_of_which_nothing_is_read_is_unknown(content: dict[str, Any], rules: list[str]) -> None:
+    reading = read(API, stream(event("content-start", content=content), end("COMPLETE")))
+    assert [each.rule for each in reading.findings if each.rule.endswith("unknown_block")] == rules

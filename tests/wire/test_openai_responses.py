@@ -726,7 +726,9 @@ def test_an_event_that_keeps_the_connection_open_may_have_any_number(number: int
 def test_only_a_server_that_counts_its_events_can_miss_one(numbers: Any) -> None:
     data = b"".join(f"data: {json.dumps({**event, 'sequence_number': numbers(number)})}\n\n".encode()
                     for number, event in enumerate(WHOLE_CALL))
-    assert [each.admission for each in loop_core.read("openai_responses", data).calls] == ["ready"]
+    found = loop_core.read("openai_responses", data)
+    assert [each.admission for each in found.calls] == ["ready"]
+    assert rules(found.response) & GAPS == set()
 
 
 def test_an_answer_behind_another_counts_from_its_own_beginning() -> None:

@@ -227,3 +227,14 @@ def test_a_piece_of_a_call_of_claude_in_a_chunk_without_a_type_holds_the_call() 
             for number, each in enumerate(events)]
     assert [each.admission for sent in (events, lost) for each in read("bedrock_invoke", chunks(*sent)).calls] == [
         Admission.READY, Admission.HELD]
+
+
+@each_row(("sent", "calls"), [
+    (({}, '{"n": 1}'), [('{"n": 1}', "ready")]),  # the empty object meant that nothing had come yet
+    (({}, ""), [("{}", "ready")]),
+    (("{}", '{"n": 1}'), [('{}{"n": 1}', "held")]),  # two texts, of which nothing shows which one is meant
+])
+def test_an_empty_object_before_the_text_of_a_call_of_chat_is_no_part_of_it(sent: Any, calls: Any) -> None:
+    begun = piece_of_chat(0, sent[0], call={"id": "c"}, name="f")
+    reading = read("openai_chat", chat_body(begun, piece_of_chat(0, sent[1]), ENDED))
+    assert [(each.call.arguments, str(each.admission)) for each in reading.calls] == calls
