@@ -195,7 +195,7 @@ def open_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     calls, stopped = case.every_call, endings.hit_stop_string(case.response)
     for call in calls:
         unseen = stopped and call is calls[-1] and (call.form is ArgsForm.OBJECT or call.kind is CallKind.CUSTOM)
-        if (unseen or not call.closed) and call.other_arguments is None and not is_phantom(call):
+        if (unseen or not call.closed) and not is_phantom(call):
             how = "was ended by a stop string, and a cut in it cannot be seen" if call.closed else "was never closed"
             message = f"the call {call.name or 'without a name'} {how}"
             return Correction(Stop.MAX_TOKENS, None, call.at, message, Severity.ERROR)
@@ -254,7 +254,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
     usage_text = f"{spent[0]:,} of {spent[1]:,} output tokens" if spent[0] <= spent[1] else (
         f"{spent[0]:,} output tokens, more than the cap of {spent[1]:,}")
     mapped = case.response.stop_reason
-    if mapped.normalized is Stop.INTERRUPTED and (stop.normalized is Stop.INTERRUPTED or not mapped.raw):
+    if mapped.normalized is Stop.INTERRUPTED and stop.normalized in (Stop.INTERRUPTED, Stop.UNKNOWN, Stop.MAX_TOKENS):
         # MiMo ends like this at its cap (Zoo Code's analysis).
         return Correction(None, None, None, usage_text, cap_reached=True)
     if stop.normalized not in FINISHED:

@@ -22,6 +22,8 @@ def test_calls_of_one_tool_are_told_by_the_arguments_in_which_they_differ() -> N
     assert gate.held_names(cut_batch(call(A), call(B, "read"))) == ("write", "read")
     assert gate.held_names(cut_batch(call(A), call(A, id="c2"))) == ("write",), "the same call twice is one"
     assert gate.held_names(cut_batch(call(A, ""))) == ("a call whose name did not arrive",)
+    assert gate.held_names(cut_batch(call("{"), call('{"'))) == ("write",), "nothing tells them apart"
+    assert gate.held_names(cut_batch(call(A), ToolCall(None, "", ""))) == ("write",), "a phantom is no call"
 
 
 def test_the_last_argument_of_whole_ones_tells_calls_apart_too() -> None:

@@ -510,6 +510,14 @@ def test_a_stream_without_a_reason_at_the_cap_stays_interrupted_with_evidence() 
     assert rules(found) == ["judge.usage_at_cap"]
 
 
+def test_a_word_that_leaves_an_answer_interrupted_at_the_cap_is_one_too_unless_another_rule_knows_more() -> None:
+    """Gemini: the answer goes on after STOP, and nothing ends it."""
+    answer = reply(Stop.INTERRUPTED, "x", tokens=100, raw="STOP")
+    assert effective(answer).cap_reached
+    failed = effective(replace(wordless("x"), usage=Usage(10, 100)), native=StopReason(Stop.ERROR, "THEIR_WORD"))
+    assert (failed.stop.normalized, failed.cap_reached) == (Stop.ERROR, False)
+
+
 @each_row(("response", "request_"), [
     (reply(Stop.INTERRUPTED, "x", tokens=99), REQUEST),
     (reply(Stop.INTERRUPTED, "x"), REQUEST),

@@ -48,7 +48,7 @@ def test_a_text_does_not_end_in_a_comma(comma: str) -> None:
 def test_an_open_bracket_is_closed_later(text: str, at: str) -> None:
     seen = stops_in_the_middle(text)
     assert seen is not None
-    assert text[seen.start] == at
+    assert text[seen.start : seen.end] == at
 
 
 def test_an_open_fence_is_closed_later() -> None:

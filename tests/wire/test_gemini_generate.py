@@ -538,6 +538,12 @@ def test_signatures() -> None:
     assert response.text == "xyz"
 
 
+def test_an_empty_thought_is_none() -> None:
+    """An answer with reasoning may have reached its cap without a cut, so a thought needs a sign."""
+    response = decode(sse(body({"text": "", "thought": True}), body({"text": "a"}), body({"text": ""}, reason="STOP")))
+    assert response.parts == (TextPart("a"),)
+
+
 @each_row("kind", ["executableCode", "codeExecutionResult", "inlineData", "fileData", "toolCall",
                                   "toolResponse", "executable_code", "somethingNew"])
 def test_parts_that_are_not_interpreted_stay_as_they_are(kind: str) -> None:

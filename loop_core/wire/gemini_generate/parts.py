@@ -330,7 +330,7 @@ class Parts:
     def _run(self, text: str, thinking: bool, signature: str | None) -> None:
         last = self._items[-1] if self._items else None
         run = last if isinstance(last, _Run) and last.thought is thinking and not last.signature else None
-        if text or (thinking and signature):
+        if text:
             run = run or self._begin_run(thinking)
             run.chunks.append(text)
         if signature:
