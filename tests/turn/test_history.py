@@ -152,6 +152,12 @@ def test_the_hint_makes_the_seeds_four_points_in_order() -> None:
     assert history.hint_message(system=False).role is Role.USER
 
 
+def test_a_message_that_quotes_the_hint_is_none() -> None:
+    quoted = f"Why did you say this?\n{HINT_POINTS[0]}"
+    texts = (history.hint_message().text, quoted, HINT_POINTS[0].split()[0])
+    assert [history.is_hint(Message(Role.USER, (TextPart(text),))) for text in texts] == [True, False, False]
+
+
 def test_with_an_anchor_the_last_point_asks_for_it_verbatim() -> None:
     anchor = 'return "a\\n"\n\tx'
     text = history.hint_message(anchor).text

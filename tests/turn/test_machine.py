@@ -16,7 +16,7 @@ from loop_core.turn.history import Ability
 from loop_core.turn.limits import Limits
 from loop_core.turn.machine import TRANSITIONS, begin, step
 from loop_core.turn.policy import STRICT, Signal
-from loop_core.turn.presets import ZOO_BEFORE
+from loop_core.turn.presets import ZEROCLAW_RFI, ZOO_BEFORE
 from loop_core.turn.state import (
     ENDED,
     Cancel,
@@ -360,6 +360,11 @@ def test_an_answer_of_which_nothing_was_read_completes_no_turn(rule: str, text: 
     begun = drive([answer(Stop.MAX_TOKENS, "The first half, "), answer(Stop.END_TURN, text, findings=(lost,))])
     assert last(begun).joined_answer().text.startswith("The first half,")
     assert last(begun).notice is not None
+    assert last(begun).terminal != "no_answer", "the first half is one"
+    picture = drive([answer(Stop.END_TURN, OpaquePart("image", "{}"), text, findings=(lost,))])
+    assert last(picture).terminal == "completed", "something was read"
+    only_words = drive([answer(Stop.END_TURN, text, findings=(lost,))], policy=ZEROCLAW_RFI)
+    assert last(only_words).terminal == "completed", "an agent that reads nothing but the word"
 
 
 def test_a_notice_holds_nothing_that_a_terminal_would_obey() -> None:

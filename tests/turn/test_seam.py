@@ -351,6 +351,7 @@ def test_the_rule_as_sent_cuts_nothing_at_all() -> None:
     ("one", "", "one"),
     ("", "two", "two"),
     ("abab", "ababc", "ababc"),
+    ("aaabaaab", "aabaaaaa", "aaabaaabaaaaa"),  # a shorter beginning of the second text is tried after a longer one
 ])
 def test_the_rule_of_any_overlap_corrupts_what_zeroclaw_2373_corrupts(first: str, second: str, text: str) -> None:
     made = join((Segment(first), Segment(second, Method.HINT)), SeamRule.OVERLAP)
