@@ -120,8 +120,8 @@ def test_a_block_behind_message_stop_is_no_part_of_the_answer() -> None:
 @pytest.mark.parametrize(("late", "reason"), [("max_tokens", Stop.MAX_TOKENS), ("end_turn", Stop.TOOL_CALL)])
 def test_a_stricter_reason_behind_message_stop_counts(late: str, reason: Stop) -> None:
     """The call ran: only the end of Messages was read without the reasons behind it."""
-    called = StopReason(Stop.TOOL_CALL, "tool_use")
-    made = ChatResponse("anthropic_messages", (ToolCall("c", "look", "{}", True),), called)
+    reason_of_call = StopReason(Stop.TOOL_CALL, "tool_use")
+    made = ChatResponse("anthropic_messages", (ToolCall("c", "look", "{}", True),), reason_of_call)
     whole = b"".join(encode_response("anthropic_messages", made, stream=True))
     behind = event({"type": "message_delta", "delta": {"stop_reason": late}}, "message_delta")
     reading = read("anthropic_messages", whole + behind)

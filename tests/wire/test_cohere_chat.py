@@ -276,19 +276,19 @@ def test_the_text_null_says_that_a_call_has_no_arguments(
     assert [(each.call.arguments, each.admission) for each in found.calls] == [(None, admission)]
 
 
-ENDED = event("tool-call-delta", tool_calls={"function": {"arguments": "00}"}})
-CALLED = (CALL, BEGUN, ENDED, {"type": "tool-call-end", "index": 0}, end("TOOL_CALL"))
+REST = event("tool-call-delta", tool_calls={"function": {"arguments": "00}"}})
+WHOLE_CALL = (CALL, BEGUN, REST, {"type": "tool-call-end", "index": 0}, end("TOOL_CALL"))
 
 
 def test_a_piece_behind_the_beginning_of_another_message_is_no_piece_of_the_call_before() -> None:
-    later = (event("message-start"), ENDED)
-    assert [each.admission for each in read(API, stream(*CALLED, *later)).calls] == ["ready"]
-    assert {each.admission for each in read(API, stream(*CALLED, ENDED)).calls} == {"held"}
+    later = (event("message-start"), REST)
+    assert [each.admission for each in read(API, stream(*WHOLE_CALL, *later)).calls] == ["ready"]
+    assert {each.admission for each in read(API, stream(*WHOLE_CALL, REST)).calls} == {"held"}
 
 
 def test_an_error_behind_the_end_fails_the_answer() -> None:
     """The end is read on, as a second end may be stricter; only further parts of the answer are left out."""
-    reading = read(API, stream(*CALLED, {"type": "failure", "error": {"message": "overloaded"}}))
+    reading = read(API, stream(*WHOLE_CALL, {"type": "failure", "error": {"message": "overloaded"}}))
     assert (reading.stop_reason, [each.admission for each in reading.calls]) == (Stop.ERROR, ["held"])
 
 
