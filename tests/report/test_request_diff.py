@@ -253,7 +253,7 @@ def test_an_estimate_goes_by_bytes(text: str, tokens: int) -> None:
 
 def test_the_sheet_names_its_forms() -> None:
     view = show(*cut_text(*PARTS))
-    assert "shown as [step] request  run  v changes" in plain(diff.diff(view, 1).lines)
+    assert "v [step] request  run" in plain(diff.diff(view, 1).lines)
 
 
 # -- which messages were removed and added ---------------------------------------------------------------------------

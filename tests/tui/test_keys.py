@@ -230,7 +230,8 @@ async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
 
 
 TAB_SAYS = {
-    "1": "segment 1 · 64 tokens", "2": "openai_chat.stop_reasons", "3": "shown as", "4": "no tool calls in this turn",
+    "1": "segment 1 · 64 tokens", "2": "openai_chat.stop_reasons", "3": "v [events] parsed",
+    "4": "no tool calls in this turn",
     "5": "against step 1", "6": "stop_reason_observed", "7": "OUT OF HERE", "8": "RequestContinuation",
 }
 
@@ -554,7 +555,7 @@ async def test_v_is_never_silent_in_wire_before_the_first_answer(app_on: AppOn) 
             pages.append(page(pilot.app))
             await pilot.press("v")
         assert "No response yet" in pages[0]
-        assert "shown as [events] parsed  raw  hex  request  v changes" in pages[0]
+        assert "v [events] parsed  raw  hex  request" in pages[0]
         for mode, text in zip(("events", "parsed", "raw", "hex", "request"), pages, strict=True):
             assert f"[{mode}]" in text, "the form that was chosen is marked by more than a colour"
 
@@ -973,7 +974,7 @@ async def test_diff_shows_what_a_request_added_to_the_context(app_on: AppOn, siz
         await pilot.press("5", "v", "}", "}")
         shown = page(pilot.app)
         assert "Request of response" in shown
-        assert "shown as  step [request] run  v changes" in shown
+        assert "v  step [request] run" in shown
         assert "added" in shown
         assert "measured" in view_text(pilot.app)
         step = session(pilot).step

@@ -175,12 +175,17 @@ async def test_each_key_that_a_note_names_can_be_clicked(app_on: AppOn) -> None:
 async def test_a_key_that_a_text_or_a_note_names_is_clicked(app_on: AppOn) -> None:
     async with app_on().run_test(size=(160, 45)) as pilot:
         await open_screen(pilot, "5")
-        await click_words(pilot, "v changes")
+        await click_words(pilot, "v [step]")
         assert "Request of response" in "\n".join(screen_rows(pilot.app))
         await open_screen(pilot, "space", "3")
         for form, shown in (("raw", "[raw]"), ("parsed", "[parsed]"), ("request", "[request]"), ("events", "[events]")):
             await click_words(pilot, f" {form} ")
-            await until(pilot, lambda shown=shown: "shown as" in page(pilot.app) and shown in page(pilot.app))
+            await until(pilot, lambda shown=shown: "v " in page(pilot.app) and shown in page(pilot.app))
+        await pilot.resize_terminal(41, 24)  # where the words around the forms pushed the last one onto another row
+        for form in ("request", "hex", "events"):
+            await click_words(pilot, f" {form}")
+            await until(pilot, lambda form=form: f"[{form}]" in page(pilot.app))
+        await pilot.resize_terminal(160, 45)
         await open_screen(pilot, "n")
         assert "nothing was searched yet: / searches" in screen_rows(pilot.app)[-1]
         await click_words(pilot, "/ searches")

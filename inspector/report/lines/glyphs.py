@@ -149,25 +149,25 @@ DIFF_FORMS = ("step", "request", "run")
 """The comparisons of the tab Diff: a step or a request with the one before, or a run with the original run."""
 
 
-SHOWN_AS = Span("shown as ", Tone.DIM)
+FORMS_KEY = (Span("v", Tone.PRESS), Span(" ", Tone.DIM))
 
 
 def forms_line(forms: Sequence[str], here: str) -> Line:
-    """The forms of a view, the current one in brackets as everywhere, and the key that switches them."""
+    """The key that switches the forms of a view, and the forms, the current one in brackets as everywhere. All of it
+    fits into a terminal of 41 columns."""
     form_spans = [Span(f"[{form}]", Tone.HERE) if form == here else Span(f" {form} ", Tone.DIM) for form in forms]
-    return (SHOWN_AS, *form_spans, *hint(" v changes"))
+    return (*FORMS_KEY, *form_spans)
 
 
 def keys_to_form(line: Line, column: int, measure: Measure = cells) -> list[str]:
     """The keys that lead to the form at a column of a line of forms; none if that is the current one, or no form."""
-    key = next((at for at, span in enumerate(line) if span.role is Tone.PRESS), 0)
-    if line[:1] != (SHOWN_AS,) or not key:  # another line, or one that is wrapped before its key
+    forms = line[len(FORMS_KEY) :]
+    here = next((at for at, span in enumerate(forms) if span.role is Tone.HERE), None)
+    if line[: len(FORMS_KEY)] != FORMS_KEY or here is None:  # another line, or one that is wrapped before this form
         return []
-    forms = line[1 : key - 1]
-    here = next((at for at, span in enumerate(forms) if span.role is Tone.HERE), 0)
-    ends = [*accumulate((measure(span.text) for span in forms), initial=measure(SHOWN_AS.text))]
+    ends = [*accumulate((measure(span.text) for span in forms), initial=sum(measure(span.text) for span in FORMS_KEY))]
     there = bisect_right(ends, column) - 1
-    return [line[key].text] * ((there - here) % len(forms)) if 0 <= there < len(forms) else []
+    return [FORMS_KEY[0].text] * ((there - here) % len(forms)) if 0 <= there < len(forms) else []
 
 
 def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
