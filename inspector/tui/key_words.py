@@ -115,6 +115,20 @@ TABS = (
 )
 
 
+def filter_terms() -> list[tuple[str, str]]:
+    """The terms of a filter, one row each."""
+    from inspector.report import filter_terms
+
+    return [
+        ("a b   a & b", "both"), ("a | b", "either"), ("!a", "not a"), ("(a | b) c", "grouped"),
+        *((f"{name}:WORD", row.about) for name, row in filter_terms.WORDS.items()),
+        *((name, row.about) for name, row in filter_terms.FLAGS.items()),
+        *((f"{name}>N", row.about) for name, row in filter_terms.NUMBERS.items()),
+        *((f"~{name} REGEX", f"a regular expression finds it in {row.about}")
+          for name, row in filter_terms.PATTERNS.items()),
+    ]
+
+
 # -- The words about the fields of limits, and the meanings of their values ------------------------------------------
 
 

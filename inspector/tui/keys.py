@@ -20,9 +20,21 @@ from textual.widgets import Input
 
 from inspector.config.settings import suggestion
 from inspector.report.lines.glyphs import hint
-from inspector.report.lines.spans import EMPTY, Line, LineSheet, Span, Tone, one_line, text_of, width_of, wrap_line
-from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, name_of, purpose_of
+from inspector.report.lines.spans import (
+    EMPTY,
+    Line,
+    LineSheet,
+    Measure,
+    Span,
+    Tone,
+    one_line,
+    text_of,
+    width_of,
+    wrap_line,
+)
+from inspector.tui.key_words import EVERYWHERE, NARROW_SIGNS, ORDER, SIGNS, SYNONYMS, filter_terms, name_of, purpose_of
 from inspector.tui.messages import ActionWanted, LockingScreen, goes_back
+from inspector.tui.paint import paint_of
 from inspector.tui.panels import AutoHeightPanel, Dialog, key_note, line_input
 from inspector.tui.text_view import TextView
 from loop_core.errors import CallerError
@@ -157,39 +169,42 @@ class KeyBar(AutoHeightPanel):
         if not self.note:
             return [EMPTY]
         line = hint(one_line(self.note), Tone.WARN, sentence=True)
-        wrapped = wrap_line(line, width - 2)[:NOTE_ROWS] if width > 2 else [line]  # before the first layout it is 0
+        fits = width > 2  # before the first layout it is 0
+        wrapped = wrap_line(line, width - 2, paint_of(self.app).measure)[:NOTE_ROWS] if fits else [line]
         rows: list[Line] = [(Span(" "), *row) for row in wrapped]
         rows[-1] = (*rows[-1], Span("  "))
         return rows
 
     def _rows_and_keys(self, width: int) -> tuple[list[Line], list[tuple[ActiveBinding, Line]]]:
         """The rows of the note, and the keys after the last row, or below it if help and leaving need more room."""
-        rows, last = self._note_rows(width), not goes_back(self.app)
+        rows, last, measure = self._note_rows(width), not goes_back(self.app), paint_of(self.app).measure
         every = [
             (found, _entry(key, "quit" if last and found.binding.id == "back" else found.binding.description))
             for key, found in shown_keys(self.screen) if found.binding.id not in self.idle
         ]
-        keys = _fitting(every, room := width - width_of(rows[-1]))
-        if self.note and sum(width_of(spans) for _, spans in keys) > room:
-            return [*rows, EMPTY], _fitting(every, width)
+        keys = _fitting(every, room := width - width_of(rows[-1], measure), measure)
+        if self.note and sum(width_of(spans, measure) for _, spans in keys) > room:
+            return [*rows, EMPTY], _fitting(every, width, measure)
         return rows, keys
 
     def on_click(self, event: Click) -> None:
         """Runs the action of the clicked key."""
         rows, keys = self._rows_and_keys(self.size.width)
-        position = width_of(rows[-1])
+        position = width_of(rows[-1], measure := paint_of(self.app).measure)
         if event.y != len(rows) - 1 or event.x < position:
             return
         for found, spans in keys:
-            position += width_of(spans)
+            position += width_of(spans, measure)
             if event.x < position:
                 self.post_message(ActionWanted(found.binding.action, found.node))
                 return
 
 
-def _fitting(every: Sequence[tuple[ActiveBinding, Line]], room: int) -> list[tuple[ActiveBinding, Line]]:
+def _fitting(
+    every: Sequence[tuple[ActiveBinding, Line]], room: int, measure: Measure,
+) -> list[tuple[ActiveBinding, Line]]:
     """The keys that fit without being cut; room for help and leaving is reserved."""
-    fitting, widths = list(every), [width_of(spans) for _, spans in every]
+    fitting, widths = list(every), [width_of(spans, measure) for _, spans in every]
     # The last two are help and leaving; the key before them is the least important of the others.
     while len(fitting) > 2 and sum(widths) > room:
         del fitting[-3], widths[-3]
@@ -274,7 +289,7 @@ class HelpScreen(Dialog[None]):
 
     def __init__(self, below: Screen[object]) -> None:
         super().__init__()
-        self._sections = sections(below)
+        self._below, self._sections = below, sections(below)
 
     def compose(self) -> ComposeResult:
         """A title, a line to type in, and the list."""
@@ -285,9 +300,17 @@ class HelpScreen(Dialog[None]):
             text.set_reactive(TextView.sheet, LineSheet(matching_sections(self._sections, "")))
             yield text
 
+    def on_mount(self) -> None:
+        """Imports the other screens, whose keys are found too, before the first letter."""
+        self.run_worker(owners, thread=True)
+
     @on(Input.Changed)
     def _filter_sections(self, event: Input.Changed) -> None:
-        self.query_one(TextView).sheet = LineSheet(matching_sections(self._sections, event.value))
+        if event.value == "?":  # the line takes the character before the binding: the key that opens the help closes it
+            self.dismiss()
+            return
+        found = {**self._sections, **(keys_elsewhere(self._below) if event.value.strip() else {})}
+        self.query_one(TextView).sheet = LineSheet(matching_sections(found, event.value))
 
     def action_scroll(self, key: str) -> None:
         """Scrolls the list."""
@@ -321,25 +344,21 @@ def sections(screen: Screen[object]) -> Sections:
     return found
 
 
+def keys_elsewhere(screen: Screen[object]) -> Sections:
+    """The keys that only other screens have, by the way to each screen."""
+    here = {found.binding.id for _, found in active_keys(screen)}
+    row = partial(_row, min(KEY_WIDTH, max(10, screen.size.width // 3)))
+    places = ((WAYS_TO_SCREENS.get(kind.__name__, ""), kind) for kind in owners())
+    return {f"Only {place}": [
+        row(", ".join(map(name_of, screen.app._keymap.get(each.id or "", each.key).split(","))), each.tooltip)
+        for each in declared_bindings(kind) if each.tooltip and each.id not in here] for place, kind in places if place}
+
+
 def _by_purpose(screen: Screen[object]) -> list[tuple[str, str, ActiveBinding]]:
     """The keys of a screen with their purposes, in the order of the headings; the keys of the app come last."""
     every = [(EVERYWHERE if found.node is screen.app else purpose_of(found.binding.id or ""), keys, found)
              for keys, found in active_keys(screen)]
     return sorted(every, key=lambda row: ORDER.index(row[0]))
-
-
-def filter_terms() -> list[tuple[str, str]]:
-    """The terms of a filter, one row each."""
-    from inspector.report import filter_terms
-
-    return [
-        ("a b   a & b", "both"), ("a | b", "either"), ("!a", "not a"), ("(a | b) c", "grouped"),
-        *((f"{name}:WORD", row.about) for name, row in filter_terms.WORDS.items()),
-        *((name, row.about) for name, row in filter_terms.FLAGS.items()),
-        *((f"{name}>N", row.about) for name, row in filter_terms.NUMBERS.items()),
-        *((f"~{name} REGEX", f"a regular expression finds it in {row.about}")
-          for name, row in filter_terms.PATTERNS.items()),
-    ]
 
 
 def _row(width: int, keys: str, words: str) -> Line:

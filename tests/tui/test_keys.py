@@ -779,6 +779,41 @@ async def test_help_is_narrowed_by_what_is_typed(app_on: AppOn) -> None:
         assert "no key or term matches" in page(pilot.app)
 
 
+async def test_help_finds_the_keys_of_other_screens() -> None:
+    """Nothing in the table of turns said that `compare` exists, and where."""
+    app = LoopInspector(["sample_sessions"])
+    async with app.run_test(size=ONE_PANE) as pilot:
+        await app.workers.wait_for_complete()
+        assert isinstance(app.screen, TurnsScreen)
+        await pilot.press("?")
+        assert "Only in" not in page(app), "the help is about this screen as long as nothing is typed"
+        await pilot.press(*"compare")
+        assert "Only in an open session (enter in the table of turns)" in page(app)
+        assert "Compare this turn with another" in page(app)
+
+
+async def test_the_key_that_opened_the_help_closes_it(app_on: AppOn) -> None:
+    async with app_on().run_test(size=ONE_PANE) as pilot:
+        for key in ("question_mark", "f1"):
+            await pilot.press("?")
+            assert isinstance(pilot.app.screen, HelpScreen)
+            await pilot.press(key)
+            assert isinstance(pilot.app.screen, SessionScreen)
+        await pilot.press("?", *"go on?")
+        assert isinstance(pilot.app.screen, HelpScreen), "in a text it is a character"
+
+
+async def test_the_key_bar_in_ascii_ends_with_help_and_back() -> None:
+    """The sign for space takes five cells there, but was counted as one: the bar was cut before `q`."""
+    app = LoopInspector(["sample_sessions/05-cut-call-repaired.session.jsonl"], plain=True)
+    async with app.run_test(size=ONE_PANE) as pilot:
+        await pilot.press("space")
+        for width in range(41, 100, 3):
+            await pilot.resize_terminal(width, 24)
+            await pilot.pause()
+            assert screen_rows(app)[-1].rstrip().endswith("? help  q quit"), width
+
+
 async def test_q_goes_back_then_quits(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("?")
