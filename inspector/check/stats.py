@@ -122,7 +122,11 @@ def text(report: Report) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f" ({part * 100 // whole} %)" if whole else ""  # rounded down: 100 % means all
+    if not whole:
+        return ""
+    near = {0: "under 1", 100: "over 99"} if 0 < part < whole else {}  # 0 % means none, and 100 % all
+    percent = round(part * 100 / whole)
+    return f" ({near.get(percent, percent)} %)"
 
 
 def _bars(title: str, rows: Sequence[tuple[str, int, str]]) -> list[str]:

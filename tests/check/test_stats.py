@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from inspector.check import check_file, merge
-from inspector.check.stats import FORMS, _split, as_csv, document, page, text
+from inspector.check.stats import FORMS, _share, _split, as_csv, document, page, text
 from tests.scenes.recordings import ASKS, chat, lines, pair_of, user
 
 WHOLE = pair_of(ASKS, chat("All of it.", tokens=10), max_tokens=50)
@@ -51,8 +51,17 @@ def test_the_page_draws_as_complete_what_the_verdict_counts_as_complete(report):
 def test_text_has_bars(report):
     said = text(report)
     assert said.startswith("3 turns in 2 files: 1 complete, 1 lost, 1 neither; 55 output tokens, 40 of them in lost "
-                           "turns (72 %)")
+                           "turns (73 %)")
     assert "  m-1    " + "█" * 30 + " 1 of 2 (50 %)" in said
+
+
+@pytest.mark.parametrize(("part", "whole", "said"), [
+    (0, 0, ""), (0, 9, " (0 %)"), (9, 9, " (100 %)"), (2, 3, " (67 %)"),
+    (66, 41_891, " (under 1 %)"), (6, 1_000, " (1 %)"), (999, 1_000, " (over 99 %)"),
+])
+def test_a_share_is_rounded_to_the_nearest_but_never_to_none_or_all(part: int, whole: int, said: str) -> None:
+    """66 of 41,891 tokens were 0 %."""
+    assert _share(part, whole) == said
 
 
 def test_csv_agrees_with_json_and_is_no_formula(report):
