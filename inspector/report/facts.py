@@ -185,7 +185,7 @@ class View:
         """The first line of every view: the worst verdict, its turn, and the advice."""
         worst = self.worst
         if worst is None:
-            return f"NOTHING READ  {self.error or 'no LLM traffic was found'}"
+            return f"NOTHING READ  {self.replay.case.recording.why_empty}"
         sentences = [worst.verdict.sentence, *([worst.verdict.advice.text] if worst.verdict.advice else [])]
         return f"{worst.verdict.word}  {self.place(worst)} · {' · '.join(sentences)}"
 

@@ -258,6 +258,11 @@ class Recording(NamedTuple):
     turns: tuple[TurnRecord, ...]
     """The turns of all conversations, one conversation after the other."""
 
+    @property
+    def why_empty(self) -> str:
+        """Why there is no turn: the first error of reading, if any."""
+        return next((file.error for file in self.inputs if file.error), "no LLM traffic was found")
+
 
 def late_answers(inputs: Iterable[Input]) -> dict[tuple[str, int | None], list[ToolAnswer]]:
     """File and entry of an answer -> the tool results that were recorded in rows of their own, not within a request."""

@@ -83,7 +83,8 @@ def answer_lines(tuning: TunedGrid, turn: int | None = None, most: int | None = 
 def headline(tuning: TunedGrid) -> Line:
     """The conclusion in one line."""
     if not tuning.turns:
-        return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  no LLM traffic was found"))
+        why = "no LLM traffic was found" if tuning.case is None else tuning.case.recording.why_empty
+        return (Span("NOTHING TO TUNE", Tone.ERROR), Span("  "), safe(why))
     every, bend, best = tuning.most_run, knee(tuning), fewest_tokens_of_all(tuning)
     if bend is None or best is None:
         if not every:

@@ -271,7 +271,7 @@ def text(matrix: Matrix) -> str:
 
 def _lines(matrix: Matrix) -> Iterator[str]:
     if not matrix.rows:
-        yield "NOTHING READ  no LLM traffic was found"
+        yield from wrap(f"NOTHING READ  {one_line(matrix.replays[0].case.recording.why_empty)}", WIDTH)
         return
     under = count_of(len(matrix.policies), "policy", "policies")
     yield f"{count_of(len(matrix.rows), 'turn')} under {under}, {matrix.fidelity.value}"

@@ -580,6 +580,8 @@ def test_names_from_a_transcript_are_inert_everywhere() -> None:
 def test_nothing_read_is_said() -> None:
     made = matrix(open_case(open_paths(["-"], stdin=b"{}\n")), Settings())
     assert policies_lines.text(made).startswith("NOTHING READ")
+    absent = matrix(open_case(open_paths(["absent.har"])), Settings())
+    assert policies_lines.text(absent).startswith("NOTHING READ  absent.har: cannot be read: No such file")
     assert policies_lines.values(made)["turns"] == []
     assert [text_of(line) for line in policies_lines.sheet(made, (0, 0)).lines] == ["no turns"]
 

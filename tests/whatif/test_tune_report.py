@@ -378,9 +378,11 @@ def test_a_setting_that_would_change_nothing_is_refused(inspector, command, valu
 
 
 def test_an_unreadable_input_ends_with_2(inspector, tmp_path):
-    said = inspector("tune", tmp_path / "absent.har", "--grid", "attempts=1")
+    path = tmp_path / "absent.har"
+    said = inspector("tune", path, "--grid", "attempts=1")
     assert said.code == 2
     assert said.out.startswith("NOTHING TO TUNE")
+    assert f"{path}: cannot be read" in said.out.replace("\n", ""), "it said that no LLM traffic was found"
     assert "absent.har" in said.err
 
 

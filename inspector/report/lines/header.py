@@ -37,7 +37,7 @@ def verdict(view: View, turn: TurnFacts | None = None, room: int | None = None) 
     """The verdict line of a turn, by default the worst, cut to `room` cells: word, turn, cause, what to change."""
     turn = turn or view.worst
     if turn is None:
-        return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(view.error or "no LLM traffic was found"))
+        return (Span("NOTHING READ", Tone.ERROR), Span("  "), safe(view.replay.case.recording.why_empty))
     turn_verdict = turn.verdict
     head = head_of(view, turn)
     dot = Span(" · ", Tone.DIM)
