@@ -218,14 +218,16 @@ class TuneScreen(Screen[int | None]):
         self._show()
 
     def on_click(self, event: Click) -> None:
-        """Shows the measure whose name was clicked."""
+        """Shows the measure whose name was clicked, or the next one if only one name is shown."""
         names = self._head.content_region
         if not names.contains_point(event.screen_offset) or event.screen_y != names.bottom - 1:
             return
-        at = names.x
-        for name in MEASURES:
+        at, shown = names.x, self.table.measures_shown
+        for name in shown:
             end = at + len(name) + 2  # its brackets, or blanks in their place
-            if at <= event.screen_x < end:
+            if at <= event.screen_x < end and len(shown) == 1:
+                self.action_show()
+            elif at <= event.screen_x < end:
                 self.table.show = name
                 self._show()
             at = end

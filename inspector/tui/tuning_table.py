@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,8 @@ class TuningTable:
         self.name = "session"
         """The name of the session in the names of exported files."""
         self.show = next(iter(MEASURES))
+        self.measures_shown: tuple[str, ...] = tuple(MEASURES)
+        """The names of measures in the head: all, or the current one if the terminal is too narrow for all."""
         self.cell = 0
         self.exact: int | None = None
         """The max_tokens of the best cell to which the cursor was sent, if it is between two values of the grid."""
@@ -201,7 +203,6 @@ class TuningTable:
         return (Span("NOT RUN", Tone.WARN),) if found is None else turn_headline(self.tuning, found)
 
     def _measure_line(self, width: int) -> Line:
-        shows = [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in MEASURES]
         turns, single = self.tuning.turns, self.single_turn
         keys: Line = ()
         if single is None:
@@ -213,13 +214,18 @@ class TuningTable:
                 keys = (Span("  [", Tone.PRESS), Span(" previous ", Tone.DIM), Span(" ]", Tone.PRESS),
                         Span(" next", Tone.DIM))
         simulated: Line = (Span(f"simulation {'on' if self.request.simulates else 'off'}", Tone.DIM),)
-        line: Line = (*shows, Span("   "), *who)
+        line: Line = (*self._measure_names(MEASURES), Span("   "), *who)
+        self.measures_shown = tuple(MEASURES) if width_of(line) <= width else (self.show,)
+        line = (*self._measure_names(self.measures_shown), Span("   "), *who)
         room = width - width_of(line) - 1
         if room < width_of(simulated):
             simulated = ()  # it is also in the export and in the legend: which turn is shown is nowhere else in sight
         if room >= width_of(simulated) + width_of(keys):
             line = (*line, *keys)
         return spread_ends(line, simulated, width)
+
+    def _measure_names(self, names: Iterable[str]) -> list[Span]:
+        return [Span(f"[{name}]", Tone.HERE) if name == self.show else Span(f" {name} ") for name in names]
 
     def marks(self, short: bool) -> list[Span]:
         """The mark of each cell."""

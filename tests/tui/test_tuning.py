@@ -592,11 +592,18 @@ async def test_a_small_terminal_shows_the_turn_before_its_keys_and_the_simulatio
         await open_tune(pilot, "attempts=0,1")
         await pilot.press("]")
         for width, line in ((60, "[outcome] spend  segments    turn 1 of 2  simulation off"),
-                            (48, "[outcome] spend  segments    turn 1 of 2")):
+                            (48, "[outcome] spend  segments    turn 1 of 2"),
+                            (40, "[outcome]   turn 1 of 2 simulation off")):
             await pilot.resize_terminal(width, 20)
             await pilot.pause()
             row = next(row for row in screen_rows(pilot.app) if "[outcome]" in row)
             assert row.split() == line.split()
+        await pilot.press("]")
+        for measure in ("outcome", "spend", "segments"):
+            y, row = next((y, row) for y, row in enumerate(screen_rows(pilot.app)) if f"[{measure}]" in row)
+            assert "turn 2 of 2" in row
+            await pilot.click(offset=(row.index(measure), y))
+            await pilot.pause()
 
 
 async def test_a_click_moves_and_a_second_one_opens(app_on: AppOn) -> None:
