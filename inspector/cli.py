@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, CommandRow] = {
     "check": CommandRow("sessions:check", "Check sessions in CI: exit with 1 if something is wrong"),
     "rule": CommandRow("sessions:rule", "Explain the rules of check"),
     "replay": CommandRow("whatif:replay", "Run turns again with other limits or another policy"),
-    "compare": CommandRow("sessions:compare", "Compare two turns, of one recording or of two"),
+    "compare": CommandRow("whatif:compare", "Compare two turns, of one recording or of two"),
     "policies": CommandRow("whatif:policies", "Show what each policy would do with every turn"),
     "tune": CommandRow("whatif:tune", "Find the smallest limits that complete each turn"),
     "branches": CommandRow("whatif:branches", "List the saved runs, marks and notes of a session"),

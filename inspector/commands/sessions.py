@@ -6,15 +6,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
 
 from inspector import commands
 from loop_core.errors import CallerError
-
-if TYPE_CHECKING:
-    from inspector.report.facts import TurnFacts, View
 
 
 @commands.on_recordings(required=False, name="view")
@@ -36,6 +32,8 @@ def view_command(
         commands.say(["this terminal cannot show screens: here is the report" if paths else
                       "this terminal cannot show screens; name one of these paths for its report"])
         given = {"paths": paths, "api": api, "profile": profile, "policy": policy, "follow": follow} if paths else {}
+        if not paths:
+            _write_newest()
         click.get_current_context().invoke(explain if paths else samples, **given)
         return
     from inspector.tui.launch import check_config, run
@@ -134,6 +132,22 @@ def export(
             commands.write(f"{path}\n")
         commands.say([f"{folder}: this folder is new"] if written.new_folder else [])
     sys.exit(code)
+
+
+NAMED = 20
+"""The largest number of sessions of agents that are named where the app cannot list them."""
+
+
+def _write_newest() -> None:
+    """Writes the paths of the newest sessions that agents wrote on this machine."""
+    from inspector.report.lines.spans import one_line
+    from inspector.sessions.folders import transcripts
+
+    every = transcripts(os.environ)
+    for each in every[:NAMED]:
+        commands.write(f"{one_line(each.path)}  {each.agent or 'recording'}\n")
+    if len(every) > NAMED:
+        commands.say([f"these are the newest {NAMED} of {len(every):,} sessions: `inspector search` finds all"])
 
 
 @click.command(context_settings=commands.CONTEXT)
@@ -245,54 +259,6 @@ def schema(name: str) -> None:
     """Prints a JSON Schema: of the document of `explain --json`, or of a line of a session file."""
     module, function = SCHEMAS[name].split(":")
     commands.write_json(getattr(import_module(module), function)())
-
-
-# -- Two turns side by side, of one recording or of two --------------------------------------------------------------
-
-
-@click.command(context_settings=commands.CONTEXT)
-@click.argument("left", metavar="PATH")
-@click.argument("right", metavar="[PATH]", required=False)
-@commands.reading
-@commands.POLICY
-@click.option("--turns", metavar="N,M",
-              help="The turns to compare; by default the worst of each path, or the two worst of one path.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/compare/1).")
-def compare(left: str, right: str | None, api: str | None, profile: str | None, policy: str | None, turns: str | None,
-            as_json: bool) -> None:
-    """Puts two turns side by side: how each ends, stop reason, caps, tokens, calls, steps and text."""
-    from inspector.report.lines.spans import text_of
-    from inspector.whatif.turn_pair import TurnPair, pair_values, side_of
-
-    settings = commands.configure(policy)[1]
-    loaded, one = commands.open_view([left], api, profile, settings)
-    other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
-    code = max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded))
-    numbers = (None, None) if turns is None else _numbers(turns)
-    pair = TurnPair(side_of(one, _turn(one, numbers[0])),
-                    side_of(other, _turn(other, numbers[1], beside=numbers[0] is None and right is None)))
-    if as_json:
-        commands.write_json(pair_values(pair, (left, right or left)))
-    else:
-        commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(commands.output_width(120))) + "\n")
-    sys.exit(code)
-
-
-def _numbers(text: str) -> tuple[int, int]:
-    first, comma, second = text.partition(",")
-    if not (comma and all(each.strip().isdecimal() and len(each) < 19 for each in (first, second))):
-        raise click.UsageError(f"--turns {text}: expected the number of a turn of each, such as 3,5")
-    return int(first), int(second)
-
-
-def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
-    """A turn by its number; without a number, the worst turn or, to compare with the worst, the second worst."""
-    if number is not None:
-        return view.numbered(number)
-    ranked = sorted(view.turns, key=lambda turn: turn.verdict.rank)
-    if len(ranked) <= beside:
-        raise CallerError("there is no turn to compare" if not ranked else "there is only one turn: name a second path")
-    return ranked[beside]
 
 
 # -- Checking recorded sessions for CI, and explaining the rules -----------------------------------------------------

@@ -1,4 +1,4 @@
-"""The what-if commands: a replay under other settings, every policy, a grid of limits, and the saved runs."""
+"""The what-if commands: a replay under other settings, every policy, a grid of limits, saved runs, and two turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loop_core.errors import CallerError, LoopError
 if TYPE_CHECKING:
     from inspector.config.settings import Settings
     from inspector.live.branch_request import BranchRequest
-    from inspector.report.facts import View
+    from inspector.report.facts import TurnFacts, View
     from inspector.whatif.store import Store
     from inspector.whatif.tree import Node, Tree
     from loop_core.turn.tools import Toolbox
@@ -347,3 +347,51 @@ def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
         raise CallerError("nothing was sent: standard input is not a terminal that could confirm it; "
                           "--yes sends at once")
     click.confirm("Ask now?", abort=True, err=True)
+
+
+# -- Two turns side by side, of one recording or of two --------------------------------------------------------------
+
+
+@click.command(context_settings=commands.CONTEXT)
+@click.argument("left", metavar="PATH")
+@click.argument("right", metavar="[PATH]", required=False)
+@commands.reading
+@commands.POLICY
+@click.option("--turns", metavar="N,M",
+              help="The turns to compare; by default the worst of each path, or the two worst of one path.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (loop-inspector/compare/1).")
+def compare(left: str, right: str | None, api: str | None, profile: str | None, policy: str | None, turns: str | None,
+            as_json: bool) -> None:
+    """Puts two turns side by side: how each ends, stop reason, caps, tokens, calls, steps and text."""
+    from inspector.report.lines.spans import text_of
+    from inspector.whatif.turn_pair import TurnPair, pair_values, side_of
+
+    settings = commands.configure(policy)[1]
+    loaded, one = commands.open_view([left], api, profile, settings)
+    other_loaded, other = (loaded, one) if right is None else commands.open_view([right], api, profile, settings)
+    code = max(commands.complain(loaded), 0 if right is None else commands.complain(other_loaded))
+    numbers = (None, None) if turns is None else _numbers(turns)
+    pair = TurnPair(side_of(one, _turn(one, numbers[0])),
+                    side_of(other, _turn(other, numbers[1], beside=numbers[0] is None and right is None)))
+    if as_json:
+        commands.write_json(pair_values(pair, (left, right or left)))
+    else:
+        commands.write("\n".join(text_of(line).rstrip() for line in pair.lines(commands.output_width(120))) + "\n")
+    sys.exit(code)
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    first, comma, second = text.partition(",")
+    if not (comma and all(each.strip().isdecimal() and len(each) < 19 for each in (first, second))):
+        raise click.UsageError(f"--turns {text}: expected the number of a turn of each, such as 3,5")
+    return int(first), int(second)
+
+
+def _turn(view: View, number: int | None, beside: bool = False) -> TurnFacts:
+    """A turn by its number; without a number, the worst turn or, to compare with the worst, the second worst."""
+    if number is not None:
+        return view.numbered(number)
+    ranked = sorted(view.turns, key=lambda turn: turn.verdict.rank)
+    if len(ranked) <= beside:
+        raise CallerError("there is no turn to compare" if not ranked else "there is only one turn: name a second path")
+    return ranked[beside]

@@ -209,10 +209,21 @@ def test_a_terminal_that_is_not_utf_8_is_drawn_in_ascii(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
-def test_a_dumb_terminal_without_a_path_names_the_samples() -> None:
+def test_a_dumb_terminal_without_a_path_names_the_newest_sessions_and_the_samples(tmp_path: Path) -> None:
+    """It named the samples alone, where the app lists the operator's own sessions first."""
+    place = tmp_path / "home" / ".claude" / "projects" / "p"
+    place.mkdir(parents=True)
+    for at in range(25):
+        path = place / f"s{at:02}.jsonl"
+        path.write_text("{}\n" * 2)
+        os.utime(path, (at, at))
     code, written = in_terminal([], TERM="dumb")
     assert code == 0
-    assert "sample_sessions" in written
+    assert f"{place}/s24.jsonl  Claude Code" in written
+    assert "s05.jsonl" in written
+    assert "s04.jsonl" not in written, "20 are enough to begin with"
+    assert "the newest 20 of 25 sessions" in written
+    assert written.index("s24.jsonl") < written.index("s05.jsonl") < written.index("sample_sessions")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the terminal of the tests is Linux's")
