@@ -31,6 +31,14 @@ class Heading(NamedTuple):
 
     level: int
     text: str
+    name: str = ""
+    """The name by which `Links` lead to it."""
+
+
+class Links(NamedTuple):
+    """A list of texts that lead to headings: the name and the text of each."""
+
+    links: tuple[tuple[str, str], ...]
 
 
 class Paragraph(NamedTuple):
@@ -67,7 +75,7 @@ class QuotedBytes(NamedTuple):
     label: str
 
 
-Block = Heading | Paragraph | Items | TableBlock | Quote | QuotedBytes
+Block = Heading | Links | Paragraph | Items | TableBlock | Quote | QuotedBytes
 
 
 def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
@@ -77,6 +85,7 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
     yield Paragraph(view.headline(), worst.verdict.severity if worst is not None else Severity.ERROR)
     if len(view.turns) > 1:
         yield Paragraph("turns: " + " · ".join(f"{count:,} {word.lower()}" for word, count in view.counts()))
+        yield from _links(view, turns)
     under = settings_words(view)
     if under:
         yield Paragraph(f"Settings of this run: {under}")
@@ -96,9 +105,18 @@ def blocks(view: View, turns: Sequence[int] | None = None) -> Iterator[Block]:
             yield from _turn(view, number, turn, file)
 
 
+def _links(view: View, turns: Sequence[int] | None) -> Iterator[Block]:
+    """Links to the turns that need attention, the worst first, if the document has several turns."""
+    bad = [(turn.verdict.rank, number, turn) for number, turn in enumerate(view.turns, 1)
+           if not turn.verdict.clean and (turns is None or number - 1 in turns)]
+    if bad and (turns is None or len(turns) > 1):
+        yield Links(tuple((f"turn-{number}", f"Turn {number:,}: {turn.verdict.word} · {turn.verdict.sentence}")
+                          for _, number, turn in sorted(bad, key=lambda row: row[:2])))
+
+
 def _turn(view: View, number: int, turn: TurnFacts, file: str) -> Iterator[Block]:
     verdict = turn.verdict
-    yield Heading(2, f"Turn {number:,}: {verdict.word}")
+    yield Heading(2, f"Turn {number:,}: {verdict.word}", f"turn-{number}")
     yield Paragraph(verdict.sentence, verdict.severity)
     if file:
         yield Paragraph(f"File: {file}")
@@ -198,6 +216,7 @@ body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--p
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; border-top: 1px solid var(--rule);
   padding-top: 1rem; } h3 { font-size: 1rem; }
+a { color: inherit; }
 .error { color: var(--bad); font-weight: 600; } .warning { color: var(--warn); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
 th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
@@ -229,7 +248,11 @@ def _cells(tag: str, row: Iterable[str]) -> str:
 
 def _html_block(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"<h{block.level}>{_text(block.text)}</h{block.level}>"
+        name = f' id="{block.name}"' if block.name else ""
+        return f"<h{block.level}{name}>{_text(block.text)}</h{block.level}>"
+    if isinstance(block, Links):
+        rows = "".join(f'<li><a href="#{name}">{_text(text)}</a></li>' for name, text in block.links)
+        return f"<ul>{rows}</ul>"
     if isinstance(block, Paragraph):
         return f'<p class="{block.severity.value}">{_text(block.text)}</p>'
     if isinstance(block, Items):
@@ -269,6 +292,8 @@ def fence_text(text: str) -> str:
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escape_markdown(block.text)}"
+    if isinstance(block, Links):  # which names a heading has depends on who renders the Markdown
+        return "\n".join(f"- {escape_markdown(text)}" for _, text in block.links)
     if isinstance(block, Paragraph):
         return _GRAVE[block.severity] + escape_markdown(block.text)
     if isinstance(block, Items):

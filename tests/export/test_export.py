@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -108,8 +109,22 @@ def test_markup_of_a_transcript_is_text_in_the_page():
     assert set(page.tags) <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div", "table", "thead",
         "tbody", "tr", "th", "td", "ul", "li", "figure", "figcaption", "pre", "b"}
-    assert set(page.attributes) <= {"lang", "charset", "http-equiv", "content", "name", "class"}
+    assert set(page.attributes) <= {"lang", "charset", "http-equiv", "content", "name", "class", "id"}
     assert MARKUP in "".join(page.text)
+
+
+def test_the_page_of_several_turns_links_those_that_need_attention():
+    """Its first line named "turn 123 of 339", and nothing led there."""
+    cut = pair_of([user("Two?")], chat("Half of it", "length", tokens=40), max_tokens=40)
+    found = show(pair_of([user("One?")], chat("All of it.")), cut, pair_of([user("Three?")], chat("", tokens=3)))
+    (page,) = form_files(found, "html").values()
+    links = re.findall(r'<li><a href="#(turn-\d+)">(Turn \d+: [A-Z ]+) ·', page)
+    assert links == [("turn-3", "Turn 3: EMPTY ANSWER"), ("turn-2", "Turn 2: TRUNCATED")], "the worst first"
+    assert all(f'<h2 id="{name}">{title}</h2>' in page for name, title in links)
+    (text,) = form_files(found, "md").values()
+    assert "\n- Turn 3: EMPTY ANSWER · " in text
+    (one,) = form_files(show(cut), "html").values()
+    assert "href" not in one, "a single turn is in sight"
 
 
 def html_of(found):
