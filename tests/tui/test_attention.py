@@ -1,5 +1,6 @@
 """The verdict on the turn at the cursor, the turns that need attention, and where a session opens."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,9 @@ async def test_a_long_file_name_leaves_room_for_the_run_and_is_cut_at_its_beginn
     async with LoopInspector(paths, opened_already=load(paths, ReadingOptions())).run_test(size=(80, 24)) as pilot:
         await pilot.press("]")
         assert screen_rows(pilot.app)[2].rstrip().endswith("-856670-stand-in.har · 2 inputs")
+        await pilot.resize_terminal(120, 35)
+        assert any(re.search(r"^ …[-\d]+-856670-stand-in\.har +▏", row) for row in screen_rows(pilot.app))
+        await pilot.resize_terminal(80, 24)
         await pilot.press("[", "e", "5", "enter", "]")
         assert session(pilot).run.name == "attempts=5"
         assert "stand-in.har · run attempts=5" in screen_rows(pilot.app)[2]

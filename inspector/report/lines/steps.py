@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
-from inspector.report.lines.spans import Line, Span, Tone, safe, width_of
+from inspector.report.lines.spans import Line, Span, Tone, cells, one_line, safe, width_of
 from inspector.report.run_answers import Block, blocks_of, file_names
 from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
@@ -194,10 +194,20 @@ def row(outline: Outline, index: int, here: int, remarks: Remarks = NO_REMARKS, 
     block, step = outline.at(index)
     if step is None:
         named = outline.names_file(index)
-        return (safe(f" {outline.file_of(block)}", Tone.STRONG),) if named else heading(outline, block)
+        return (Span(f" {_end_of(outline.file_of(block), width)}", Tone.STRONG),) if named else heading(outline, block)
     line = step_line(outline.view, step, here, remarks)
     timed = (*line, *_duration(outline.view, step))
     return timed if width is None or width_of(timed) <= width else line
+
+
+def _end_of(path: str, width: int | None) -> str:
+    """A path of which the end stays in sight: the name of the file, not the folders above it."""
+    name = one_line(path)
+    if width is None or cells(name) < width:
+        return name
+    while name and cells(name) > width - 4:  # a blank, and a mark of three cells in ASCII
+        name = name[1:]
+    return f"…{name}"
 
 
 def heading(outline: Outline, block: Block) -> Line:
