@@ -339,10 +339,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
             if found is None:
                 self.note = f"{needle} is in no turn that is listed"
                 return
+            alone = again and found[0] == self.listed.cursor
             self.listed.cursor = found[0]
             number = found[1].number if self.listed.by_file else 0
             turn = f"turn {number:,}, which enter opens" if number else "this turn"
-            self.note = f"{needle} is in {turn} · n the next, N the previous one"
+            others = "no other row has it" if alone else "n the next, N the previous one"
+            self.note = f"{needle} is in {turn} · {others}"
 
         turns_reading.work_behind(self, self.listed.finder(self._needle, by, again), show, "find")
 

@@ -1007,6 +1007,8 @@ async def test_search_goes_through_messages_and_answers_and_says_where_there_is_
         await pilot.press("/", *"HELLO", "enter")
         assert listed.current_row.name == "a"
         assert "'HELLO' is in this turn" in app.screen.note, "also where the cursor had not to move"
+        await pilot.press("n")
+        assert app.screen.note == "'HELLO' is in this turn · no other row has it", "a key that cannot move says why"
         assert f"turn     1 of 1 · {Path(listed.current_row.file).name} ·" in page(app), "before its folder"
         await pilot.press("/", *["backspace"] * 5, *"write", "enter")
         first = listed.current_row.name
