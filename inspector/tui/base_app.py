@@ -23,6 +23,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from inspector.report.lines.spans import last_name, one_line
+from inspector.tui.delivery import copy_text
 from inspector.tui.key_words import name_of
 from inspector.tui.keys import why_unused
 from inspector.tui.messages import NotingScreen, PassingScreen, TurnScreen, ViewedScreen, goes_back
@@ -95,7 +96,7 @@ class LeavingApp(App[int]):
         field = self.focused
         # In a field with a selection the key means copying, as in other programs.
         if isinstance(field, Input) and field.selected_text:
-            field.action_copy()
+            self.tell(copy_text(self, field.selected_text))
             return
         now = monotonic()
         if now - self._interrupted > QUIT_PERIOD:

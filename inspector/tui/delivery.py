@@ -150,7 +150,7 @@ MOST_COPIED = 1_000_000
 """The largest number of characters copied."""
 
 
-def copy_text(app: App[object], text: str) -> str:
+def copy_text(app: App[Any], text: str) -> str:
     """Copies a text to the clipboard; returns the message about it."""
     lost = copy_refusal(os.environ)
     if lost is not None:

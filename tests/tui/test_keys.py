@@ -882,6 +882,8 @@ async def test_control_c_copies_what_is_selected_in_a_field(app_on: AppOn) -> No
         await pilot.press(":", *"turn", "shift+home", "ctrl+c", "ctrl+c")
         assert pilot.app.is_running
         assert pilot.app.clipboard == "turn"
+        await pilot.press("escape", "e", "ctrl+c")  # where a field is selected from the start
+        await until(pilot, lambda: "copied 1 character" in page(pilot.app))
 
 
 @pytest.mark.parametrize(("place", "comes_back"), [
