@@ -78,8 +78,8 @@ RuleIds = Annotated[Sequence[str], BeforeValidator(_as_list, json_schema_input_t
 Limits = Annotated[Mapping[str, LimitValue], BeforeValidator(
     _from_json, json_schema_input_type=dict[str, LimitValue]), Field(
     description="What is changed: max_tokens, policy, or a limit such as continuation_max_attempts.")]
-RowCount = Annotated[int, Field(ge=1, le=MOST_ROWS, description="Rows at most.")]
-TextLength = Annotated[int, Field(ge=1, le=LONGEST_TEXT, description="Characters of each text at most.")]
+RowCount = Annotated[int, Field(ge=1, le=MOST_ROWS, description="The largest number of rows.")]
+TextLength = Annotated[int, Field(ge=1, le=LONGEST_TEXT, description="The largest number of characters of each text.")]
 
 
 def list_sessions(paths: Paths = (), most: RowCount = 50) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def response(
     path: SessionPath,
     index: Annotated[int, Field(ge=0, description="The response, from 0, as `response` of why_did_it_stop counts them; "
                                 "sentences count from 1.")],
-    call: Annotated[int, Field(ge=0, description="The first call that is given, from 0.")] = 0,
-    offset: Annotated[int | None, Field(ge=0, description="The first character of each text that is given; without it "
-                                        "a long text is given by its beginning and its end.")] = None,
+    call: Annotated[int, Field(ge=0, description="The first call to return, counted from 0.")] = 0,
+    offset: Annotated[int | None, Field(ge=0, description="The first character of each text to return; by default "
+                                        "a long text is cut to its beginning and its end.")] = None,
     characters: TextLength = MOST_TEXT,
 ) -> dict[str, Any]:
     """One response: its stop reasons with their evidence, its text, and each call with its verdict.

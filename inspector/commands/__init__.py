@@ -53,7 +53,7 @@ def reading(command: Command) -> Command:
     """The options that say how inputs are read: `--api`, `--profile`, `--max-bytes`."""
     for option in (
         click.option("--max-bytes", type=WholeRange(1), metavar="N", expose_value=False, callback=_set_bound,
-                     help="Refuse an input above N bytes; by default above 256 MiB, a transcript never."),
+                     help="Refuse an input above N bytes (default: 256 MiB; no limit for transcripts)."),
         click.option("--profile", metavar="NAME", help="The server, if the host does not show it (vllm, openrouter…).",
                      shell_complete=names("loop_core.wire.profiles", "PROFILES")),
         click.option("--api", metavar="ID", help="The wire format, if the content does not show it.",

@@ -161,7 +161,7 @@ def policies(
     settings = settings_of(fixed, replace(base, simulate=simulate or base.simulate))
     _no_branch(settings)
     if "policy" in fixed:
-        raise click.UsageError("--set policy: all policies are shown; --policy NAME chooses those beside strict")
+        raise click.UsageError("--set policy: all policies are shown; --policy NAME selects some")
     chosen = [preset(name) for name in dict.fromkeys(names)]
     loaded, case = commands.read_case(paths, api, profile)
     policy_matrix = matrix(case, settings, chosen)
@@ -317,7 +317,7 @@ def _start_of_run(
     if len(steps) > 1:
         raise click.UsageError("a live run begins at one step; the settings name more than one")
     if turn is None and not steps and from_step is None and len(replay.turns) > 1:
-        raise CallerError(f"this run has {len(replay.turns):,} turns: --turn N or --from-step K says which is asked")
+        raise CallerError(f"this run has {len(replay.turns):,} turns: --turn N or --from-step K says which to ask")
     since = steps[0] if steps else from_step - 1 if from_step is not None else start.view.numbered(turn or 1).run.first
     if since >= len(replay.trace.steps):
         raise CallerError(f"step {since + 1:,}: this run has the steps 1 to {len(replay.trace.steps):,}")

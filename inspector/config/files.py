@@ -281,7 +281,7 @@ def own_folders(environment: Mapping[str, str]) -> frozenset[str]:
 BOUNDS_VARIABLE = "LOOP_INSPECTOR_TAB"
 PLACE_VARIABLE = "LOOP_INSPECTOR_PLACE"
 """The variable with the place at which the process of a browser tab begins."""
-OUTSIDE = "outside of what was served: a tab opens the paths given to `inspector serve`, their folders and our data"
+OUTSIDE = "outside what is served: a tab opens only the paths given to `inspector serve`, their folders and our data"
 
 
 class Bounds(NamedTuple):

@@ -143,7 +143,7 @@ FORMS: Mapping[str, Form] = {
     "curl": Form("the request of the response as a curl command", _curl, "response"),
     "fixture": Form("the response as a test of the engine", _fixture, "response"),
     "otlp": Form("traces and metrics for OpenTelemetry, without contents", _otlp),
-    "otlp-content": Form("traces for OpenTelemetry, with what was said", _otlp_content),
+    "otlp-content": Form("traces for OpenTelemetry, with prompts and answers", _otlp_content),
 }
 """Name -> form, in the order in which forms are listed."""
 HOLDS: Mapping[str, str] = {

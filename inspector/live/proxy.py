@@ -242,7 +242,7 @@ class _Exchange:
         self._coding, self._recorded_size = Uncoding(""), 0
         plain = unpack(packed, headers, room := Room(MOST_RECORDED))
         if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
-            why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content in a coding that cannot be undone"
+            why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content that cannot be decoded"
             # The beginning of an answer that broke off may hold nothing yet.
             self._loss = f"{urlsplit(self._url).netloc} {why}" if whole or room.left < 0 else ""
         else:

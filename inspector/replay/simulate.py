@@ -361,7 +361,7 @@ def _note(recut: Recut, output: KnownOutput, word: str | None) -> str:
     if recut.apart is not None:
         notes.append(f"ESTIMATED, {recut.between}")
     if recut.cut and word:
-        notes.append(f"cut by the budget, over which this server says {word!r}")
+        notes.append(f"cut by the budget; for such a cut this server says {word!r}")
     elif word and output.last.stop_reason.raw is None:
         notes.append(f"the provider's word was not recorded, and {word!r} stands for it")
     return "; ".join(notes)

@@ -375,7 +375,7 @@ def about_silence(look: JudgedTurn) -> str:
 
 
 ABOUT_REJECTED = {
-    REFUSED: "nothing to change: the agent answered the call with that",
+    REFUSED: "nothing to change: the agent already answered the call with this error",
     "gate.forbidden": "do not run the call; let tool_choice allow it if the model should use this tool",
 }
 """Rule of a rejected call -> the advice about it, if that is not to send the error back."""

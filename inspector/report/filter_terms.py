@@ -238,7 +238,7 @@ WORDS: Mapping[str, Word] = {
     "api": Word("the wire format", lambda view, facts: _present(named_api(facts.exchange))),
     "model": Word("the model", lambda view, facts: _present(
         facts.exchange.response.model, facts.exchange.request.model if facts.exchange.request else None)),
-    "agent": Word("who asked: the agent whose transcript it is, or what the request called itself",
+    "agent": Word("who asked: the agent that wrote the transcript, or the client that the request names",
                   lambda view, facts: _present(facts.agent)),
     "finding": Word("a finding about the response: finding:agent.*",
                     _rules),

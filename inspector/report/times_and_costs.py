@@ -123,7 +123,7 @@ def took_phrase(times: TurnTimes) -> str:
         rows = ", from the first to the last row of its answers" if times.clock is ClockSource.RECORDER else ""
         return f"took {duration_text(times.duration_ms)}{rows}"
     if times.answers_ms is not None:
-        return f"took {duration_text(times.answers_ms)} in its answers; what lay between them was not recorded"
+        return f"took {duration_text(times.answers_ms)} in its answers; the time between them was not recorded"
     return ""
 
 
@@ -296,4 +296,4 @@ def cost_text(cost: CostSum, table: PriceTable) -> str:
     amount = table.amount_text(cost.amount)
     if cost.priced == cost.responses:
         return amount
-    return f"{amount} for {cost.priced:,} of {cost.responses:,} responses, of the others it is not known"
+    return f"{amount} for {cost.priced:,} of {cost.responses:,} responses; unknown for the others"

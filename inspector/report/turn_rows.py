@@ -396,5 +396,5 @@ def row_filter(text: str) -> Filter:
     found = parse_typed(text)
     for term in found.patterns:
         if term not in TEXTS:
-            raise FilterError(1, f"~{term} looks into what the table does not keep: open a session, and filter there")
+            raise FilterError(1, f"~{term} searches contents that the table does not hold: filter in an open session")
     return found

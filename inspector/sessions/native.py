@@ -146,7 +146,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
     if not isinstance(version, int) or isinstance(version, bool):
         raise UnreadableError(f'line 1: no session header: expected {{"{MARK}": {VERSION}}}')
     if version > VERSION:
-        raise UnreadableError(f"line 1: session format {version}, of a newer program: expected {VERSION} at most")
+        raise UnreadableError(f"line 1: session format {version}, written by a newer program: "
+                              f"expected {VERSION} at most")
     reading = _Reader(header, detection.suspicious(data), path).read(lines)
     reading.error = traffic.utf8_error(data[: data.rfind(b"\n") + 1])  # a cut last line may end inside a character
     return reading

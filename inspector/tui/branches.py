@@ -348,7 +348,7 @@ class EditedInputs(SessionPart):
         else:
             rows = [(f"{each.number} {each.what}", one_line(each.text, SHOWN_CHARS)) for each in inputs]
             every = dict(zip([word for word, _ in rows], inputs, strict=True))
-            title = f"Give turn {view.number(turn):,} another text: which?"
+            title = f"Give turn {view.number(turn):,} another text: which one?"
             choice = Choose(title, rows, self._nearest(inputs, turn.id))
             ask_operator(self.stage.app, choice, lambda word: self._edit(turn.id, every[word]))
 

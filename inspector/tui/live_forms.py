@@ -290,7 +290,7 @@ class BudgetForm(Dialog[str | None]):
                                 line_input(self._before[name], _empty(name), name))
             yield field_row("other limits, NAME=VALUE",
                             line_input("", others_in_force(self._driver.stepper.plan.limits), OTHER_LIMITS))
-            yield lines("a limit holds for the whole turn: one that the turn has passed already is refused",
+            yield lines("limits apply to the whole turn: a value that the turn has already exceeded is refused",
                         "budget-note")
             yield key_note("enter takes them · esc leaves · ↑ ↓ fields")
 

@@ -93,7 +93,7 @@ class Prompt(ModalScreen[str | None]):
     HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "leave", tooltip="Leave without doing anything", id="prompt.leave"),
-        Binding("tab", "complete", "complete", tooltip="Take what is proposed", id="prompt.complete", priority=True),
+        Binding("tab", "complete", "complete", tooltip="Accept the suggestion", id="prompt.complete", priority=True),
     ]
 
     def __init__(self, word: str, hint: str, value: str = "", words: Suggester | None = None,

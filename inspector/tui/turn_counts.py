@@ -141,7 +141,7 @@ def _count_line(count: int, noun: str) -> Line:
     return (Span(f"{count:,}", Tone.STRONG), Span(f" {noun}{'' if count == 1 else 's'}"))
 
 
-NO_AGENTS = "no sessions of agents are in their usual folders · o opens a path"
+NO_AGENTS = "no agent sessions are in the usual folders · o opens a path"
 
 
 def first_note(sections: Sequence[Section]) -> str:

@@ -126,7 +126,7 @@ class AppServer:
             name = tab.files.take(key)
             if name is not None:
                 return await _send_file(request, tab, key, name)
-        raise web.HTTPNotFound(text="404: there is no such file, or it was taken already\n")
+        raise web.HTTPNotFound(text="404: there is no such file, or it was already downloaded\n")
 
     # -- a tab ---------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class AppServer:
             async with asyncio.timeout(PATIENCE):
                 again = await self._find_room(request.match_info.get("name", ""))
         except TimeoutError:
-            why = f"no place is free for a further tab (--sessions {self._most}): close one, then start again"
+            why = f"there is no room for another tab (--sessions {self._most}): close one, then start again"
             self._tell(why)
             await _dismiss(request, socket, why, WSCloseCode.TRY_AGAIN_LATER)
             return socket

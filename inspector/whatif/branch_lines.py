@@ -328,7 +328,7 @@ def edit_lines(branch: Branch) -> list[str]:
     stops = stop_steps(branch.view.replay)
     if found and stops:
         where = ", ".join(f"step {step + 1:,}" for step in stops)
-        found.append(f"the recording stops answering at {where}: nobody was asked the edited request")
+        found.append(f"the recording stops answering at {where}: the edited request was never sent")
     return found
 
 

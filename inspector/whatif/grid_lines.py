@@ -336,10 +336,10 @@ def _fewest_lines(tuning: TunedGrid, limits: SmallestLimits) -> Iterator[Line]:
         if value != own and (axis.name != INITIAL or not tuning.grid.base.simulate)]
     if lower:
         least = " or ".join(axis.phrase(value) for axis, value in lower)
-        yield (Span("completes also, for no fewer output tokens, with: ", Tone.DIM), Span(least))
+        yield (Span("also completes, for no fewer output tokens, with: ", Tone.DIM), Span(least))
     exact = [f"{SHORT_NAMES.get(name, name)} {least:,}" for name, least in limits_of(None, limits.at_edge).items()]
     if exact:
-        yield (Span("to the unit: ", Tone.DIM), Span(", ".join(exact)))
+        yield (Span("exact values: ", Tone.DIM), Span(", ".join(exact)))
     if limits.edge is not None:
         yield grain_line(limits.edge)
 

@@ -381,7 +381,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     reason = reason_of_end(end.state, end.terminal)
     yield field("ends in", Span(f"{glyph} {end.state.value}", role), *((Span(f"  {reason}"),) if reason else ()))
     if end.cut_unseen:
-        yield more(Span("the budget cut an answer over which this server says that it is finished", Tone.WARN))
+        yield more(Span("the budget cut an answer that this server reports as finished", Tone.WARN))
     if end.limit:
         yield more(Span(f"stopped by {SHORT_NAMES.get(end.limit, end.limit)}", Tone.WARN))
     yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))

@@ -263,12 +263,12 @@ class Store:
         if isinstance(act, dict) and MARK in act:
             version = act[MARK]
             if not isinstance(version, int) or version > VERSION:
-                raise NewerError(f"{self.path}: line {number}: branches of version {version}, of a newer program: "
-                                 f"expected {VERSION} at most")
+                raise NewerError(f"{self.path}: line {number}: branches of version {version}, "
+                                 f"written by a newer program: expected {VERSION} at most")
             self._header = True
         elif not isinstance(act, dict) or not self._header or not _is_valid(act):
             self._tell(f"{self.path}: line {number}: " + (
-                "cut; it is kept and not read" if act is None else "an unknown act; it is kept"))
+                "cut; it is kept and not read" if act is None else "an unknown action; it is kept"))
         else:
             ACTS[act["act"]][0](self.kept, act)
 

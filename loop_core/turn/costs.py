@@ -68,8 +68,8 @@ class RefusalRow(NamedTuple):
 REFUSALS: tuple[RefusalRow, ...] = (
     RefusalRow("cap", lambda turn, sent: sent.lower_cap is not None, re.compile("token|num_predict", re.IGNORECASE)),
     RefusalRow("choice",
-            lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
-            re.compile("tool|function|thinking", re.IGNORECASE)),
+               lambda turn, sent: sent.place is RequestPlace.REPAIR and sent.tool_choice != turn.request.tool_choice,
+               re.compile("tool|function|thinking", re.IGNORECASE)),
     # Any message counts: servers refuse a prefill in many different words, and the anchor is requested instead.
     RefusalRow("prefill", lambda turn, sent: turn.answers[-1][-1].method is Method.PREFILL, re.compile("")),
 )

@@ -111,7 +111,7 @@ def _enter_tools(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
         # cannot end as if nothing were missing.
         missing = gate.missing_calls(turn.unrepaired, received, turn.repaired_siblings) if turn.policy.settles else ()
         siblings = (*turn.repaired_siblings,
-                  *(verdict for verdict in turn.unrepaired if verdict not in missing)) if missing else ()
+                    *(verdict for verdict in turn.unrepaired if verdict not in missing)) if missing else ()
         turn = turn._replace(repairing=False, unrepaired=missing, repaired_siblings=siblings)
     return turn, (effect,)
 
@@ -170,7 +170,7 @@ def _enter_repair(turn: Turn) -> tuple[Turn, tuple[Effect, ...]]:
     spent = turn.spend._replace(requests=turn.spend.requests + 1, repairs=turn.spend.repairs + 1)
     reply = history.assistant_message(evaluation.response, (), turn.tail) if evaluation else None
     messages = (*((reply,) if reply else ()),
-             history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
+                history.repair_message(verdicts, turn.ability.system_hint, turn.repaired_siblings))
     if costs.is_refused(turn):
         messages = ()  # the refused request held the message, so the history has it already
     # Doubled only if the budget cut the call. A larger cap does not help a malformed call.
@@ -316,7 +316,7 @@ def printable(text: str) -> str:
 
 
 def _times_more(continuations: int) -> str:
-    return "" if not continuations else " once more" if continuations == 1 else f" {continuations} times more"
+    return "" if not continuations else " once more" if continuations == 1 else f" {continuations} more times"
 
 
 def _end_text(turn: Turn, signal: Signal, terminal: str) -> str | None:

@@ -133,7 +133,7 @@ def should_ask_again(segments: Sequence[Segment], rule: SeamRule = SeamRule.CARE
 
 
 _SAID_BEFORE = "what follows these words was said before"
-_REPETITION = "; the text repeats itself, and may go on so"
+_REPETITION = "; the text repeats itself, and may go on like this"
 APART = "\n\n"
 """The text between an answer and a text that does not continue it."""
 
@@ -186,11 +186,11 @@ def _careful(text: str, segment: Segment) -> _Cut:
     if repetition is not None:
         return repetition
     if shared_length(text, segment.text) >= RESTART_CHARS:  # the text repeats itself; otherwise it would be a restart
-        why = "it begins as the answer did, which repeats itself: it may go on so, or have begun again"
+        why = "it begins as the answer did, which repeats itself: it may go on like this, or have begun again"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     again = text[len(text) - _end_that_comes_again(text, segment.text) :]
     if len(set(again)) >= OVERLAP_WORDS * 2 and not is_periodic(again):
-        why = "it begins with the end of the text: it may repeat it, or the text may go on so"
+        why = "it begins with the end of the text: it may repeat it, or the text may go on like this"
         return _Cut(SeamDecision.UNVERIFIED, len(text), 0, why, False)
     if is_quoted_whole(text, segment.text):
         why = "all of it is in quotation marks, right after a word: they may enclose the continuation"
@@ -227,7 +227,7 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     """Decides whether the segment before or the answer to the repeated request is kept; returns the cut and the changed
     seam before it."""
     out = seam._replace(at=len(base), decision=SeamDecision.LEFT_OUT, cut=doubted.text, sure=True, removals=(),
-                  why="it did not begin with the words that were to be repeated, and was asked for once more")
+                        why="it did not begin with the words that were to be repeated, and was requested once more")
     join_cut = _careful(base, segment._replace(method=Method.ANCHOR))
     if join_cut.sure and segment.text:
         return join_cut, out
@@ -237,7 +237,7 @@ def _repeated_cut(base: str, text: str, doubted: Segment, seam: Seam, segment: S
     stands = len(segment.text) > len(doubted.text) if bare is clean else bare
     if stands and join_cut.cut < len(segment.text):
         return join_cut, out
-    why = "asked for once more, it did not begin with the words either; what came before stands"
+    why = "requested once more, it did not begin with the words either; the text before it was kept"
     return _Cut(SeamDecision.LEFT_OUT, len(text), len(segment.text), why), seam
 
 
@@ -307,7 +307,7 @@ def _poll_cut(text: str, following: str) -> _Cut:
         return _Cut(decision, len(text), len(text), "fetched again, with more")
     if text.startswith(following):
         return _Cut(SeamDecision.RESTART, len(text), len(following), "fetched again, with nothing new")
-    return _Cut(SeamDecision.RESTART, 0, 0, "fetched again; the newer text stands")
+    return _Cut(SeamDecision.RESTART, 0, 0, "fetched again; the newer text was kept")
 
 
 def _restart_cut(text: str, following: str) -> _Cut | None:
@@ -320,12 +320,12 @@ def _restart_cut(text: str, following: str) -> _Cut | None:
     if same == size:
         return _Cut(SeamDecision.RESTART, size, size, f"the answer began again; {size} repeated characters cut")
     if same == len(following):
-        why = "the answer began again and ended earlier; the text so far stays"
+        why = "the answer began again and ended earlier; the text so far was kept"
         return _Cut(SeamDecision.RESTART, size, same, why, False)
     # The newer text is kept only if it is no shorter, so that nothing that the user may have read is lost.
     if len(following) >= size:
-        return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again and went another way; the newer text stands")
-    why = "the answer began again, went another way and is shorter; the text so far stays"
+        return _Cut(SeamDecision.RESTART, 0, 0, "the answer began again differently; the newer text was kept")
+    why = "the answer began again differently and is shorter; the text so far was kept"
     return _Cut(SeamDecision.RESTART, size, len(following), why, False)
 
 

@@ -288,8 +288,8 @@ def step_key(step_: Step) -> StepIdentity:
     """The identity of a step when two runs are compared: state, signal, response, spend, effects and the model's input.
     Live answers are compared by their content, because equal indices in two runs do not mean the same answer."""
     turn, event = step_.turn, step_.event
-    live_answer = (event.response.parts,
-             event.response.raw_stop_reason) if type(event) is ProviderResponse and event.live else None
+    live_answer = ((event.response.parts, event.response.raw_stop_reason)
+                   if type(event) is ProviderResponse and event.live else None)
     sends = tuple((e.place, e.ordinal, e.method, e.max_tokens) for e in step_.effects if isinstance(e, Send))
     runs = tuple(tuple((v.call.name, v.call.arguments, v.admission) for v in e.batch)
                  for e in step_.effects if isinstance(e, RunTools))

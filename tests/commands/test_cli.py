@@ -634,7 +634,7 @@ def test_branches_of_a_newer_program_are_refused_and_left_alone(inspector, long,
     for arguments in (["branches", long], ["replay", long, "--set", "max_tokens=9", "--save"]):
         said = inspector(*arguments)
         assert (said.code, said.out) == (2, "")
-        assert "branches of version 2, of a newer program: expected 1 at most" in said.err
+        assert "branches of version 2, written by a newer program: expected 1 at most" in said.err
     assert file.read_text() == '{"loop_inspector_branches": 2}\n'
     assert inspector("replay", long, "--set", "max_tokens=9").code == 0
 

@@ -55,7 +55,7 @@ def test_only_what_was_served_is_read(name: str, opens: bool, places: Path, set_
     set_bounds("served/one.jsonl", "tree")
     (first, *_) = open_paths([str(places / name)]).inputs
     assert (first.error is None) is opens
-    assert opens or "outside of what was served" in (first.error or "")
+    assert opens or "outside what is served" in (first.error or "")
 
 
 def test_a_folder_is_read_without_what_lies_outside(places: Path, set_bounds: Confine) -> None:
@@ -87,7 +87,7 @@ def test_tools_and_messages_are_files_too(places: Path, set_bounds: Confine) -> 
     set_bounds("served/one.jsonl")
     assert tools_of(str(places / "served" / "x.json"))[0][0].name == "sun"
     for read in (lambda path: json_file(path, "--messages"), tools_of):
-        with pytest.raises(CallerError, match="outside of what was served"):
+        with pytest.raises(CallerError, match="outside what is served"):
             read(str(places / "secret" / "x.json"))
 
 

@@ -178,7 +178,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(run_here: Runner, fake: Fa
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--live", "--yes"), "this run has 2 turns: --turn N or --from-step K says which is asked"),
+    (("--live", "--yes"), "this run has 2 turns: --turn N or --from-step K says which to ask"),
     (("--live", "--yes", "--turn", "3"), "there is no turn 3; expected 1 to 2"),
     (("--live", "--yes", "--from-step", "99"), "step 99: this run has the steps 1 to "),
     (("--live", "--yes", "--turn", "1", "--from-step", "2"), "as do a step and an edited input: leave one out"),
@@ -187,7 +187,7 @@ def test_where_it_goes_and_for_how_much_is_said_first(run_here: Runner, fake: Fa
     (("--live", "--simulate", "--turn", "1"), "--live and --simulate are two sources"),
     (("--live", "--stand-in", "--turn", "1"), "--live and --stand-in are two sources"),
     (("--stand-in", "--simulate", "--turn", "1"), "--stand-in and --simulate are two sources"),
-    (("--stand-in",), "this run has 2 turns: --turn N or --from-step K says which is asked"),
+    (("--stand-in",), "this run has 2 turns: --turn N or --from-step K says which to ask"),
     (("--stand-in", "--turn", "1", "--model", "x"), "--model needs --live"),
     (("--model", "x"), "--model needs --live"),
     (("--yes",), "--yes needs --live"),

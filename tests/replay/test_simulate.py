@@ -136,7 +136,7 @@ def test_a_cut_is_told_with_the_end_word_that_the_recording_says_at_its_cap(api:
     assert first.response.text == TEXT[: 4 * TOKEN]
     assert first.recut is not None
     assert first.recut.cut
-    assert f"over which this server says {WORDS[api][0]!r}" in first.response.stop_reason.evidence[-1].note
+    assert f"for such a cut this server says {WORDS[api][0]!r}" in first.response.stop_reason.evidence[-1].note
 
 
 @each_format

@@ -726,5 +726,5 @@ def test_of_a_recorder_that_may_leave_out_tools_nothing_is_said_of_the_request()
 def test_a_rejected_call_needs_nothing_if_the_agent_answered_it() -> None:
     made = ToolCall("c1", "write", "{}", True)
     refused = Verdict(made, Admission.REJECTED, REFUSED, "the user refused it: it did not run")
-    assert about_rejected(refused) == "nothing to change: the agent answered the call with that"
+    assert about_rejected(refused) == "nothing to change: the agent already answered the call with this error"
     assert about_rejected(refused._replace(rule="gate.schema")).startswith("send the error back")

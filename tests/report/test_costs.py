@@ -109,7 +109,7 @@ def test_sums_say_of_how_many_responses_they_are() -> None:
     assert turn_cost(view, view.turns[0]) == (pytest.approx((9 + 1_000) / 1e6), 1, 1)
     assert turn_cost(view, view.turns[1]) is None
     text = explain.text(view)
-    assert "\ncost: 0.0010 USD for 1 of 2 responses, of the others it is not known\n" in text
+    assert "\ncost: 0.0010 USD for 1 of 2 responses; unknown for the others\n" in text
     assert "\n  cost 0.0010 USD\n" in text
     assert text.count("cost") == 2
 

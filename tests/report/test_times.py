@@ -176,7 +176,7 @@ def test_without_the_time_of_day_only_the_answers_of_a_turn_are_known() -> None:
 
     assert over(None, 100.0, 200.0, 300.0) == (ClockSource.WIRE, None, None, 600.0)
     assert took_phrase(over(None, 100.0, 200.0, 300.0) or TurnTimes(ClockSource.WIRE)) == (
-        "took 600 ms in its answers; what lay between them was not recorded")
+        "took 600 ms in its answers; the time between them was not recorded")
     assert over(None, 100.0, None, 300.0) is None
     assert over(AT, None, None, None) == (ClockSource.WIRE, AT, None, None)
     assert over(AT, 100.0, 200.0, 300.0) == (ClockSource.WIRE, AT, None, 600.0)  # all of them at one time of day

@@ -156,7 +156,7 @@ def test_a_share_of_a_limit_is_kept():
 
 
 def test_a_text_that_rows_do_not_keep_is_refused_with_what_to_do():
-    with pytest.raises(CallerError, match=r"~b looks into what the table does not keep: open a session"):
+    with pytest.raises(CallerError, match=r"~b searches contents that the table does not hold: filter in"):
         row_filter("held ~b path")
 
 

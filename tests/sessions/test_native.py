@@ -308,7 +308,7 @@ def test_the_lines_of_a_session_in_an_indented_list_are_read(tmp_path):
 
 def test_a_newer_version_is_refused_clearly(load):
     (given,) = load(lines({MARK: 2}, *exchange())).inputs
-    assert "session format 2, of a newer program: expected 1 at most" in given.error
+    assert "session format 2, written by a newer program: expected 1 at most" in given.error
     assert given.responses == 0
 
 

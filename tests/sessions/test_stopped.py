@@ -115,7 +115,7 @@ def test_a_refusal_at_the_end_of_the_file_is_no_error_to_send_back(tmp_path):
     (turn,) = seen.turns
     assert turn.verdict.word == "CALL REJECTED"
     assert "its call Write is rejected: the user refused it: it did not run" in turn.verdict.sentence
-    assert turn.verdict.advice.text == "nothing to change: the agent answered the call with that"
+    assert turn.verdict.advice.text == "nothing to change: the agent already answered the call with this error"
 
 
 def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):

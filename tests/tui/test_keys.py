@@ -232,7 +232,7 @@ async def test_a_file_is_gone_to_by_a_part_of_its_name(tmp_path: Path) -> None:
 TAB_SAYS = {
     "1": "segment 1 · 64 tokens", "2": "openai_chat.stop_reasons", "3": "v [events] parsed",
     "4": "no tool calls in this turn",
-    "5": "against step 1", "6": "stop_reason_observed", "7": "OUT OF HERE", "8": "RequestContinuation",
+    "5": "against step 1", "6": "stop_reason_observed", "7": "WHERE IT LEADS", "8": "RequestContinuation",
 }
 
 

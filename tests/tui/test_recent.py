@@ -40,7 +40,7 @@ async def test_the_samples_are_listed_by_their_titles_and_the_one_under_the_curs
         assert "the agent ran it" in shown
         assert "1 CUT CALL RUN · 1 LIMIT REACHED" in shown
         assert "Recent files" not in shown
-        assert "no sessions of agents are in their usual folders · o opens a path" in shown
+        assert "no agent sessions are in the usual folders · o opens a path" in shown
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
         assert app.screen.opened.paths == (short(samples()[0].path),)

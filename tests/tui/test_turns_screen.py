@@ -898,7 +898,7 @@ async def test_what_a_filter_cannot_find_as_a_term_is_searched_or_told(folder: P
         await pilot.press("f", *["backspace"] * 5, *"heldd")
         await until(pilot, lambda: '0 of 3 turns · "heldd" as text (did you mean held?)' in page(app))
         await pilot.press("ctrl+u", *"~b report", "enter")
-        assert "~b looks into what the table does not keep" in page(app)
+        assert "~b searches contents that the table does not hold" in page(app)
         await pilot.press("f", "ctrl+u", *"model:claude-", "enter")
         said = '0 of 3 turns · no model is "claude-": model:claude-* finds "claude-'
         assert said in page(app), "it stays when the line is closed, since nothing else says why nothing is listed"

@@ -311,7 +311,7 @@ def test_a_notice_is_no_text_of_the_answer() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "words"), [
-    (0, "it was cut and"), (1, "it was cut once more and"), (2, "it was cut 2 times more and"),
+    (0, "it was cut and"), (1, "it was cut once more and"), (2, "it was cut 2 more times and"),
 ])
 def test_a_notice_counts_the_further_cuts_in_words_that_fit(attempts: int, words: str) -> None:
     cut = [answer(Stop.MAX_TOKENS, each, tokens=10) for each in ("the first ", "the second ", "the third ")]

@@ -197,7 +197,7 @@ async def test_there_are_only_so_many_places_and_one_that_is_left_is_given_on(mo
         pid = (await next_message(first))["pid"]
         await next_message(second)
         async with at.tab() as third:
-            assert "no place is free for a further tab (--sessions 2)" in (await words(third))[0]
+            assert "there is no room for another tab (--sessions 2)" in (await words(third))[0]
             assert third.close_code == WSCloseCode.TRY_AGAIN_LATER
         assert len(at.server.tabs) == 2
         monkeypatch.setattr(app_server, "PATIENCE", 30)

@@ -179,7 +179,7 @@ def test_tabs_come_and_go_with_their_processes(context: Any) -> None:
         third = context.new_page()
         third.goto(f"{served.origin}/")
         third.wait_for_selector("#ended:not([hidden])")
-        assert "no place is free for a further tab (--sessions 2)" in third.inner_text("#ended-said")
+        assert "there is no room for another tab (--sessions 2)" in third.inner_text("#ended-said")
         assert third.inner_text("#ended-word") == "The session did not start"
         third.close()
         second.page.close()

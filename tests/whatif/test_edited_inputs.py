@@ -111,7 +111,7 @@ def test_a_cut_call_that_ran_before_the_edited_input_stays_the_verdict():
     edited = run_with(view, "1.2=nothing was written")
     assert edited.view.turns[0].verdict.word == "CUT CALL RUN"
     assert edited.view.turns[0].verdict.sentence == turn.verdict.sentence
-    assert "nobody was asked the edited request" in text(edited.branch)
+    assert "the edited request was never sent" in text(edited.branch)
     assert run_with(view, "1.1=Do not write it.").view.turns[0].verdict.word == "EDITED, NOT ASKED"
 
 
@@ -119,7 +119,7 @@ def test_both_reports_say_what_was_edited_and_where_the_answers_end():
     node = run_with(show(*two_rounds()), "1.3=no")
     said = text(node.branch)
     assert "edited: turn 1, input 3 (result of write_file), 10 characters became 2\n" in said
-    assert "the recording stops answering at step 8: nobody was asked the edited request\n" in said
+    assert "the recording stops answering at step 8: the edited request was never sent\n" in said
     assert "first difference: step 7, Request (tool_results_appended) has another text\n" in said
     assert "1 turn as before" in said
     found = values(node.branch)

@@ -167,7 +167,7 @@ def test_a_cell_that_was_not_run_is_none_that_completes():
 def test_smaller_values_that_complete_too_are_said_to_cost_no_less():
     made = plane_of("..X.", "XxX.")
     told = plain(list(smallest_lines(made, smallest_limits(made, 0))))
-    assert "completes also, for no fewer output tokens, with: no continuations or max_tokens 100" in " ".join(
+    assert "also completes, for no fewer output tokens, with: no continuations or max_tokens 100" in " ".join(
         told.split())
     made = plane_of("....", ".xX.")
     assert "completes also" not in plain(list(smallest_lines(made, smallest_limits(made, 0))))

@@ -132,7 +132,7 @@ def test_the_sheet_says_the_answer_first_and_how_to_open_it():
     assert "turn 1         ✓ fewest output tokens with up to 5 continuations\n" in told
     assert "grid           attempts (continuation_max_attempts): 0 1 2 3 4 5 6\n" in told
     assert "policy strict\n               This engine's own: nothing unfinished counts as finished" in told
-    assert "to the unit: attempts 5, cont_tokens 240, cont_chars 768" in told
+    assert "exact values: attempts 5, cont_tokens 240, cont_chars 768" in told
     assert told.endswith(f"\n\ninspector replay {FIRST} --set continuation_max_attempts=5\n")
     opened = settings_of(parse_assignments(["continuation_max_attempts=5"]), made.grid.base)
     assert opened == made.grid.settings(5)

@@ -332,7 +332,7 @@ def advice(verdict: Verdict) -> str:
     if verdict.admission is Admission.READY:
         return "nothing: it may run"
     if verdict.rule == REFUSED:
-        return "nothing: the agent answered it with that"
+        return "nothing: the agent already answered it with this error"
     if verdict.admission is Admission.REJECTED:
         return "send the error back to the model as this call's result"
     if verdict.rule == "gate.phantom":

@@ -161,7 +161,7 @@ def sheet_lines(steps: Sequence[Step], first: int, here: int, end: int) -> list[
     following = steps[here + 1] if here + 1 < end else None
     visited = visits(steps, first, here)
     return [
-        *panel(step, visited, narrow=False), (), (Span("OUT OF HERE", Tone.TITLE),), *moves(step, following), (),
+        *panel(step, visited, narrow=False), (), (Span("WHERE IT LEADS", Tone.TITLE),), *moves(step, following), (),
         (Span("PATH", Tone.TITLE),), *path(steps, first, here, end),
     ]
 

@@ -151,7 +151,7 @@ def trial_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> l
     """The effect of trying another rule, as lines before the text."""
     added, removed = change_counts(changes)
     same = f"no character differs from {rule.value}, the rule in force"
-    change = f"+{added:,} −{removed:,} characters beside {rule.value}, the rule in force" if changes else same
+    change = f"+{added:,} −{removed:,} characters compared with {rule.value}, the rule in force" if changes else same
     return [
         (Span(f"seam rule {trial.value}, tried: ", Tone.STRONG), Span(change, Tone.MARK if changes else Tone.PLAIN)),
         (Span("s ", Tone.PRESS), Span("tries the next rule; ", Tone.DIM), Span(f"--set seam={trial.value}", Tone.KEY),

@@ -76,7 +76,7 @@ def _head(facts: ResponseFacts, mode: str, what: str) -> list[Line]:
 def place(at: At | None) -> str:
     """A place in words."""
     if at is None:
-        return "no one place"
+        return "no single place"
     where = at.part.value
     if at.start is not None and at.end is not None:
         where += f" {at.start:,}–{at.end:,}" if at.end > at.start else f" {at.start:,}"
