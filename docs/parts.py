@@ -34,7 +34,7 @@ from loop_core.turn.policy import STRICT, Signal
 from loop_core.turn.state import ENDED, State
 from loop_core.values import Stop
 from loop_core.wire import FORMATS, wire
-from loop_core.wire import profiles as speakers
+from loop_core.wire import profiles as server_profiles
 from loop_core.wire.failures import FATAL_WORDS, MARKS, RETRYABLE_STATUS, RETRYABLE_WORDS, SERVER_WORDS, StopRow
 
 
@@ -293,11 +293,11 @@ def profiles() -> str:
             _prefill(profile),
             "; ".join(profile.lies),
         )
-        for profile in speakers.PROFILES.values()
+        for profile in server_profiles.PROFILES.values()
     ))
 
 
-def _prefill(profile: speakers.Profile) -> str:
+def _prefill(profile: server_profiles.Profile) -> str:
     ways = {profile.prefill.value, *(how.value for _, how in profile.prefill_models)}
     return ", ".join(sorted(ways)) + (" by model" if profile.prefill_models else "")
 
@@ -306,7 +306,7 @@ def profile_words() -> str:
     """The stop words that single servers have of their own."""
     return table(("profile", "native words", "mapped to", "detail", "source"), (
         (code(profile.name), ", ".join(map(code, words)), code(stop.value), code(detail), source)
-        for profile in speakers.PROFILES.values()
+        for profile in server_profiles.PROFILES.values()
         for (stop, detail, source), words in _alike(profile.words.items()).items()
     ))
 

@@ -169,7 +169,7 @@ SEAMS: Mapping[str, SeamRule] = {rule.value: rule for rule in SeamRule}
 METHODS: Mapping[str, Method] = {each.value: each for each in (Method.PREFILL, Method.ANCHOR, Method.HINT)}
 """Name -> a continuation method that a loop can choose; the others depend on what the provider sent."""
 ANSWERS: Mapping[str, bool] = {"yes": True, "no": False}
-SPEAKERS: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
+PROFILE_NAMES: Mapping[str, str] = {name: name for name in sorted(PROFILES)}
 
 
 class SettingChoice(NamedTuple):
@@ -196,7 +196,7 @@ CHOICES: Mapping[str, SettingChoice] = {
     "policy": SettingChoice(preset, lambda policy: policy.name),
     "seam": SettingChoice(lambda text: _one_of("seam", SEAMS, text), lambda rule: rule.value, tuple(SEAMS)),
     "method": SettingChoice(lambda text: _one_of("method", METHODS, text), lambda method: method.value, tuple(METHODS)),
-    "profile": SettingChoice(lambda text: _one_of("profile", SPEAKERS, text), str, tuple(SPEAKERS)),
+    "profile": SettingChoice(lambda text: _one_of("profile", PROFILE_NAMES, text), str, tuple(PROFILE_NAMES)),
     "simulate": SettingChoice(lambda text: _one_of("simulate", ANSWERS, text) is True, _yes_or_no),
     "allow_silence": SettingChoice(lambda text: _one_of("allow_silence", ANSWERS, text), _yes_or_no, tuple(ANSWERS)),
     "live": SettingChoice(live_run),

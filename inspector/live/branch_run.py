@@ -23,7 +23,7 @@ from inspector.sessions.build import build
 from inspector.sessions.importers.records import object_in
 from inspector.sessions.native import AGAIN, BY_US, read
 from inspector.sessions.recording import Exchange, FileReading, Options, UnreadableError
-from loop_core.client.address import Server, expected_speaker
+from loop_core.client.address import Server, expected_profile
 from loop_core.client.outgoing import LiveRequest, ability
 from loop_core.errors import CallerError, DecodeError, LoopError
 from loop_core.turn.history import Ability
@@ -112,12 +112,12 @@ class BranchRecorder(RunMemory, Recorder):
             replace(exchange_of(each, self.path, self.started.get(each.ask.number)), simulated=self.by_stand_in)
             for each in self.responses)
         places = tuple((each.ask.place, each.ask.ordinal) for each in self.responses)
-        silent = silent_exchanges(exchanges, self.again, self._end)
-        return BranchAnswers(name, exchanges, places, self.results, silent, event_after(self._end, self._reason),
+        unanswered = unanswered_exchanges(exchanges, self.again, self._end)
+        return BranchAnswers(name, exchanges, places, self.results, unanswered, event_after(self._end, self._reason),
                              request.ability, request.target.profile.name)
 
 
-def silent_exchanges(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
+def unanswered_exchanges(exchanges: Sequence[Exchange], again: set[int], end: str) -> frozenset[int]:
     """The exchanges without an answer: repeated, or given up when the run was cancelled or killed."""
     last = len(exchanges) - 1
     broken = (TransportEnd.ABORTED, TransportEnd.CUT)
@@ -232,7 +232,7 @@ def recall(name: str, folder: Path) -> BranchAnswers:
     results = tuple(answer.result for answer in reading.answers if answer.entry == len(exchanges) - 1)
     return BranchAnswers(
         name, exchanges, _places(data, len(exchanges)), results or None,
-        silent_exchanges(exchanges, again, end), event_after(end, problem), can, provider,
+        unanswered_exchanges(exchanges, again, end), event_after(end, problem), can, provider,
         "" if end else f"its recording {FOLDER}/{path.name} is cut; the part before the cut was read",
     )
 
@@ -282,7 +282,7 @@ def _ability_before(exchange: Exchange) -> tuple[Ability, str]:
 
 def _profile_by_address(exchange: Exchange, request: Request) -> ProfileChoice:
     try:
-        return expected_speaker(
+        return expected_profile(
             Server(exchange.api, base_of(exchange.url, exchange.api, request), version=""), request.model)
     except CallerError:
         return choose(exchange.api, exchange.url, model=request.model)

@@ -16,7 +16,7 @@ from inspector.live.recorder import LiveTurn, Recorder, RunMemory, new_recording
 from inspector.replay import Replay
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
-from loop_core.client.address import Server, expected_speaker, refuse_plain
+from loop_core.client.address import Server, expected_profile, refuse_plain_http
 from loop_core.client.mask import SHORTEST
 from loop_core.client.outgoing import ability, body_of, with_reduced_tools
 from loop_core.errors import CallerError
@@ -70,7 +70,7 @@ def plan_turn(request: Request, server: Server, settings: Settings) -> tuple[Req
     format, or contains the key."""
     if settings.max_tokens is not None:
         request = replace(request, max_tokens=settings.max_tokens)
-    chosen = expected_speaker(server, request.model)
+    chosen = expected_profile(server, request.model)
     # Raises before anything is sent, if it cannot be sent in this format.
     refuse_secrets(body_of(request, chosen.profile), server)
     return request, Plan(settings.limits, settings.belief, ability(chosen.profile, server.api), chosen.profile.name)
@@ -163,7 +163,7 @@ def start(options: LiveOptions, settings: Settings) -> LiveStart:
     settings = settings_of(assignments, settings)
     settings = replace(settings, limits=live_limits(settings))
     server = server_of(options)
-    refuse_plain(server)
+    refuse_plain_http(server)
     messages = None if options.messages is None else json_file(options.messages, "--messages")
     request = request_of(options.api, options.model, options.prompt, messages, options.stream)
     answers = Answers()
@@ -191,7 +191,7 @@ def server_of(options: LiveOptions) -> Server:
     server = Server(options.api, base, profile=options.profile, hidden_words=secrets_of(os.environ),
                     insecure_http=tuple(options.insecure_http))
     # the server that the address shows, without the named profile
-    owner = expected_speaker(replace(server, profile=None), options.model)
+    owner = expected_profile(replace(server, profile=None), options.model)
     # A profile that the operator names describes the server's protocol, not its owner, and must not choose the key.
     by_address = bool(owner.evidence) and owner.evidence[0].rule in ("profile.host", "profile.url")
     address = owner.profile.name if by_address else ""

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from inspector.config import files
 from inspector.sessions import intake
 from inspector.sessions.detection import VARIABLE
-from loop_core.client.address import Server, expected_speaker, loopback
+from loop_core.client.address import Server, expected_profile, loopback
 from loop_core.client.mask import SHORTEST
 from loop_core.errors import CallerError
 from loop_core.turn.tools import ToolFunction, declare_function
@@ -124,7 +124,7 @@ def missing_key(server: Server, model: str | None) -> str:
     """The variable to set for the key that a provider's own address needs; empty if no key is missing."""
     if server.secrets or server.sign is not None:
         return ""
-    owner = expected_speaker(replace(server, profile=None), model)
+    owner = expected_profile(replace(server, profile=None), model)
     rule, name = owner.evidence[0].rule if owner.evidence else "", owner.profile.name
     if rule != "profile.host" and not (rule == "profile.url" and name in VARIABLES):
         return ""

@@ -31,8 +31,8 @@ from inspector.report.lines.spans import one_line
 from inspector.sessions import redact
 from inspector.sessions.intake import Room, unpack
 from loop_core.client.address import SECRET_NAME, loopback
-from loop_core.client.exchange import CONTEXT
-from loop_core.client.incoming import CodingError, Uncoding
+from loop_core.client.exchange import MASK_CONTEXT
+from loop_core.client.incoming import ContentDecodeError, ContentDecoder
 from loop_core.client.mask import Mask
 from loop_core.errors import CallerError, words_of
 from loop_core.json_parser import from_json
@@ -150,7 +150,7 @@ class _Exchange:
         secrets = _secrets(self._headers, url)
         self._mask, self._known = Mask(secrets, redact.body), Mask(secrets)
         self._before, self._size, self._recorded_size = b"", 0, 0
-        self._coding: Uncoding | None = None
+        self._coding: ContentDecoder | None = None
         self._most: int | None = None
         self._packed_pieces: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
         self._loss = ""  # why the rest of the answer is not recorded
@@ -176,8 +176,8 @@ class _Exchange:
                     raise aiohttp.ClientResponseError(answer.request_info, ())
                 coding = ",".join(answer.headers.getall("content-encoding", ())).lower()
                 self._most = MOST_RECORDED if coding not in ("", "identity") else None
-                with suppress(CodingError):
-                    self._coding = Uncoding(coding) if "deflate" not in coding else None  # it may lack zlib's wrapper
+                with suppress(ContentDecodeError):
+                    self._coding = ContentDecoder(coding) if "deflate" not in coding else None  # it may be raw deflate
                 self._write({"type": "response", "status": status, "headers": self._mask_headers(headers)})
                 response = web.StreamResponse(status=status, reason=answer.reason, headers=_passed_on(headers))
                 with _client_is_there():
@@ -228,18 +228,18 @@ class _Exchange:
             for piece in (data,) if self._coding is None else self._coding.feed(data):
                 self._recorded_size += len(piece)
                 if self._most is not None and self._recorded_size > self._most:
-                    raise CodingError(TOO_LARGE.format(self._most))
+                    raise ContentDecodeError(TOO_LARGE.format(self._most))
                 if self._coding is None:
                     self._packed_pieces.append(piece)
                 else:
                     self._record(self._mask.feed(piece))
-        except CodingError as why:
+        except ContentDecodeError as why:
             self._loss, self._packed_pieces = f"{urlsplit(self._url).netloc} {why}", []
 
     def _unpack(self, headers: Headers, whole: bool) -> None:
         """Records the body of an answer whose coding is undone at its end."""
         packed, self._packed_pieces = b"".join(self._packed_pieces), []
-        self._coding, self._recorded_size = Uncoding(""), 0
+        self._coding, self._recorded_size = ContentDecoder(""), 0
         plain = unpack(packed, headers, room := Room(MOST_RECORDED))
         if isinstance(plain, str) or plain == packed:  # credentials in it could not be found
             why = TOO_LARGE.format(MOST_RECORDED) if room.left < 0 else "sent content that cannot be decoded"
@@ -252,7 +252,7 @@ class _Exchange:
         """Records the next bytes of the body, credentials masked."""
         if data:
             self._recorder.on_data(self._number, self._mask.mask_credentials(data, self._before), self._ms)
-            self._before = (self._before + data)[-CONTEXT:]
+            self._before = (self._before + data)[-MASK_CONTEXT:]
 
     def _mask_headers(self, headers: Headers) -> list[list[str]]:
         return [[name, self._mask.text(value)] for name, value in headers]

@@ -269,9 +269,9 @@ def run_of(turn: LiveTurn, links: Sequence[Link], first: int) -> TurnRun:
 
 def exchange_of(answer: LiveResponse, path: str, start: str | None = None) -> Exchange:
     """A live response as an exchange of a recording, with secrets masked; its request was sent at `start`."""
-    ask = answer.ask
+    ask, choice = answer.ask, answer.profile_choice
     exchange = Exchange(
-        path, ask.number, ask.request.api, ask.url, answer.speaker.profile, tuple(answer.speaker.evidence), ask.request,
+        path, ask.number, ask.request.api, ask.url, choice.profile, tuple(choice.evidence), ask.request,
         ask.body, answer.response, answer.body, redact.headers(answer.headers), redact.headers(ask.headers),
         started=start, duration_ms=answer.ms,
         chunks=tuple(Chunk(end, ms) for end, ms in answer.chunks),

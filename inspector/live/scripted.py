@@ -120,13 +120,13 @@ def row_turn(row: DialectRow, settings: Settings) -> ScriptedTurn:
     settings = replace(settings, limits=live_limits(settings), max_tokens=None)
     server = ScriptedServer(story, row.name)
     try:
-        speaker = Server(row.dialect.api, server.bases[row.dialect.api], profile=row.dialect.profile)
+        target = Server(row.dialect.api, server.bases[row.dialect.api], profile=row.dialect.profile)
         _, answers = _tools(story.tools)
-        request, _ = plan_turn(request, speaker, settings)
+        request, _ = plan_turn(request, target, settings)
     except BaseException:
         server.close()
         raise
-    begun = LiveStart(request, speaker, settings, answers, new_recording(row.dialect.api))
+    begun = LiveStart(request, target, settings, answers, new_recording(row.dialect.api))
     return ScriptedTurn(begun, server, f"{row.play.scenario.name} as {row.name}", runs=True, blind=row.blind)
 
 

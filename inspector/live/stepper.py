@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from inspector.replay import resume_step
-from loop_core.client.address import Server, expected_speaker
+from loop_core.client.address import Server, expected_profile
 from loop_core.client.exchange import LiveResponse
 from loop_core.client.outgoing import LiveRequest, body_of, keeps_conversation, known_ability, live_request_for
 from loop_core.client.streaming import MaskedText
@@ -214,7 +214,7 @@ class Stepper:
         return self.request, send
 
     def _body(self, request: Request, send: Send) -> dict[str, Any]:
-        return body_of(request, expected_speaker(self.server, request.model).profile, send.method)
+        return body_of(request, expected_profile(self.server, request.model).profile, send.method)
 
     def _with_request(
         self, send: Send, live_request: LiveRequest, request: Request, body: Mapping[str, Any], what: str

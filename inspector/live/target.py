@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from inspector.live.inputs import ANY, key_variables, missing_key, secrets_of, variable_for
 from inspector.sessions.credential_values import REDACTED
 from inspector.sessions.recording import Exchange, common_beginning
-from loop_core.client.address import Server, expected_speaker, is_unencrypted, public_url, refuse_plain, url_of
+from loop_core.client.address import Server, expected_profile, is_unencrypted, public_url, refuse_plain_http, url_of
 from loop_core.errors import CallerError
 from loop_core.turn.limits import Limits, Spend
 from loop_core.turn.policy import Policy, ReasonSource
@@ -93,7 +93,7 @@ def target_of(
     place = base.strip() or base_of(exchange.url, exchange.api, exchange.request)
     server = Server(exchange.api, place, version=None if base.strip() else "", headers=headers,
                     hidden_words=secrets_of(environment), insecure_http=tuple(insecure_http))
-    owner = expected_speaker(server, request.model)
+    owner = expected_profile(server, request.model)
     by = owner.evidence[0].rule if owner.evidence else ""
     # Another address may be another server's, so a profile that was only guessed from the recording is dropped.
     elsewhere = bool(base.strip()) and exchange.named_profile is None
@@ -107,8 +107,8 @@ def target_of(
     found = variable_for(address, environment, variable)
     if found is not None:
         server = replace(server, key=environment[found].strip())
-    refuse_plain(server)
-    chosen = expected_speaker(server, request.model)
+    refuse_plain_http(server)
+    chosen = expected_profile(server, request.model)
     names = (variable,) if variable is not None else key_variables(address)
     url = public_url(url_of(server, wire(exchange.api).path(request)))
     return Target(server, chosen.profile, request.model, url, found, names, missing_key(server, request.model))

@@ -272,7 +272,7 @@ def play_runs(case: Case, record: TurnRecord, links: Sequence[Link], settings: S
 
 
 def first_run(case: Case, record: TurnRecord, settings: Settings) -> Sequence[Step]:
-    """The steps in which the machine decides one turn: those from `first` to `decided` of its `TurnRun`."""
+    """The steps in which the machine decides one turn: the first run of its `TurnRun`."""
     case = case_as_profile(case, settings.profile)
     return run(case, record, links_of_loop(case, record), settings, 0)
 

@@ -40,7 +40,7 @@ class BranchAnswers(NamedTuple):
     """For each exchange its place in the turn, and its number among the requests with this place."""
     results: tuple[ToolResultPart, ...] | None = None
     """Tool results after the last exchange, if no further request contained them; else None."""
-    silent: frozenset[int] = frozenset()
+    unanswered: frozenset[int] = frozenset()
     """The indices in `exchanges` of those without an answer: their request was sent again, or given up."""
     after: Event = NotRecorded()
     """The event that ended the run, if no answer ended it."""
@@ -73,7 +73,7 @@ class Case:
     """Profile name -> the same recording decoded with that profile; each is made at its first use."""
     live_runs: dict[str, BranchAnswers] = field(default_factory=dict)
     """Name -> the responses of a live run from a step of this recording; all cases of one recording share the dict."""
-    silent: frozenset[int] = frozenset()
+    unanswered: frozenset[int] = frozenset()
     """The indices of live exchanges without an answer: their request was sent again, or given up at a cancel."""
     end_causes: Mapping[str, str] = field(default_factory=dict)
     """Path -> why the recorder of this file sent no further request although the turn had not ended."""
@@ -97,10 +97,10 @@ _NOTHING = Recording((), (), ())
 def open_case(recording: Recording, before: Case | None = None, long_from: int = LONG_RECORDING) -> Case:
     """Judges every response once; those that `before` has at the same position are reused."""
     acts = [(source.path, act) for source in recording.inputs for act in source.acts]
-    brought: dict[str, dict[str, int]] = {}
+    limits_by_path: dict[str, dict[str, int]] = {}
     for path, act in acts:
         if act.kind == "limits":
-            brought.setdefault(path, {}).update(act.value)
+            limits_by_path.setdefault(path, {}).update(act.value)
     cancels = {(path, act.entry): act.value for path, act in acts if act.kind == "cancel"}
     # A new cancellation changes the judgement of an answer that was already read, so nothing is reused after it.
     reused_case = (before if before is not None and _cancelled_requests(before.cancels) == _cancelled_requests(cancels)
@@ -110,7 +110,7 @@ def open_case(recording: Recording, before: Case | None = None, long_from: int =
     judged = (*reused_case.judgements[:same], *read)
     verdicts = (*reused_case.verdicts[:same], *map(gate_exchange, recording.exchanges[same:], judged[same:]))
     unasked = {source.path: why for source in recording.inputs if (why := _why_not_sent(source))}
-    return Case(recording, judged, verdicts, brought, end_causes=unasked, cancels=cancels,
+    return Case(recording, judged, verdicts, limits_by_path, end_causes=unasked, cancels=cancels,
                 long=len(recording.exchanges) >= long_from, may_follow=_may_follow(recording))
 
 
@@ -210,17 +210,17 @@ def links_of_loop(case: Case, record: TurnRecord) -> Sequence[Link]:
 
 def first_links(case: Case, links: Sequence[Link], answers: int) -> int:
     """The number of first links that have this many answers, including exchanges without an answer among them."""
-    if not case.silent:
+    if not case.unanswered:
         return answers
     for position, link in enumerate(links):
-        # Silent exchanges have no answer, but they belong to the run that sent them.
-        answers -= link.index not in case.silent
-        if answers == 0 and any(after.index not in case.silent for after in links[position + 1 :]):
+        # Unanswered exchanges belong to the run that sent them.
+        answers -= link.index not in case.unanswered
+        if answers == 0 and any(after.index not in case.unanswered for after in links[position + 1 :]):
             return position + 1
     return len(links)
 
 
-class MadeInOrder(Sequence[T]):
+class LazySequence(Sequence[T]):
     """The elements of an iterator, each made when it is first accessed. A turn that ends repeatedly has nearly as many
     runs as answers, and each run uses few of the answers after its beginning."""
 
@@ -263,12 +263,12 @@ def source_of(case: Case, record: TurnRecord, links: Sequence[Link]) -> Recorded
     exchange = case.recording.exchanges[last.index]
     cancelled = case.cancels.get((exchange.path, exchange.entry)) is True
     late: tuple[tuple[ToolResultPart, ...], ...] = ()
-    if case.silent:
-        links = [link for link in links if link.index not in case.silent]
+    if case.unanswered:
+        links = [link for link in links if link.index not in case.unanswered]
     if record.live_run is not None:
         live_run = case.live_runs[record.live_run]
         after, cancelled, late = live_run.after, False, () if live_run.results is None else (live_run.results,)
-    return RecordedSource(MadeInOrder(_answers(case, links)), MadeInOrder(chain(_results(case, links), late)),
+    return RecordedSource(LazySequence(_answers(case, links)), LazySequence(chain(_results(case, links), late)),
                           after, cancelled)
 
 

@@ -63,7 +63,7 @@ class KnownOutput:
         return sum(len(stretch.ends) for stretch in self.stretches) + self.end
 
     @property
-    def calls(self) -> bool:
+    def has_calls(self) -> bool:
         """Whether the output holds a call for the client to run."""
         return any(map(_is_call, self.stretches))
 

@@ -93,7 +93,7 @@ def start_of(replay: Replay, since: int) -> BranchStart:
     answers = sum(step.run == number and step.signal is Signal.PROVIDER_RESPONSE for step in before)
     count = 0
     while answers:
-        answers -= links[count].index not in replay.case.silent
+        answers -= links[count].index not in replay.case.unanswered
         count += 1
     earlier = turn.record.links[: len(turn.record.links) - len(links)]
     return BranchStart(turn, before, number, tuple(links[:count]), tuple(links[count:]), earlier)
@@ -190,7 +190,7 @@ def _case_with(case: Case, answers: BranchAnswers, record: TurnRecord, profile: 
         judgements=(*case.judgements, *judged), verdicts=(*case.verdicts, *verdicts),
         limits_by_path={**case.limits_by_path, **brought}, measures=dict(case.measures),
         root=None if case.root is None else _case_with(case.root, answers, record, None), by_profile={},
-        silent=case.silent | {offset + position for position in answers.silent})
+        unanswered=case.unanswered | {offset + position for position in answers.unanswered})
 
 
 # -- Reruns ----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from inspector.replay.case import MadeInOrder, has_unrecorded_answer, judge_response
+from inspector.replay.case import LazySequence, has_unrecorded_answer, judge_response
 from inspector.replay.known import AnswerShare, KnownOutput, first_position, known_output, take
 from inspector.replay.token_counts import ends_whole, is_cut
 from inspector.replay.tokens import TokenMeasure, capped_tokens, measure, plausible_usage, splitter
@@ -176,7 +176,7 @@ class SimulatedTurn:
         length = 0 if fresh else self._known_length(turn, output)
         length = _place(send.method, output.text, length)
         repair = send.place is RequestPlace.REPAIR
-        share = None if repair and not output.calls else take(output, length, send.max_tokens, repair)
+        share = None if repair and not output.has_calls else take(output, length, send.max_tokens, repair)
         if share is None:
             return NotRecorded()
         parts = _with_prefix(share.parts, _prefix(output.text, length, send), quotes=bool(send.anchor) and share.ended)
@@ -374,7 +374,7 @@ def simulated_source(
     source: RecordedSource, exchanges: Sequence[Exchange], memo: dict[int, TokenMeasure], budget_changed: bool
 ) -> SimulatedTurn:
     """The simulating source over recorded answers. `memo` caches the measures by the index of the exchange."""
-    recorded = MadeInOrder(exchanges[answer.number or 0] for _, _, answer in source.answers)
+    recorded = LazySequence(exchanges[answer.number or 0] for _, _, answer in source.answers)
 
     def of(position: int) -> TokenMeasure:
         index = source.answers[position][2].number or 0
@@ -382,7 +382,7 @@ def simulated_source(
             memo[index] = tokens_of(recorded[position])
         return memo[index]
 
-    caps = MadeInOrder(exchange.cap for exchange in recorded)
+    caps = LazySequence(exchange.cap for exchange in recorded)
     return SimulatedTurn(source, of, recorded[0].profile, caps, budget_changed)
 
 

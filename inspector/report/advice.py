@@ -16,7 +16,7 @@ from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, has_reasoning, nothing_read
 from inspector.sessions.recording import Exchange
 from loop_core.judge.arguments import parse_call
-from loop_core.judge.endings import asked_context, hit_stop_string
+from loop_core.judge.endings import hit_stop_string, num_ctx_of
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
 from loop_core.turn.trace import limit_usage
@@ -180,7 +180,7 @@ def _by_router(look: JudgedTurn) -> bool:
 def _is_context_default(look: JudgedTurn) -> bool:
     """Whether Ollama answered with its default context size, because the request set none."""
     exchange = look.exchange
-    return "ollama" in (exchange.profile.name, wire(exchange.api).provider) and asked_context(exchange.request) is None
+    return "ollama" in (exchange.profile.name, wire(exchange.api).provider) and num_ctx_of(exchange.request) is None
 
 
 def _counts_cap(look: JudgedTurn) -> bool:
@@ -264,7 +264,7 @@ SITUATIONS: tuple[Situation, ...] = (
         f"shorten the request or lower {INITIAL}: together they do not fit in the context window")),
     Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
               _says("shorten the request: it does not fit in the context window")),
-    Situation("context set too small", lambda look: _full(look) and asked_context(look.exchange.request) is not None,
+    Situation("context set too small", lambda look: _full(look) and num_ctx_of(look.exchange.request) is not None,
               _says("raise num_ctx of the request, or shorten the history; another continuation cannot succeed")),
     # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
     Situation("context full", _full,

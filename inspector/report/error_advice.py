@@ -40,7 +40,7 @@ FAILURES: tuple[Failure, ...] = (
             words=r"request too large for .*\bper min"),
     # RFC 9110; GitHub Models (tokens_limit_reached), Anthropic (request_too_large).
     Failure("too large", "shorten the request: it is larger than the server accepts", frozenset({413})),
-    # Before `passing`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
+    # Before `temporary`: OpenAI sends `insufficient_quota` with status 429, which otherwise means a rate limit
     # (https://platform.openai.com/docs/guides/error-codes); DeepSeek sends 402
     # (https://api-docs.deepseek.com/quick_start/error_codes).
     Failure("quota", "check the account's quota and billing, or try again later", frozenset({402}),
@@ -50,7 +50,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure("lost connection", "send the request again: the connection was lost", unanswered=True, words=
         r"\bterminated\b|econnreset|epipe|connection (was )?(reset|closed|lost|aborted|error)|socket hang up"
         r"|time[ds]?[ -]?out\b|network error|fetch failed|premature close|incomplete chunked read|broken pipe"),
-    Failure("passing", "try again later", retryable=True),
+    Failure("temporary", "try again later", retryable=True),
     Failure("no such model", "check the model's name", words=
         r"\bmodel_not_found\b|\bmodel\b.{0,80}\b(does not exist|not found)\b"),
     # Last, because a row above explains a 404 better if its message names the model.
@@ -71,12 +71,12 @@ def about_error(look: JudgedTurn) -> str:
     response = look.exchange.response
     error, status = response.error, response.http_status
     error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
-    passing = "retryable" in (look.judgement.stop.detail or "")
+    temporary = "retryable" in (look.judgement.stop.detail or "")
     for row in FAILURES:
         # With a status, the server has answered, and a timeout in its message is that of a server behind it.
         if row.unanswered and status is not None:
             continue
         match = row.words and re.search(row.words, error_text, re.IGNORECASE)
-        if match or status in row.statuses or (row.retryable and passing):
+        if match or status in row.statuses or (row.retryable and temporary):
             return row.advice
     return "change the request"

@@ -110,7 +110,7 @@ class ReadOptions(NamedTuple):
     profile: str | None = None
 
 
-def twin(view: View, turn: TurnFacts, read: ReadOptions) -> str:
+def command_to_try(view: View, turn: TurnFacts, read: ReadOptions) -> str:
     """The command line that repeats a tried run, or sends the request to a live server; empty if there is none."""
     replay, advice = view.replay, turn.verdict.advice
     if advice is None or replay.settings.live is not None:
@@ -159,7 +159,8 @@ def _turn_lines(
         # A filter may leave a turn without any of its responses; then the turn is not part of the report.
         if indices and (everything or not turn.verdict.clean):
             yield ""
-            yield from _turn(view, turn, file, indices, findings, read, fold)
+            yield from _turn_head(view, turn, file, read)
+            yield from _turn_answers(view, turn, indices, findings, fold)
             yield from _deciding_bytes(view, turn) if with_bytes else ()
 
 
@@ -225,10 +226,8 @@ def _source_lines(source: Input, headline: str, shared: Container[tuple[str, boo
         yield f"  error: {one_line(source.error)}"
 
 
-def _turn(
-    view: View, turn: TurnFacts, file: str, indices: Sequence[int], findings: dict[int | None, list[str]],
-    read: ReadOptions | None, fold: bool,
-) -> Iterator[str]:
+def _turn_head(view: View, turn: TurnFacts, file: str, read: ReadOptions | None) -> Iterator[str]:
+    """The verdict on a turn, its advice, its path through the machine, its spend, its times and its cost."""
     from inspector.report.lines.header import output
 
     verdict = turn.verdict
@@ -242,7 +241,7 @@ def _turn(
             yield f"  session: {one_line(exchange.session)}"
     if verdict.advice:
         yield f"  what to change: {one_line(verdict.advice.text)}"
-        how = twin(view, turn, read) if read is not None else ""
+        how = command_to_try(view, turn, read) if read is not None else ""
         if how:
             yield f"  {'run it' if verdict.advice.set is not None else 'try it live'}: {one_line(how)}"
             if verdict.advice.set is None:
@@ -259,6 +258,12 @@ def _turn(
     cost = turn_cost(view, turn)
     if cost is not None:
         yield f"  cost {one_line(cost_text(cost, view.prices))}"
+
+
+def _turn_answers(
+    view: View, turn: TurnFacts, indices: Sequence[int], findings: dict[int | None, list[str]], fold: bool
+) -> Iterator[str]:
+    """The responses of a turn with these indices, the seams between them, and the merged text."""
     live = view.steps[turn.run.first].fidelity is Fidelity.LIVE
     # A filter names responses by their indices, which simulated responses do not have.
     simulated = recut_responses(view, turn) if len(indices) == len(turn.responses) else []

@@ -30,7 +30,7 @@ Completion)."""
 
 _HOST = re.compile(r"[^\s/?#@\\<>^`{|}%]+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
-FRAMING = frozenset({"content-length", "transfer-encoding"})
+LENGTH_HEADERS = frozenset({"content-length", "transfer-encoding"})
 """The names of headers that state the length of a request."""
 _HARMLESS = frozenset({"api-version", "alt"})  # Azure's and Gemini's: shown, since they say which API was asked
 SECRET_NAME = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
@@ -102,7 +102,7 @@ class Server:
         for name, value in self.headers:
             if _HEADER.fullmatch(name) is None or not _sendable(value):
                 raise CallerError(f"the header {name!r} holds characters that no header can carry")
-            if name.lower() in FRAMING:
+            if name.lower() in LENGTH_HEADERS:
                 raise CallerError(f"the header {name!r} says how long a request is: expected it from the client alone")
 
     @property
@@ -155,7 +155,7 @@ def is_unencrypted(url: str) -> bool:
     return parts.scheme == "http" and not loopback(parts.hostname or "")
 
 
-def refuse_plain(server: Server) -> None:
+def refuse_plain_http(server: Server) -> None:
     """Raises `CallerError` if a server would receive credentials as plain text, unless the operator named its host."""
     base = server.base or wire(server.api).home.base
     host = (urlsplit(base).hostname or "").lower()
@@ -215,14 +215,14 @@ def key_header(server: Server, profile: str) -> tuple[tuple[str, str], ...]:
     return ((name, f"Bearer {server.key}" if name == "authorization" else server.key),)
 
 
-def masked_proof(server: Server, profile: str) -> Headers:
+def masked_auth_header(server: Server, profile: str) -> Headers:
     """The authentication header with its secret masked."""
     if server.sign is not None:
         return (("authorization", REDACTED),)
     return tuple((name, REDACTED) for name, _ in key_header(server, profile))
 
 
-def expected_speaker(server: Server, model: str | None) -> ProfileChoice:
+def expected_profile(server: Server, model: str | None) -> ProfileChoice:
     """The profile of the server that will answer, as far as the address and the model show it. Raises `CallerError` if
     the server names a profile that does not exist."""
     if server.profile is not None:

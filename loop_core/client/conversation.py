@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from loop_core.client.address import Server, refuse_plain
+from loop_core.client.address import Server, refuse_plain_http
 from loop_core.client.exchange import Connection, Observer, Observers
 from loop_core.client.outgoing import Messages, keeps_conversation, messages_of
 from loop_core.client.streaming import ShowingSource, ShownText
@@ -70,7 +70,7 @@ def ask(
             any exception of a signer, ends the turn as unrecorded.
     """
     chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
-    return chat.ask(1, chat.opening(prompt))
+    return chat.ask(1, chat.first_request(prompt))
 
 
 async def aask(
@@ -86,7 +86,7 @@ async def aask(
 ) -> Answer:
     """`ask` on an event loop. Tools run in a thread; a task that is cancelled ends its turn."""
     chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
-    return await chat.aask(1, chat.opening(prompt))
+    return await chat.aask(1, chat.first_request(prompt))
 
 
 def stream(
@@ -119,7 +119,7 @@ def astream(
 ) -> AsyncStream:
     """`stream` on an event loop: `async for piece in astream(…)`, then `.answer`."""
     chat = _Chat.of(server, tools, limits, policy, max_tokens, line, observer)
-    return AsyncStream(chat, 1, chat.opening(prompt))
+    return AsyncStream(chat, 1, chat.first_request(prompt))
 
 
 class Answer:
@@ -282,7 +282,7 @@ async def _text_pieces(chat: _Chat, number: int, request: Request, answers: list
 
     async def drive() -> None:
         try:
-            async with chat.alive(shown_text) as live:
+            async with chat.async_source(shown_text) as live:
                 sources.append(ShowingSource(live, shown_text))
                 async for step in asteps(f"t{number}", request, sources[0], chat.plan):
                     steps.append(step)
@@ -355,13 +355,13 @@ class _Chat:
         check_kinds(("server", server, Server), ("policy", chosen, Policy), ("limits", limits or Limits(), Limits),
                     ("line", line or Connection(), Connection))
         check_methods("observer", observer or Observer(), Observer)
-        refuse_plain(server)
+        refuse_plain_http(server)
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise CallerError(f"max_tokens: {max_tokens!r} is not a whole number from 1")
         declared, runs = declare(tools)
         return _Chat(server, declared, Toolbox(runs), Plan(limits or Limits(), chosen), max_tokens, line, observer)
 
-    def opening(self, prompt: Prompt) -> Request:
+    def first_request(self, prompt: Prompt) -> Request:
         """The first request. Raises `CallerError` if the prompt makes no request, or one of another API."""
         request = prompt if isinstance(prompt, Request) else Request(self.server.api, messages_of(prompt), stream=True)
         if request.api != self.server.api:
@@ -380,10 +380,10 @@ class _Chat:
 
     async def aask(self, number: int, request: Request) -> Answer:
         """Runs one turn on an event loop."""
-        async with self.alive() as source:
+        async with self.async_source() as source:
             return Answer(await arun(f"t{number}", request, source, self.plan), self, number)
 
-    def alive(self, *observers: Observer) -> AsyncLive:
+    def async_source(self, *observers: Observer) -> AsyncLive:
         """A source on an event loop; `observers` receive its events too."""
         from loop_core.client.transport import AsyncLive
 

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from functools import wraps
 from typing import Any
 
-from loop_core.client.address import Server, expected_speaker
+from loop_core.client.address import Server, expected_profile
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest
 from loop_core.errors import UNREADABLE, CallerError, DecodeError, check_kinds, check_seconds
@@ -55,7 +55,7 @@ class LiveResponse:
     ask: LiveRequest
     response: ChatResponse
     judgement: Judgement
-    speaker: ProfileChoice
+    profile_choice: ProfileChoice
     status: int | None
     """The HTTP status; None if no answer began."""
     headers: tuple[tuple[str, str], ...]
@@ -130,9 +130,9 @@ class Observers(Observer):
     on_interrupt = _to_each(Observer.on_interrupt)
 
 
-NOTICEABLE = 2.0
+SHOWN_SILENCE = 2.0
 """The least silence, in seconds, that the description of a broken answer mentions."""
-CONTEXT = 64
+MASK_CONTEXT = 64
 """The number of bytes before a piece that are searched for credentials together with it."""
 
 
@@ -141,7 +141,7 @@ class ResponseReader:
 
     def __init__(self, request: LiveRequest, server: Server, observer: Observer, redact: Redact | None = None) -> None:
         self._server, self._observer, self._mask = server, observer, Mask(server.secrets, redact)
-        self._speaker = expected_speaker(server, request.request.model)
+        self._expected = expected_profile(server, request.request.model)
         hidden = tuple((name, self._mask.text(value)) for name, value in request.headers)
         self.ask = replace(request, headers=hidden, body=self._mask.json(request.body))
         # If the observer takes no data, no piece is masked for it.
@@ -179,7 +179,7 @@ class ResponseReader:
     def silence_until(self, ms: float) -> str:
         """Describes how long the server was silent before the answer ended; empty if that was short."""
         seconds = (ms - self._last_ms) / 1000
-        return f"was silent for {seconds:.0f} s, and then " if seconds >= NOTICEABLE else ""
+        return f"was silent for {seconds:.0f} s, and then " if seconds >= SHOWN_SILENCE else ""
 
     def close(self, end: TransportEnd, ms: float, problem: str = "", may_have_arrived: bool = True) -> LiveResponse:
         """Judges the answer as far as it arrived; `may_have_arrived` is about the request, as in `LiveResponse`."""
@@ -190,7 +190,7 @@ class ResponseReader:
         self._body = [body := b"".join(self._body)]  # the pieces are freed before the answer is decoded
         request = self.ask.request
         # The answer itself may identify the server; a port or a model was only a guess.
-        chosen = self._speaker if self._server.profile is not None else choose(
+        chosen = self._expected if self._server.profile is not None else choose(
             self._server.api, self.ask.url, self._headers, body, request.model)
         response = self._mask.response(self._close_decoder(chosen, body, end))
         if problem:
@@ -212,7 +212,7 @@ class ResponseReader:
         self._waiting.append(data)
         if self._on_data is not None:
             self._on_data(self.ask.number, self._mask.mask_credentials(data, self._shown), ms)
-            self._shown = (self._shown + data)[-CONTEXT:]
+            self._shown = (self._shown + data)[-MASK_CONTEXT:]
         if not self._ending:
             window = self._last + data if self._last else data
             # A mark may be split between two pieces, but holds no line break.
@@ -228,7 +228,7 @@ class ResponseReader:
         done in large parts."""
         came = b"".join(self._waiting)
         data = self._mask.mask_credentials(came, self._decoded_bytes)
-        self._decoded_bytes = (self._decoded_bytes + came)[-CONTEXT:]
+        self._decoded_bytes = (self._decoded_bytes + came)[-MASK_CONTEXT:]
         self._body.append(data)
         self._waiting, self._unread = [], 0
         if data and self._problem is None:
@@ -240,7 +240,7 @@ class ResponseReader:
     def _new_decoder(self) -> Any:
         request = self.ask.request
         return decoder(self._server.api, http_status=self._status, headers=self._headers, n=request.n,
-                       background=request.background, words=self._speaker.profile.words)
+                       background=request.background, words=self._expected.profile.words)
 
     def _close_decoder(self, choice: ProfileChoice, body: bytes, end: TransportEnd) -> ChatResponse:
         request = self.ask.request
@@ -248,7 +248,7 @@ class ResponseReader:
             if self._problem is not None:
                 raise self._problem
             # A server other than the expected one may have stop words of its own: then the body is decoded again.
-            if choice.profile.words == self._speaker.profile.words:
+            if choice.profile.words == self._expected.profile.words:
                 response: ChatResponse = self.decoder.close(end)
                 return response
             return decode_response(self._server.api, body, http_status=self._status, headers=self._headers, n=request.n,

@@ -29,15 +29,15 @@ _DECODABLE = frozenset({"gzip", "x-gzip", "deflate"})
 _REFUSED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # IANA, HTTP Content Coding
 
 
-class CodingError(Exception):
+class ContentDecodeError(Exception):
     """The coding of a body cannot be decoded. The message continues a sentence that begins with the server's name."""
 
 
-class RefusedCodingError(CodingError):
+class RefusedCodingError(ContentDecodeError):
     """The body has a coding that is not supported. A second attempt would get the same one."""
 
 
-class Uncoding:
+class ContentDecoder:
     """The body of one answer without its content coding, piece by piece."""
 
     def __init__(self, coding: str) -> None:
@@ -45,12 +45,12 @@ class Uncoding:
         ignored. Raises `RefusedCodingError` for a coding that is not supported."""
         names = [name for part in coding.split(",") if (name := part.strip().lower()) in _DECODABLE | _REFUSED_CODINGS]
         if len(names) > 1 or not _DECODABLE.issuperset(names):
-            raise RefusedCodingError(f"sent content in the coding {', '.join(names)[:40]}, which it was not asked for")
+            raise RefusedCodingError(f"sent content in the encoding {', '.join(names)[:40]}, which was not requested")
         self._inflate = zlib.decompressobj(_EITHER) if names else None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded. Raises
-        `CodingError` if the content does not have the named coding."""
+        `ContentDecodeError` if the content does not have the named coding."""
         if self._inflate is None:
             yield data
             return
@@ -62,7 +62,7 @@ class Uncoding:
             except zlib.error as why:
                 if not str(why).endswith("check"):  # a wrong checksum: none of the content is reliable
                     yield from _up_to_fault(before, data)
-                raise CodingError("sent content whose coding is broken") from None
+                raise ContentDecodeError("sent content whose encoding is broken") from None
             data = self._inflate.unconsumed_tail
             if self._inflate.eof and self._inflate.unused_data:  # a body may have several members (RFC 1952, 2.2)
                 data, self._inflate = self._inflate.unused_data, zlib.decompressobj(_EITHER)
@@ -104,7 +104,7 @@ class IncomingAnswer:
     failures: Sequence[Failure]
     """The exceptions that end the answer. The first matching row counts."""
     start: float = field(init=False)
-    body: Uncoding = field(default_factory=lambda: Uncoding(""))
+    body: ContentDecoder = field(default_factory=lambda: ContentDecoder(""))
     response: LiveResponse | None = None
     in_observer: bool = False
     """Whether the observer is being called. An exception is then the observer's and is passed on."""
@@ -147,7 +147,7 @@ class IncomingAnswer:
         self.in_observer = True
         self.reader.begin(status, headers, self.ms)
         self.in_observer = False
-        self.body = Uncoding(",".join(value for name, value in headers if name.lower() == "content-encoding"))
+        self.body = ContentDecoder(",".join(value for name, value in headers if name.lower() == "content-encoding"))
 
     def take(self, data: bytes) -> bool:
         """Takes a piece of the body; False if no more is to be read."""
@@ -176,7 +176,7 @@ class IncomingAnswer:
 
     def fail(self, why: Exception) -> None:
         """Ends the answer because of an error. A message of httpx may hold a proxy's address, so it is replaced."""
-        if self.is_over and not isinstance(why, CodingError):  # a wrong checksum is about the answer itself
+        if self.is_over and not isinstance(why, ContentDecodeError):  # a wrong checksum is about the answer itself
             self.close(TransportEnd.EOF)
             return
         host = urlsplit(self.reader.ask.url).netloc  # without the user and password that a URL may hold

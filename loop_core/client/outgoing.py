@@ -35,7 +35,7 @@ MARKS: Mapping[Prefill, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 """Kind of prefill -> the fields that mark the last message as a prefill: fields of that message, and fields of the
 body."""
 
-SIGNED = frozenset({
+SIGNATURE_PROFILES = frozenset({
     "gemini", "vertex", "github_copilot", "openrouter", "vercel_gateway", "litellm", "portkey", "generic",
 })
 """The profiles of Gemini's servers, and of servers that may route to Gemini. Other servers issue no thought signatures
@@ -151,7 +151,7 @@ def body_of(request: Request, profile: Profile, method: Method = Method.FIRST) -
             body = {profile.cap_field if name == "max_tokens" else name: value for name, value in body.items()}
         if request.stream and profile.stream_usage:
             body.setdefault("stream_options", {"include_usage": True})  # without it a stream has no token counts
-        if profile.name not in SIGNED:
+        if profile.name not in SIGNATURE_PROFILES:
             for call in (call for message in body["messages"] for call in message.get("tool_calls", ())):
                 call.pop("extra_content", None)
         if method is Method.PREFILL:
@@ -219,7 +219,7 @@ class LiveRequest:
 
 def known_ability(server: Server, request: Request) -> tuple[Ability, str]:
     """Which methods of continuation a server supports for a request's model, and the server's profile."""
-    profile = address.expected_speaker(server, request.model).profile
+    profile = address.expected_profile(server, request.model).profile
     return ability(profile, server.api), profile.name
 
 
@@ -237,12 +237,12 @@ def live_request_for(server: Server, send: Send, turn: Turn, number: int) -> Liv
 
 def live_request(server: Server, request: Request, send: Send, number: int) -> LiveRequest:
     """The HTTP request for a `Request`. Raises `EncodeError` if the format cannot carry it."""
-    chosen = address.expected_speaker(server, request.model)
+    chosen = address.expected_profile(server, request.model)
     polled = send.method is Method.POLL
     url = address.public_url(_url(server, request, polled))
     return LiveRequest(
         number, request, send.place, send.ordinal, "GET" if polled else "POST", url,
-        (*address.headers_of(server, request.stream), *address.masked_proof(server, chosen.profile.name)),
+        (*address.headers_of(server, request.stream), *address.masked_auth_header(server, chosen.profile.name)),
         None if polled else body_of(request, chosen.profile, send.method),
         server.profile,
     )
@@ -268,9 +268,9 @@ class HttpRequest:
 def with_credentials(server: Server, request: LiveRequest) -> HttpRequest:
     """The request with its key or signature; no other function adds them. Raises `LoopError` if the request holds a
     value that JSON cannot express, or there is nothing to sign with."""
-    profile = address.expected_speaker(server, request.request.model).profile.name
-    proof = {name for name, _ in address.masked_proof(server, profile)}
-    headers = [(name, value) for name, value in request.headers if name not in proof]
+    profile = address.expected_profile(server, request.request.model).profile.name
+    auth_names = {name for name, _ in address.masked_auth_header(server, profile)}
+    headers = [(name, value) for name, value in request.headers if name not in auth_names]
     headers += address.key_header(server, profile)
     url = _url(server, request.request, request.method == "GET")
     content = b"" if request.body is None else _content(request)
@@ -304,5 +304,5 @@ def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:
             plain text.
     """
     check_kinds(("server", server, Server), ("turn", turn, Turn), ("send", send, Send))
-    address.refuse_plain(server)
+    address.refuse_plain_http(server)
     return with_credentials(server, live_request_for(server, send, turn, 0))

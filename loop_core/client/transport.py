@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain
+from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain_http
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
-from loop_core.client.incoming import CodingError, Failure, IncomingAnswer, RefusedCodingError
+from loop_core.client.incoming import ContentDecodeError, Failure, IncomingAnswer, RefusedCodingError
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import MOMENT, AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
@@ -81,7 +81,7 @@ class _Source:
         redact: Redact | None, rewrite: RequestRewrite | None,
     ) -> None:
         check_kinds(("server", server, Server))
-        refuse_plain(server)
+        refuse_plain_http(server)
         self.server, self.line, self._redact, self._rewrite = server, line or Connection(), redact, rewrite
         self.observer: Observer = Observer() if observer is None else observer
         check_methods("observer", self.observer, Observer)
@@ -181,7 +181,7 @@ FAILURES: Sequence[Failure] = (
     Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
     Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
-    Failure(CodingError, TransportEnd.RESET, "{host} {why}"),
+    Failure(ContentDecodeError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} {silent}broke the connection",
             begins=("Server disconnected", "peer closed", "<ConnectionTerminated", "<StreamReset")),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} sent what cannot be read as HTTP/1.1"),

@@ -77,7 +77,7 @@ def takes_no_arguments(tool: Tool | None) -> bool:
         return False
     declared = tool.schema
     if declared is None:
-        return tool.declaration is not None and _leaves_out(tool.declaration)
+        return tool.declaration is not None and _declares_no_parameters(tool.declaration)
     if not COMPOSING_KEYWORDS.isdisjoint(declared) or declared.get("additionalProperties") not in (None, False):
         return False
     return not declared.get("properties") and is_usable(tool) and not schema_problems(tool, {})
@@ -94,7 +94,7 @@ def shortcoming(tool: Tool | None, value: Mapping[str, Any] | None) -> str:
     return f"lack {', '.join(missing)}" if missing else ""
 
 
-def _leaves_out(declared: Mapping[str, Any]) -> bool:
+def _declares_no_parameters(declared: Mapping[str, Any]) -> bool:
     """Whether a declaration is that of a plain function without parameters. A tool that is known by its type alone
     (Anthropic's `bash_20250124`) has parameters that the request does not declare."""
     inner = declared.get("function") or declared.get("toolSpec") or declared
@@ -266,6 +266,13 @@ def parse_call(call: ToolCall) -> Arguments:
     return parse("" if call.arguments_unsent else call.arguments)
 
 
+def is_complete(call: ToolCall) -> bool:
+    """Whether the arguments of a call are complete, regardless of the response's stop reason."""
+    if call.kind is CallKind.CUSTOM:
+        return call.arguments is not None
+    return parse_call(call).shape is ArgumentShape.COMPLETE
+
+
 WRAPPINGS: Mapping[str, str] = {
     "text": "musistudio/llms@ac0fafe transformer/anthropic.transformer.ts (Claude Code Router)",
     "raw": "1rgs/claude-code-proxy@dd4a29a server.py",
@@ -295,7 +302,7 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     if name not in WRAPPINGS or type(inner) is not str:
         return reading
     within = parse(inner)
-    begins, takes, only = _BRACE.match(inner) is not None, _takes(tool, name), name in ONLY_WRAPPINGS
+    begins, takes, only = _BRACE.match(inner) is not None, _has_parameter(tool, name), name in ONLY_WRAPPINGS
     if call.form is not ArgsForm.OBJECT:
         is_wrapping = not takes and (only or (takes is False and begins))
     elif within.shape is ArgumentShape.CUT:
@@ -309,7 +316,7 @@ def parse_input(call: ToolCall, tool: Tool | None = None) -> Arguments:
     return Arguments(shape, None, len(call.arguments or ""), problem)
 
 
-def _takes(tool: Tool | None, name: str) -> bool | None:
+def _has_parameter(tool: Tool | None, name: str) -> bool | None:
     """Whether a tool has a parameter of this name; None if its schema does not show all of them, or is not known."""
     schema = tool.schema if tool is not None else None
     if schema is None:

@@ -2,7 +2,7 @@
 
 Each rule may only make the reason stricter, and leaves evidence; the one exception, a complete call under `stop`, needs
 the gate's full conditions. This module depends on no wire format: the word of a provider behind a router arrives
-already mapped (`native`), and the facts about a server arrive as a `Speaker`.
+already mapped (`native`), and the facts about a server arrive as `ServerFacts`.
 """
 
 # Annotations are not postponed: of a named tuple each would be compiled from text at every start.
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from loop_core.formats import format_entry
 from loop_core.json_parser import LENIENT_RULES
 from loop_core.judge import arguments, endings
-from loop_core.judge.arguments import Arguments, ArgumentShape, is_phantom, means_empty_object, parse_call, parse_input
+from loop_core.judge.arguments import Arguments, ArgumentShape, is_complete, is_phantom, means_empty_object, parse_input
 from loop_core.judge.endings import Ending
 from loop_core.values import (
     FINISHED,
@@ -35,7 +35,7 @@ from loop_core.values import (
 )
 
 
-class Speaker(Protocol):
+class ServerFacts(Protocol):
     """The facts about a server that judging needs."""
 
     @property
@@ -63,6 +63,7 @@ class Judgement(NamedTuple):
     cap_reached: bool = False
     """Whether the answer ended without a reason after it used the whole output cap: most likely a cut (MiMo)."""
     promoted: bool = False
+    """Whether the reason became `tool_call` because the answer holds complete calls under an end-of-turn word."""
     ending: Ending | None = None
     """Why the answer looks finished and is not; None otherwise. The stop reason stays."""
     ending_sure: bool = True
@@ -75,7 +76,7 @@ class JudgeCase(NamedTuple):
 
     response: ChatResponse
     request: Request | None
-    speaker: Speaker | None
+    server: ServerFacts | None
     native: StopReason | None
     every_call: tuple[ToolCall, ...]
     calls: tuple[tuple[ToolCall, Arguments], ...]
@@ -264,12 +265,12 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
                           quote=FactQuote("text", sign.start, sign.end))
-    speaker, has_reasoning = case.speaker, endings.has_reasoning(case.response)
-    if speaker is not None and stop.raw and speaker.at_cap.get(case.response.api) == stop.raw and (
-            speaker.reasoning_under_cap or not has_reasoning):
+    server, has_reasoning = case.server, endings.has_reasoning(case.response)
+    if server is not None and stop.raw and server.at_cap.get(case.response.api) == stop.raw and (
+            server.reasoning_under_cap or not has_reasoning):
         note = f"{usage_text}, and this server says {stop.raw!r} for a cut answer too"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
-    if endings.has_calls(case.response) and speaker is not None and speaker.reasoning_under_cap:
+    if endings.has_calls(case.response) and server is not None and server.reasoning_under_cap:
         # A call does not show whether its batch was cut, or whether `{}` stands for lost arguments (vLLM #46303).
         note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
@@ -292,7 +293,7 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None
     if case.response.native.get("truncated") == "true":
         return Correction(Stop.CONTEXT_WINDOW_EXCEEDED, "server", None, "the server says truncated: true")
-    size = endings.asked_context(case.request) or (case.speaker.context_size if case.speaker else None)
+    size = endings.num_ctx_of(case.request) or (case.server.context_size if case.server else None)
     usage = case.response.usage
     if size is None or usage is None or stop.normalized is not Stop.MAX_TOKENS:
         return None
@@ -304,12 +305,12 @@ def context_full(case: JudgeCase, stop: StopReason) -> Correction | None:
 
 def mended_call(case: JudgeCase, stop: StopReason) -> Correction | None:
     """The word asks for no tools, and the server sends a cut call as a whole object, so no byte shows the cut."""
-    speaker = case.speaker
-    if stop.normalized is not Stop.END_TURN or speaker is None or case.response.api not in speaker.mends_calls:
+    server = case.server
+    if stop.normalized is not Stop.END_TURN or server is None or case.response.api not in server.mends_calls:
         return None
     for call, _ in case.calls:
         if call.form is ArgsForm.OBJECT:
-            note = f"{speaker.name} closes the arguments of a cut call and says {stop.raw!r}: perhaps this one was cut"
+            note = f"{server.name} closes the arguments of a cut call and says {stop.raw!r}: perhaps this one was cut"
             return Correction(Stop.UNKNOWN, None, call.at, note, Severity.WARNING)
     return None
 
@@ -334,15 +335,16 @@ RULES: tuple[tuple[str, Rule], ...] = (
 def judge(
     response: ChatResponse,
     request: Request | None = None,
-    speaker: Speaker | None = None,
+    server: ServerFacts | None = None,
     native: StopReason | None = None,
     tools_known: bool = True,
 ) -> Judgement:
-    """The effective stop reason, with the evidence of corrections. Transcripts keep no tools (`tools_known`)."""
+    """The effective stop reason, with the evidence of corrections. `native` is the word of a provider behind a router;
+    `tools_known` is False for a transcript, which keeps no declared tools."""
     stop = response.stop_reason
     findings: list[Finding] = []
     cap_reached, every_call = False, response.tool_calls
-    case = JudgeCase(response, request, speaker, native, every_call, _readings(every_call, request))
+    case = JudgeCase(response, request, server, native, every_call, _readings(every_call, request))
     for name, rule in RULES:
         correction = rule(case, stop)
         if correction is None:
@@ -391,10 +393,5 @@ def _has_complete_calls(response: ChatResponse, request: Request | None) -> bool
     a call that its schema refuses is a call too, and is answered with an error."""
     tools = tools_by_name(request.tools if request else ())
     calls = [call for call in response.tool_calls if not is_phantom(call)]
-    return bool(calls) and all(call.closed and _whole(call, tools.get(call.name)) for call in calls)
-
-
-def _whole(call: ToolCall, tool: Tool | None) -> bool:
-    if call.kind is CallKind.CUSTOM:
-        return call.arguments is not None
-    return means_empty_object(call, tool) or parse_call(call).value is not None
+    return bool(calls) and all(
+        call.closed and (is_complete(call) or means_empty_object(call, tools.get(call.name))) for call in calls)

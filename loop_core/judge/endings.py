@@ -252,7 +252,7 @@ def _word_at(stop: StopReason) -> At | None:
 # -- what a request set: a context, stop strings -----------------------------------------------------------------------
 
 
-def asked_context(request: Request | None) -> int | None:
+def num_ctx_of(request: Request | None) -> int | None:
     """The context size in tokens that a request set (`options.num_ctx` of Ollama); None if it set none."""
     options: Any = request.extra.get("options") if request is not None else None
     size = options.get("num_ctx") if hasattr(options, "get") else None

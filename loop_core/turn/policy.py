@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from loop_core.errors import CallerError, check_kinds
-from loop_core.judge.arguments import ArgumentShape, parse_call, parse_leniently
+from loop_core.judge.arguments import is_complete, parse_leniently
 from loop_core.judge.classify import Judgement
 from loop_core.judge.endings import SILENT, Ending
 from loop_core.judge.gate import Admission, Verdict
@@ -260,13 +260,6 @@ def _own_word(policy: Policy, response: ChatResponse, judgement: Judgement) -> S
 def _fits(row: Promotion, response: ChatResponse) -> bool:
     calls = response.tool_calls
     return bool(calls) and (not row.complete or all(is_complete(call) for call in calls))
-
-
-def is_complete(call: ToolCall) -> bool:
-    """Whether the arguments of a call are complete, regardless of the response's stop reason."""
-    if call.kind is CallKind.CUSTOM:
-        return call.arguments is not None
-    return parse_call(call).shape is ArgumentShape.COMPLETE
 
 
 def _is_readable(call: ToolCall) -> bool:

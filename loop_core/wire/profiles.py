@@ -119,7 +119,7 @@ def _by_address(api: str, address: str) -> ProfileChoice | None:
     if not address:
         return None
     host = re.sub(r":\d+$", "", address.partition("/")[0])
-    for profile in _speakers(api):
+    for profile in _profiles_of(api):
         at = At(ExchangePart.REQUEST, pointer="url")
         # whole labels: `notopenai.com` is another host
         if any(host == name or host.endswith(f".{name}") for name in profile.hosts):
@@ -133,7 +133,7 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
     values_by_name = {name.lower(): value for name, value in headers}
     if not values_by_name:
         return None
-    for profile in _speakers(api):
+    for profile in _profiles_of(api):
         for row in profile.headers:
             name, _, wanted = row.partition("=")
             if name.endswith("*"):
@@ -147,7 +147,7 @@ def _by_headers(api: str, headers: Iterable[tuple[str, str]]) -> ProfileChoice |
 
 def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
     keys = {key for value in values if isinstance(value, dict) for key in value}
-    for profile in _speakers(api):
+    for profile in _profiles_of(api):
         for mark in profile.body:
             for value in values if mark.path[0] in keys else ():
                 text = _text_at(value, mark.path)
@@ -159,7 +159,7 @@ def _by_body(api: str, values: Sequence[Any]) -> ProfileChoice | None:
 
 def _by_port(api: str, address: str) -> ProfileChoice | None:
     port = address.partition("/")[0].rpartition(":")[2]
-    for profile in _speakers(api):
+    for profile in _profiles_of(api):
         if port in map(str, profile.ports):
             return ProfileChoice(profile, (Evidence("profile.port", At(ExchangePart.REQUEST, pointer="url"), port),))
     return None
@@ -167,7 +167,7 @@ def _by_port(api: str, address: str) -> ProfileChoice | None:
 
 @lru_cache(maxsize=1024)
 def _by_model(api: str, model: str | None) -> ProfileChoice | None:
-    for profile in _speakers(api):
+    for profile in _profiles_of(api):
         if model and any(re.search(pattern, model) for pattern in profile.models):
             return ProfileChoice(profile,
                                  (Evidence("profile.model", At(ExchangePart.REQUEST, pointer="/model"), model[:120]),))
@@ -175,7 +175,7 @@ def _by_model(api: str, model: str | None) -> ProfileChoice | None:
 
 
 @cache
-def _speakers(api: str) -> tuple[Profile, ...]:
+def _profiles_of(api: str) -> tuple[Profile, ...]:
     return tuple(profile for profile in PROFILES.values() if api in profile.apis and profile is not GENERIC)
 
 

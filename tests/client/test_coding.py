@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from loop_core.client.incoming import STEP, CodingError, Uncoding
+from loop_core.client.incoming import STEP, ContentDecodeError, ContentDecoder
 
 TEXT = b"data: one\n\n" * 500
 CODED = {
@@ -20,36 +20,36 @@ CODED = {
 @pytest.mark.parametrize("coding", CODED)
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_a_coding_is_undone_however_it_is_cut(coding: str, size: int) -> None:
-    body, data = Uncoding(coding), CODED[coding]
+    body, data = ContentDecoder(coding), CODED[coding]
     assert b"".join(piece for at in range(0, len(data), size) for piece in body.feed(data[at : at + size])) == TEXT
 
 
 def test_a_few_bytes_become_many_in_bounded_steps() -> None:
-    pieces = list(Uncoding("gzip").feed(gzip.compress(bytes(8 * STEP + 5))))
+    pieces = list(ContentDecoder("gzip").feed(gzip.compress(bytes(8 * STEP + 5))))
     assert [len(piece) for piece in pieces] == [STEP] * 8 + [5]
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "BR", "gzip, gzip", "gzip,br", "compress"])
 def test_what_could_become_too_many_at_once_is_refused(coding: str) -> None:
-    with pytest.raises(CodingError, match="which it was not asked for"):
-        Uncoding(coding)
+    with pytest.raises(ContentDecodeError, match="which was not requested"):
+        ContentDecoder(coding)
 
 
 def test_what_follows_the_coded_content_and_is_not_coded_is_broken() -> None:
-    with pytest.raises(CodingError, match="is broken"):
-        list(Uncoding("gzip").feed(gzip.compress(TEXT) + b"data: [DONE]"))
+    with pytest.raises(ContentDecodeError, match="is broken"):
+        list(ContentDecoder("gzip").feed(gzip.compress(TEXT) + b"data: [DONE]"))
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_what_is_not_coded_so_is_broken(coding: str) -> None:
-    with pytest.raises(CodingError, match="is broken"):
-        list(Uncoding(coding).feed(b"\xff\xfe{}" * 100))
+    with pytest.raises(ContentDecodeError, match="is broken"):
+        list(ContentDecoder(coding).feed(b"\xff\xfe{}" * 100))
 
 
 def bytes_before_break(coding: str, pieces: list[bytes]) -> bytes:
     """What came before the coding turned out to be broken."""
-    content, got = Uncoding(coding), list[bytes]()
-    with pytest.raises(CodingError, match="is broken"):  # noqa: PT012  (what came before it is the matter)
+    content, got = ContentDecoder(coding), list[bytes]()
+    with pytest.raises(ContentDecodeError, match="is broken"):  # noqa: PT012  (what came before it is the matter)
         for data in pieces:
             got.extend(content.feed(data))
     return b"".join(got)

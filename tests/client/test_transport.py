@@ -19,9 +19,9 @@ import pytest
 from inspector.live.recorder import Recorder
 from inspector.sessions import open_paths
 from loop_core.client import exchange
-from loop_core.client.address import Server, expected_speaker, key_header, public_url, url_of
+from loop_core.client.address import Server, expected_profile, key_header, public_url, url_of
 from loop_core.client.exchange import Connection, Observer, ResponseReader, Retries, Timeouts, retry_after
-from loop_core.client.incoming import CodingError
+from loop_core.client.incoming import ContentDecodeError
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText
@@ -390,7 +390,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, run_turn: RunTurn)
     (httpx.ReadError("x"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("<StreamReset stream_id:1>"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 sent what cannot be read as HTTP/1.1"),
-    (CodingError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
+    (ContentDecodeError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
 ])
 def test_what_httpx_raises_is_told_in_our_words(
     raised: Exception, end: TransportEnd, said: str, monkeypatch: pytest.MonkeyPatch
@@ -412,7 +412,7 @@ def test_what_broke_after_a_silence_is_told_with_it(monkeypatch: pytest.MonkeyPa
         raise httpx.ReadError("x")
 
     told = EventLog()
-    monkeypatch.setattr(exchange, "NOTICEABLE", 0.0)
+    monkeypatch.setattr(exchange, "SHOWN_SILENCE", 0.0)
     line = Connection(QUICK.timeouts, Retries(0))
     with Live(server("openai_chat", "http://127.0.0.1:9"), told, None, line) as source:
         monkeypatch.setattr(source._client, "stream", fail)
@@ -807,8 +807,8 @@ def test_no_part_of_an_address_that_may_be_secret_is_shown() -> None:
 
 
 def test_deepseek_takes_a_prefill_under_beta_only() -> None:
-    assert expected_speaker(Server("openai_chat", "https://api.deepseek.com/v1"), "m").profile.prefill == "none"
-    assert expected_speaker(Server("openai_chat", "https://api.deepseek.com/beta"), "m").profile.prefill == "prefix"
+    assert expected_profile(Server("openai_chat", "https://api.deepseek.com/v1"), "m").profile.prefill == "none"
+    assert expected_profile(Server("openai_chat", "https://api.deepseek.com/beta"), "m").profile.prefill == "prefix"
 
 
 @pytest.mark.parametrize("base", ["ftp://h", "h:80", "http://", "/v1", "http://h:99999", "http://h:0", "http://h:9x/v1",
@@ -905,7 +905,7 @@ def test_usage_at_the_cap_is_judged_live_as_in_a_recording(fake: Fake, run_turn:
     stamped = [piece.replace(b'"object"', b'"timings":{},"object"') for piece in pieces]
     fake.answers = [streams("openai_chat", stamped), streams("openai_chat", answer("openai_chat", "!", Stop.END_TURN))]
     turn, told = run_turn("openai_chat", fake)
-    assert told.of("ended")[0].speaker.profile.name == "llama_cpp"
+    assert told.of("ended")[0].profile_choice.profile.name == "llama_cpp"
     assert told.of("ended")[0].judgement.stop.normalized is Stop.MAX_TOKENS
     assert turn.joined_answer().text == "One,!"
 

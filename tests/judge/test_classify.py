@@ -283,14 +283,14 @@ def test_usage_at_the_cap_and_a_text_that_stops_in_the_middle_are_a_cut() -> Non
     assert effective(reply(Stop.END_TURN, MIDDLE, tokens=117)).stop.normalized is Stop.MAX_TOKENS, "over the cap"
 
 
-@pytest.mark.parametrize("speaker", [None, Server(), Server(name="vllm")])
-def test_one_sign_alone_is_a_finding_only(speaker: Server | None) -> None:
+@pytest.mark.parametrize("server", [None, Server(), Server(name="vllm")])
+def test_one_sign_alone_is_a_finding_only(server: Server | None) -> None:
     """A clean answer may end at its cap: `The answer is 42.` was continued where thinking counts under it."""
     for text in ("The answer is 42.", "The answer is 42"):
-        found = effective(reply(Stop.END_TURN, text, tokens=100), speaker=speaker)
+        found = effective(reply(Stop.END_TURN, text, tokens=100), server=server)
         assert found.stop.normalized is Stop.END_TURN
         assert finding(found, "judge.usage_at_cap") is Severity.INFO
-    below = effective(reply(Stop.END_TURN, MIDDLE, tokens=99), speaker=speaker)
+    below = effective(reply(Stop.END_TURN, MIDDLE, tokens=99), server=server)
     assert below.stop == reply(Stop.END_TURN, MIDDLE).stop_reason
     assert [(each.rule, each.severity) for each in below.findings] == [("ending.unfinished_text", Severity.WARNING)]
 
@@ -352,10 +352,10 @@ def test_a_text_whose_request_is_unknown_or_sets_what_ends_it_leaves_nothing_to_
 def test_calls_at_the_cap_wait_where_thinking_counts_under_it(stop: Stop) -> None:
     """A batch may be cut between two calls, and an empty object may stand for a cut one (vLLM #46303)."""
     response = reply(stop, call(), tokens=100)
-    found = effective(response, speaker=Server(reasoning_under_cap=True))
+    found = effective(response, server=Server(reasoning_under_cap=True))
     assert found.stop.normalized is Stop.MAX_TOKENS
     assert finding(found, "judge.usage_at_cap") is Severity.WARNING
-    elsewhere = effective(response, speaker=Server())
+    elsewhere = effective(response, server=Server())
     assert elsewhere.stop.normalized is Stop.TOOL_CALL
     assert finding(elsewhere, "judge.usage_at_cap") is Severity.INFO
 
@@ -364,19 +364,19 @@ def test_a_word_that_the_server_sends_over_cuts_too_is_none_at_the_cap() -> None
     """Ollama and llama.cpp say `completed` over every answer of Responses; a list is cut behind any of its numbers."""
     response = reply(Stop.END_TURN, "The planets are:\n\n- Earth: 1", tokens=100)
     word = {response.api: response.stop_reason.raw or ""}
-    found = effective(response, speaker=Server(at_cap=word))
+    found = effective(response, server=Server(at_cap=word))
     assert found.stop.normalized is Stop.MAX_TOKENS
     assert finding(found, "judge.usage_at_cap") is Severity.WARNING
     middle = effective(reply(Stop.END_TURN, "The planets are Mercury, Venus and the", tokens=100),
-                       speaker=Server(at_cap=word))
+                       server=Server(at_cap=word))
     assert finding(middle, "judge.usage_at_cap") is Severity.ERROR, "the text itself shows it"
     thought = replace(response, parts=(ReasoningPart("Hm."), *response.parts))
-    assert effective(thought, speaker=Server(at_cap=word, reasoning_under_cap=True)).stop.normalized is Stop.MAX_TOKENS
-    for other in (effective(response, speaker=Server(at_cap={response.api: "another"})),
-                  effective(response, speaker=Server(at_cap={"another": response.stop_reason.raw or ""})),
-                  effective(thought, speaker=Server(at_cap=word)),
-                  effective(replace(response, stop_reason=StopReason(Stop.END_TURN)), speaker=Server()),
-                  effective(reply(Stop.END_TURN, "- Earth: 1", tokens=99), speaker=Server(at_cap=word))):
+    assert effective(thought, server=Server(at_cap=word, reasoning_under_cap=True)).stop.normalized is Stop.MAX_TOKENS
+    for other in (effective(response, server=Server(at_cap={response.api: "another"})),
+                  effective(response, server=Server(at_cap={"another": response.stop_reason.raw or ""})),
+                  effective(thought, server=Server(at_cap=word)),
+                  effective(replace(response, stop_reason=StopReason(Stop.END_TURN)), server=Server()),
+                  effective(reply(Stop.END_TURN, "- Earth: 1", tokens=99), server=Server(at_cap=word))):
         assert other.stop.normalized is Stop.END_TURN
 
 
@@ -538,14 +538,14 @@ def test_nothing_is_concluded_from_usage_below_the_cap_or_over_several_choices(
 def test_a_full_context_is_no_budget_cut() -> None:
     used = Usage(4000, 96)
     full = replace(reply(Stop.MAX_TOKENS, "x"), usage=used)
-    found = effective(full, speaker=Server(context_size=4096))
+    found = effective(full, server=Server(context_size=4096))
     assert found.stop.normalized is Stop.CONTEXT_WINDOW_EXCEEDED
     assert found.stop.detail == "usage"
     assert rules(found) == ["judge.context_full"]
-    assert effective(full, speaker=Server(context_size=4097)).stop.normalized is Stop.MAX_TOKENS
+    assert effective(full, server=Server(context_size=4097)).stop.normalized is Stop.MAX_TOKENS
     assert effective(full).stop.normalized is Stop.MAX_TOKENS
     ended = replace(reply(Stop.END_TURN, "x"), usage=used)
-    assert effective(ended, speaker=Server(context_size=4096)).stop.normalized is Stop.END_TURN
+    assert effective(ended, server=Server(context_size=4096)).stop.normalized is Stop.END_TURN
 
 
 @each_row(("options", "read"), [
@@ -613,7 +613,7 @@ def test_a_parsed_call_of_a_server_that_closes_cut_calls_is_not_promoted(
     stop: Stop, form: ArgsForm, kind: CallKind, formats: tuple[str, ...], word: Stop
 ) -> None:
     response = reply(stop, call(form=form, kind=kind, at=At(start=3)))
-    found = effective(response, speaker=Server(mends_calls=formats))
+    found = effective(response, server=Server(mends_calls=formats))
     assert found.stop.normalized is word
     if word is Stop.UNKNOWN:
         assert (found.stop.evidence[-1].rule, found.stop.evidence[-1].at) == ("judge.mended_call", At(start=3))

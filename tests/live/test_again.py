@@ -399,8 +399,8 @@ def test_what_is_heard_again_from_the_file_is_what_was_heard(api: str, since: in
         assert node.view.steps[:since] == fresh.trace.steps[:since]
     assert list(map(step_key, made[0].steps)) == list(map(step_key, made[1].steps))
     assert [facts.judgement for facts in made[0].responses] == [facts.judgement for facts in made[1].responses]
-    assert (heard.ability, heard.provider, heard.places, heard.silent) == (
-        again.ability, again.provider, again.places, again.silent)
+    assert (heard.ability, heard.provider, heard.places, heard.unanswered) == (
+        again.ability, again.provider, again.places, again.unanswered)
     left = made[0].replay.trace.departure
     assert left is not None
     assert {step.fidelity for step in made[0].steps[left : made[0].turns[0].run.end]} == {Fidelity.LIVE}

@@ -296,9 +296,9 @@ def chunks(data: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
     return b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(data), data) + last
 
 
-BROKE, CODED = "broke the connection", "sent content whose coding is broken"
+BROKE, CODED = "broke the connection", "sent content whose encoding is broken"
 NO_HTTP = "sent what cannot be read as HTTP/1.1"
-NOT_ASKED = "sent content in the coding {}, which it was not asked for"
+NOT_ASKED = "sent content in the encoding {}, which was not requested"
 ODD: dict[str, tuple[bytes, str, TransportEnd, str]] = {
     "nothing": (b"", "interrupted", TransportEnd.RESET, BROKE),
     "noise": (b"\x00\xff\x00noise\r\n\r\n", "interrupted", TransportEnd.RESET, NO_HTTP),

@@ -9,7 +9,7 @@ import pytest
 
 from inspector.live.target import base_of, target_of, why_unsendable
 from inspector.sessions.recording import Exchange
-from loop_core.client.address import Server, is_unencrypted, loopback, refuse_plain, url_of
+from loop_core.client.address import Server, is_unencrypted, loopback, refuse_plain_http, url_of
 from loop_core.client.transport import AsyncLive, Live
 from loop_core.errors import CallerError
 from loop_core.values import ChatResponse, Evidence, Message, Request, Role, TextPart
@@ -166,7 +166,7 @@ FAR = ("far.example", "10.0.0.1", "192.168.1.5", "0.0.0.0", "[::]", "[2001:db8::
 def test_what_stays_on_this_machine_may_hold_a_key(host: str) -> None:
     assert loopback(host.strip("[]"))
     assert not is_unencrypted(f"http://{host}:8080/v1")
-    refuse_plain(Server("openai_chat", f"http://{host}:8080/v1", key=KEYS["OPENAI_API_KEY"]))
+    refuse_plain_http(Server("openai_chat", f"http://{host}:8080/v1", key=KEYS["OPENAI_API_KEY"]))
 
 
 @pytest.mark.parametrize("host", FAR)
@@ -174,16 +174,16 @@ def test_a_key_crosses_no_network_as_plain_text(host: str) -> None:
     base = f"http://{host}:8080/v1"
     assert is_unencrypted(base)
     with pytest.raises(CallerError, match="unencrypted") as told:
-        refuse_plain(Server("openai_chat", base, key=KEYS["OPENAI_API_KEY"]))
+        refuse_plain_http(Server("openai_chat", base, key=KEYS["OPENAI_API_KEY"]))
     assert KEYS["OPENAI_API_KEY"] not in str(told.value)
     name = host.rpartition("@")[2]
     assert f"--insecure-http {name.strip('[]')} " in str(told.value)
     for given in (name, name.upper(), name.strip("[]")):
-        refuse_plain(Server("openai_chat", base, key="k" * 20, insecure_http=("other.example", given)))
+        refuse_plain_http(Server("openai_chat", base, key="k" * 20, insecure_http=("other.example", given)))
     for given in ("", "example", "evil.far.example", "other.example"):
         with pytest.raises(CallerError):
-            refuse_plain(Server("openai_chat", base, key="k" * 20, insecure_http=(given,)))
-    refuse_plain(Server("openai_chat", base.replace("http:", "https:"), key="k" * 20))
+            refuse_plain_http(Server("openai_chat", base, key="k" * 20, insecure_http=(given,)))
+    refuse_plain_http(Server("openai_chat", base.replace("http:", "https:"), key="k" * 20))
 
 
 @pytest.mark.parametrize(("more", "refused"), [
@@ -196,10 +196,10 @@ def test_a_key_crosses_no_network_as_plain_text(host: str) -> None:
 def test_whatever_says_who_asks_is_a_credential(more: dict[str, Any], refused: bool) -> None:
     server = Server("openai_chat", **{"base": "http://far.example/v1", **more})
     if not refused:
-        refuse_plain(server)
+        refuse_plain_http(server)
         return
     with pytest.raises(CallerError, match="unencrypted"):
-        refuse_plain(server)
+        refuse_plain_http(server)
 
 
 def test_no_source_can_be_made_that_would_send_it() -> None:

@@ -83,7 +83,7 @@ def test_the_calls_of_a_repair_stand_for_the_cut_ones() -> None:
 
 def test_a_call_that_never_came_whole_ends_what_is_known() -> None:
     told = output_of((ASK, cut("Saving. ", call(CUT))), (REPAIR, end("I cannot.")))
-    assert (told.whole, told.after, told.calls) == (False, (8,), True)
+    assert (told.whole, told.after, told.has_calls) == (False, (8,), True)
     assert take(told, 0, 6) is None
     assert take(told, 0, 5) is not None
 

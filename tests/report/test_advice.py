@@ -18,7 +18,7 @@ from inspector.replay.case import open_case
 from inspector.replay.recorded_calls import REFUSED
 from inspector.replay.rerun import rerun
 from inspector.report.advice import RAISED, Advice, Basis, about_rejected, about_silence
-from inspector.report.explain import ReadOptions, text, twin
+from inspector.report.explain import ReadOptions, command_to_try, text
 from inspector.report.facts import View, view
 from inspector.report.trial import DOUBLINGS, Trial, smallest
 from inspector.sessions import open_paths
@@ -651,7 +651,7 @@ def test_the_report_has_the_command_that_makes_the_run(tmp_path: Path, capsys: p
     command = f"inspector replay '{path}' --set continuation_max_attempts=4"
     assert f"  run it: {command}\n" in text(found, read=ReadOptions([str(path)]))
     assert "run it" not in text(found)
-    assert twin(found, found.turns[0], ReadOptions([str(path)], "openai_chat", "vllm")) == (
+    assert command_to_try(found, found.turns[0], ReadOptions([str(path)], "openai_chat", "vllm")) == (
         f"inspector replay '{path}' --api openai_chat --profile vllm --set continuation_max_attempts=4")
 
 

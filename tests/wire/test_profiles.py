@@ -188,8 +188,8 @@ def test_litellm_closes_a_cut_call_of_a_message(header: str, word: Stop) -> None
     """Recorded with LiteLLM 1.108.7 before Cohere, which said MAX_TOKENS over `{"to": "Ada", "amount": 125`."""
     body = (b'{"id":"chatcmpl-1","type":"message","role":"assistant","model":"m","stop_sequence":null,"content":[{'
             b'"type":"tool_use","id":"c1","name":"pay","input":{"to":"Ada","amount":125}}],"stop_reason":"end_turn"}')
-    speaker = choose(MESSAGES, "http://localhost:9/v1/messages", [(header, "x")], body).profile
-    assert judge(decode(MESSAGES, body), None, speaker).stop.normalized is word
+    profile = choose(MESSAGES, "http://localhost:9/v1/messages", [(header, "x")], body).profile
+    assert judge(decode(MESSAGES, body), None, profile).stop.normalized is word
 
 
 def test_a_header_that_everyone_sends_says_nothing() -> None:

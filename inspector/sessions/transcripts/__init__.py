@@ -235,7 +235,7 @@ class TranscriptReader:
         """Remark about rows that were read in a special way -> the number of such rows."""
         self.compacted = ""
         """The finding about a compaction of the history, for the next answer."""
-        self._speakers: dict[tuple[str | None, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
+        self._profiles: dict[tuple[str | None, str | None], tuple[Profile, tuple[Evidence, ...]]] = {}
         """API, if it is named, and model -> the server's profile, and the evidence for it."""
 
     @classmethod
@@ -380,17 +380,17 @@ class TranscriptReader:
 
     def _exchange(self, answer: TranscriptAnswer) -> Exchange:
         key = (answer.named_api, answer.model)
-        if key not in self._speakers:
-            speaker = self._speaker(answer.api, answer.model)
+        if key not in self._profiles:
+            choice = self._choose_profile(answer.api, answer.model)
             rule = f"transcript.{self.name.replace('-', '_')}"
             marks = [Evidence(rule, At(pointer="/type"), f"rows of {self.agent}, not the provider's bytes")]
             if answer.named_api is None:
                 marks.append(Evidence(API_ASSUMED, At(), f"no row names the wire format; read as {answer.api}"))
-            self._speakers[key] = speaker.profile, (*marks, *speaker.evidence)
-        exchange = answer.exchange(self.path, self.writer, *self._speakers[key], self.steered)
+            self._profiles[key] = choice.profile, (*marks, *choice.evidence)
+        exchange = answer.exchange(self.path, self.writer, *self._profiles[key], self.steered)
         return exchange if self.unit == "line" else replace(exchange, lines=())  # its records are not lines
 
-    def _speaker(self, api: str, model: str | None) -> ProfileChoice:
+    def _choose_profile(self, api: str, model: str | None) -> ProfileChoice:
         if self.options.profile is not None:
             try:
                 return profile_named(self.options.profile, model)
