@@ -260,7 +260,7 @@ def history_refused(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
 
 
 def continuation_damage(view: View, turn: TurnFacts) -> Iterator[RuleHit]:
-    """Finds text of a continued answer that the agent's history lost or repeated, or that started anew."""
+    """Finds text of a continued answer that the agent's history lost or repeated, or that started again."""
     pieces = [facts for facts in used_responses(view, turn) if facts.link.place in (TurnPlace.REQUEST,
                                                                                   TurnPlace.CONTINUATION)]
     for before, after in pairwise(pieces):

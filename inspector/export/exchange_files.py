@@ -371,7 +371,7 @@ def _report(view: View, name: str, title: str, origin: str, settings: Settings) 
         Heading(1, f"Bug report: {title}"),
         Paragraph(origin),
         Paragraph("The session beside this report is the smallest that still shows it; turns and responses are "
-                  "numbered anew in it. To see it:"),
+                  "renumbered in it. To see it:"),
         Quote(run),
         Items((*versions, f"Python {platform.python_version()}", platform.system())),
     ]

@@ -310,7 +310,7 @@ def _secrets(headers: Headers, url: str) -> list[str]:
 
 
 def _password(word: str) -> str:
-    """The password in the word behind `Basic`; empty for others."""
+    """The password in the word after `Basic`; empty for others."""
     try:
         return b64decode(word, validate=True).decode().partition(":")[2]
     except ValueError:

@@ -370,8 +370,8 @@ def _last_message(case: Case, link: Link) -> Message:
     # Our own message is searched first, because its quotation may contain a whole short answer.
     ours = (last.text.rpartition(begin) for begin in (HINT_POINTS[0], EMPTY))
     hint = next((begin + more for before, begin, more in ours if begin and before.rstrip().endswith(answer_text)), "")
-    behind = hint or last.text.rpartition(answer_text)[2].strip()
-    return Message(Role.USER, (TextPart(behind),)) if behind else last._replace(role=Role.ASSISTANT)
+    after = hint or last.text.rpartition(answer_text)[2].strip()
+    return Message(Role.USER, (TextPart(after),)) if after else last._replace(role=Role.ASSISTANT)
 
 
 def has_unrecorded_answer(turn: Turn) -> bool:

@@ -196,7 +196,7 @@ def searched_text(
 
 
 def folded_text(contents: Sequence[str], names: str) -> str:
-    """The text, in lower case, in which a search looks; it is made anew, because it takes as much memory as a turn."""
+    """The text, in lower case, in which a search looks; made at each search, as it takes as much memory as a turn."""
     return "\n".join((*contents, "")).casefold() + names
 
 

@@ -249,13 +249,13 @@ def judged_turn_of(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFin
     last = turn.end - 1 if stops_at_edit(turn.steps) else turn.deciding_step
     steps = turn.steps[: last + 1 - turn.first]
     ended = steps[-1].turn._replace(policy=replay.settings_at(last).belief)  # a shared step has that of another run
-    limit, anew = _limit(replay, turn, ended), is_requested_again(replay, turn)
-    return judge_steps(replay.case, turn.record, steps, ended, findings, limit, anew)
+    limit, again = _limit(replay, turn, ended), is_requested_again(replay, turn)
+    return judge_steps(replay.case, turn.record, steps, ended, findings, limit, again)
 
 
 def judge_steps(
     case: Case, record: TurnRecord, steps: Sequence[Step], turn: Turn, findings: Sequence[ReportedFinding],
-    limit: tuple[str, int] | None, anew: bool = False,
+    limit: tuple[str, int] | None, requested_again: bool = False,
 ) -> JudgedTurn:
     """A turn as the verdict table tests it, from the steps that decided it and its last state. The recorded agent's
     actions do not matter if the engine's answers are simulated, live, or missing because they were never requested; but
@@ -263,7 +263,7 @@ def judge_steps(
     edited = stops_at_edit(steps)
     unanswered = not edited and turn.outcome is State.UNRECORDED and not any(
         isinstance(step.event, ProviderResponse) for step in steps)
-    simulated = anew or edited or unanswered or has_unrecorded_answer(turn)
+    simulated = requested_again or edited or unanswered or has_unrecorded_answer(turn)
     answers = tuple(_answers_of_run(case, record, steps) if simulated else ()) or tuple([
         TurnAnswer(case.recording.exchanges[link.index], case.judgements[link.index], case.verdicts[link.index],
                    link.place) for link in record.links])

@@ -202,7 +202,7 @@ def _command_hints() -> tuple[Any, tuple[Any, ...]]:
 
 
 def _context_groups(data: bytes) -> Iterator[tuple[tuple[str, str], ...]]:
-    """The patterns that are searched together. A command has its own search, because in a common one every match behind
+    """The patterns that are searched together. A command has its own search, because in a common one every match after
     a command would wait for its option up to the end of the line."""
     yield CONTEXTS
     every, hints = _command_hints()

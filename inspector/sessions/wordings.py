@@ -326,7 +326,7 @@ def _is_stored(part: ToolResultPart) -> bool:
 
 
 _MODELS = frozenset({"", "schema", "schemaschema", "arguments", "args", "input", "params", "tool"})
-"""What the name of the model of a tool's arguments has behind the tool's name: LangChain, FastMCP, Strands."""
+"""What the name of the model of a tool's arguments has after the tool's name: LangChain, FastMCP, Strands."""
 
 
 def _is_model_of(tool: str | None, model: str) -> bool:

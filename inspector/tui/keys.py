@@ -144,7 +144,7 @@ NOTE_ROWS = 4
 
 
 class KeyBar(AutoHeightPanel):
-    """A row of keys, behind a note of several rows if there is one."""
+    """A row of keys, after a note of several rows if there is one."""
 
     SHOWS = ("note", "idle")
     note: reactive[str] = reactive("", init=False, repaint=False)

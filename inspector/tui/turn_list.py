@@ -336,7 +336,7 @@ class TurnHeading(Panel):
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        _, sort, reverse, _ = self._listed.listing.of  # of the rows on the screen, which a thread may be sorting anew
+        _, sort, reverse, _ = self._listed.listing.of  # of the rows on the screen, which a thread may be sorting again
         return [(Span("  "), *turn_table.heading(self._listed.layout_now, sort, reverse))]
 
     def on_click(self, event: Click) -> None:

@@ -63,7 +63,7 @@ class Plane:
         return -(-cells // self.cell_width) * self.cell_width
 
     def shown_columns(self, width: int) -> int:
-        """The number of screen columns of the whole cells that fit behind the margin at a width."""
+        """The number of screen columns of the whole cells that fit beside the margin at a width."""
         return min(self.across, max(1, (width - self.margin) // self.cell_width)) * self.cell_width
 
     @property

@@ -268,7 +268,7 @@ class Store:
             self._header = True
         elif not isinstance(act, dict) or not self._header or not _is_valid(act):
             self._tell(f"{self.path}: line {number}: " + (
-                "cut; it is kept and not read" if act is None else "an unknown action; it is kept"))
+                "cut; it is kept and not read" if act is None else "an unknown act; it is kept"))
         else:
             ACTS[act["act"]][0](self.kept, act)
 

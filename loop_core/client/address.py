@@ -62,7 +62,7 @@ class Server:
         version: the version part of the path, appended to the path of `base`; None for the format's own version,
             unless `base` names one.
         headers: further headers of every request, as pairs of a name and a value.
-        sign: a function that signs each request anew, retries included, as AWS needs it; None if requests are not
+        sign: a function that signs each request, retries included, as AWS needs it; None if requests are not
             signed. A signed request carries no key.
         hidden_words: further words that no tool result may show, such as other keys in the environment of the tools.
         insecure_http: hosts, by name or address without a port, that may receive credentials over plain http.

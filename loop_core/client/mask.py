@@ -53,7 +53,7 @@ class Mask:
     def mask_credentials(self, data: bytes, before: bytes) -> bytes:
         r"""The same bytes with everything else masked that looks like a credential; `before` are the bytes before them.
 
-        The text before a credential helps to recognise it: if `\nAIza…` is split behind the backslash, the second
+        The text before a credential helps to recognise it: if `\nAIza…` is split after the backslash, the second
         piece begins with the `n` of the escape, and `nAIza…` alone looks like a longer word.
         """
         return data if self._redact is None else self._redact(before + data)[len(before) :]

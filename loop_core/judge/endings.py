@@ -342,7 +342,7 @@ UNFINISHED_TEXT = "ending.unfinished_text"
 def unfinished_text(response: ChatResponse, request: Request | None, stop: StopReason) -> Finding | None:
     """Returns the finding that the text of an answer stops in the middle although its word says that it ended. None
     without a sign, without a recorded word, or if something else may have ended the text: a stop string, a call, a part
-    behind the text, or the text that the request wants to follow (`suffix`)."""
+    after the text, or the text that the request wants to follow (`suffix`)."""
     if stop.normalized is not Stop.END_TURN or not _has_word(response.stop_reason) or has_calls(response):
         return None
     # If the request is unknown, a word that also stands for a stop string does not tell what ended the text.

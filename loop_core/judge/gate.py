@@ -210,7 +210,7 @@ def _describe_parsing(reading: Arguments) -> str:
 
 # -- Distinguishing held calls: how they are named to the model, and which of them came again ------------------------
 # A call is known by its tool and, where the batch holds others of the same tool, by the arguments in which they differ.
-# Only arguments that had arrived whole count: the member behind the last comma of cut ones may be incomplete.
+# Only arguments that had arrived whole count: the member after the last comma of cut ones may be incomplete.
 
 
 LONGEST_MARK = 200

@@ -166,7 +166,7 @@ _OPENS_NOTHING = re.compile("|".join((
 )))
 """Brackets that open nothing: of a face, a regular expression, a terminal's escape sequence, a formula, an interval
 (`]0, 1[`), or in quotes."""
-_EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis behind the last word
+_EMPHASIS = " \t\r\n*_"  # Markdown closes emphasis after the last word
 
 
 class Sign(NamedTuple):
@@ -249,7 +249,7 @@ def _comma(text: str, end: int) -> Sign | None:
 
 
 def _fence(text: str, end: int) -> Sign | None:
-    # Nested blocks, and fences behind other words of a line, are paired by counting. Tildes are not counted: a line of
+    # Nested blocks, and fences after other words of a line, are paired by counting. Tildes are not counted: a line of
     # them may separate two scenes.
     if text.count("```") % 2 == 0:
         return None
@@ -386,7 +386,7 @@ def only_thinks(text: str) -> Sign | None:
             end = content.find(closing)
             if end < 0 or end + len(closing) == len(content):
                 start = len(text) - len(text.lstrip())
-                note = (f"it is reasoning behind {opening}" if content.startswith(opening)
+                note = (f"it is reasoning after {opening}" if content.startswith(opening)
                         else f"it ends with {closing}")
                 return Sign(f"{note}, and nothing follows", start, start + len(content))
     return None

@@ -85,7 +85,7 @@ class OpeningKind(StrEnum):
     REFUSAL = "refusal"
     """The text says that the model cannot continue, or asks what is meant."""
     RESTART = "restart"
-    """The text says that the answer begins anew."""
+    """The text says that the answer begins again."""
 
 
 class Opening(NamedTuple):

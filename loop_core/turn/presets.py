@@ -182,7 +182,7 @@ ZOO_BEFORE = replace(
     title="Zoo Code before its fix: under any word except tool_calls a call waits forever",
     cites=(
         "Zoo Code's analysis, root cause 1: processToolCalls() handles finish_reason tool_calls only",
-        "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials for ever",
+        "Zoo Code's analysis, root cause 2: nothing is cleaned up when the stream ends; calls stay partials forever",
         "Zoo Code's analysis, problem: without nativeArgs the user sees an invalid tool call",
         "it describes the OpenAI-compatible handlers; other formats are read alike",
         "Zoo-Code#1221: what is finalized runs with what a partial-JSON parser read of it",

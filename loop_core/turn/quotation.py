@@ -61,7 +61,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     """Finds where a segment quotes `anchor`, the end of `text`; `mark` is the name of the tags in the prompt."""
     start, own = prompt_end(segment, mark), text[: len(text) - len(anchor)]
     # The surest form first, so that a plain quotation never depends on the rules about wrappers.
-    at = (_at_beginning(segment, start, anchor) or _behind_other_text(text, own, segment, start, anchor)
+    at = (_at_beginning(segment, start, anchor) or _after_other_text(text, own, segment, start, anchor)
           or _last_line(text, segment, start, anchor))
     if at is None:
         return Quotation(start, _marks(text, segment, start, mark, found=False), present=False)
@@ -71,20 +71,20 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
     late = [late_closing(text, segment, end, wrapper) for wrapper in open_still]
     gone = {each for each in late if each is not None and each[0] < each[1]} | set(_marks(text, segment, end, mark))
     doubt, blank = "", anchor[len(anchor.rstrip()) :]
-    behind = (at[1], trailing(segment, at[1], blank))
+    after = (at[1], trailing(segment, at[1], blank))
     if None in late:
         doubt = "the mark around the quotation is not closed"
     elif any(is_own_fence(text, each) and re.compile(each.closer).match(segment, place)
-             for each in wrappers for place in behind):
-        doubt = "the text is cut in a code fence, and the mark behind these words may end it or what wraps the words"
+             for each in wrappers for place in after):
+        doubt = "the text is cut in a code fence, and the mark after these words may end it or what wraps the words"
     elif may_lay_out(text, segment[start:begin], segment, at[1], end):
         doubt = "a line break follows the quotation or the mark that closes it, and may not belong to the text"
     elif any(each.kind == "pair" and each.closer and own.endswith(each.opener) for each in wrappers[:1]):
-        doubt = "the text has the same mark before these words, and the one behind them may be a part of it"
+        doubt = "the text has the same mark before these words, and the one after them may be a part of it"
     elif any(_may_close_at_the_end(segment, at[1], end, each) for each in wrappers[:1]):
-        doubt = "the mark behind these words may be a part of the text, and the one at the end may close the quotation"
+        doubt = "the mark after these words may be a part of the text, and the one at the end may close the quotation"
     elif blank and end == at[1] and not segment.endswith(blank, 0, end) and segment[end : end + 1].isspace():
-        doubt = "the white space behind these words is not that of the text, and may be a part of it"
+        doubt = "the white space after these words is not that of the text, and may be a part of it"
     elif begins_block(text, segment[end : end + OPENING_CHARS]):
         doubt = "a code fence or reasoning begins inside the line that ends in these words"
     elif _JSON.search(segment[start:begin]) and not _folded_end(own, segment[start:begin]):
@@ -94,7 +94,7 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
           or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
           or _is_quoted_before(text, segment[start : at[1]], anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
-          or _has_more_behind_chatter(own, segment[start:begin])):
+          or _has_more_after_chatter(own, segment[start:begin])):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -108,8 +108,8 @@ def _at_beginning(segment: str, start: int, anchor: str) -> tuple[int, int] | No
     return None
 
 
-def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
-    """Finds the anchor behind other text, ignoring differences in white space."""
+def _after_other_text(text: str, own: str, segment: str, start: int, anchor: str) -> tuple[int, int] | None:
+    """Finds the anchor after other text, ignoring differences in white space."""
     core = anchor.strip()
     if not core:
         return None
@@ -126,12 +126,12 @@ def _behind_other_text(text: str, own: str, segment: str, start: int, anchor: st
         if len(core) < SHORT_QUOTATION:
             if shut and is_opening and segment[begin:end] == core:
                 return begin, end
-        # If the text repeats its rows, words behind other words may be those of the next row.
+        # If the text repeats its rows, words after other words may be those of the next row.
         elif not shut and _is_next_row(own.rstrip(), segment, (start, begin, end), is_opening):
             continue
         elif is_opening and (wrappers or before or len(core) >= LONG_QUOTATION):
             return begin, end
-        # Behind other words the indent of code proves nothing.
+        # After other words the indent of code proves nothing.
         elif len(" ".join(core.split()) if any(map(str.isalnum, before)) else core) >= LONG_QUOTATION:
             more = _folded_end(own, segment[start:begin])
             if not more and any(map(str.isalnum, before)) and pattern.search(segment, begin + 1) is not None:
@@ -147,10 +147,10 @@ def _is_next_row(own: str, segment: str, at: tuple[int, int, int], is_opening: b
     """Whether the segment and the end of the text are equal beyond the words. Then a row of the text is repeated, and
     nothing was quoted."""
     start, begin, end = at
-    before = _behind_chatter(segment[start:begin]).rstrip()
+    before = _without_chatter(segment[start:begin]).rstrip()
     first, after = segment[start:].lstrip()[:COMPARED_CHARS], segment[end:].lstrip()
     if len(after) >= LONG_QUOTATION and after[:LONG_QUOTATION] in before:
-        return True  # the text behind the words is also before them
+        return True  # the text after the words is also before them
     if _folded_end(own, before) or (is_opening and own and before.endswith(own)):
         return False  # more of the text was quoted than requested
     last = own[len(own) - shared_length(own[: -COMPARED_CHARS - 1 : -1], before[::-1]) :]
@@ -205,14 +205,14 @@ def _may_quote_more(text: str, segment: str, end: int, anchor: str) -> bool:
 
 
 def _may_close_at_the_end(segment: str, words_end: int, end: int, wrapper: Wrapper) -> bool:
-    """Whether a mark that opens and closes alike is right behind the words and also at the end of the segment."""
+    """Whether a mark that opens and closes alike is right after the words and also at the end of the segment."""
     mark, rest = wrapper.opener, segment[end:].rstrip()
     alike = wrapper.kind == "pair" and wrapper.closer == re.escape(mark)
     return alike and mark in segment[words_end:end] and len(rest) > len(mark) and rest.endswith(mark)
 
 
 def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
-    """Whether a segment has other text before the words, and the same text directly behind them: then both may be the
+    """Whether a segment has other text before the words, and the same text directly after them: then both may be the
     next rows of a list."""
     begin, end = at
     first = segment[start : start + COMPARED_CHARS].lstrip()[:LONG_QUOTATION]  # the indent of code proves nothing
@@ -222,7 +222,7 @@ def _goes_on_alike(segment: str, start: int, at: tuple[int, int]) -> bool:
 def _shares_row(own: str, before: str) -> bool:
     """Whether the segment before the words shares a substring with the answer, and quotes no more than requested: then
     it may be the next row of the answer, up to the same words."""
-    before = _behind_chatter(before)
+    before = _without_chatter(before)
     if _folded_end(own, before) or (own and before.rstrip().endswith(own)):
         return False
     before = around(before)[1]
@@ -230,15 +230,15 @@ def _shares_row(own: str, before: str) -> bool:
     return any(before[place : place + ALIKE_CHARS] in near for place in range(len(before) - ALIKE_CHARS + 1))
 
 
-def _behind_chatter(before: str) -> str:
+def _without_chatter(before: str) -> str:
     """The text before the words without a line of chatter, which is not a row, although answers begin with the same
     words."""
     return before if find_opening(before) is None else before.split("\n", 1)[-1]
 
 
-def _has_more_behind_chatter(own: str, before: str) -> bool:
+def _has_more_after_chatter(own: str, before: str) -> bool:
     """Whether words that are not the end of the answer stand between a line of chatter and the quotation."""
-    more = _behind_chatter(before)
+    more = _without_chatter(before)
     return more != before and any(map(str.isalnum, around(more)[1])) and not _folded_end(own, more)
 
 
@@ -293,7 +293,7 @@ def _folded_end(text: str, words: str) -> bool:
 
 def _wrappers(own: str, before: str, anchor: str) -> list[Wrapper]:
     """The wrappers around the quotation; none if more of the text was quoted than was requested."""
-    more = _behind_chatter(before)
+    more = _without_chatter(before)
     if any(map(str.isalnum, more)) and _folded_end(own, more):
         return []
     return around(before, anchor[: len(anchor) - len(anchor.lstrip())])[0]

@@ -118,7 +118,7 @@ def trailing(segment: str, end: int, blank: str) -> int:
 
 
 def may_lay_out(text: str, before: str, segment: str, words_end: int, end: int) -> bool:
-    """Whether a line break behind a quotation may be no part of the text: the quotation is in a mark, and what follows
+    """Whether a line break after a quotation may be no part of the text: the quotation is in a mark, and what follows
     may be the rest of the text's last line; or it is part of a sentence of its own, whose beginning is `before`."""
     if _BLOCK_QUOTE.search(before):
         return _LINE_BREAK.match(segment, end) is not None
@@ -195,6 +195,6 @@ _WORD_END = r"[^\W\d_]{3,}\Z"  # not `f` or `rb`, which may prefix a Python stri
 
 
 def is_quoted_whole(text: str, following: str) -> bool:
-    """Whether a segment that begins directly behind a word is one quotation, and the text holds no such mark."""
+    """Whether a segment that begins directly after a word is one quotation, and the text holds no such mark."""
     quotation = re.fullmatch(_QUOTATION, following.rstrip())
     return quotation is not None and quotation[0][0] not in text and re.search(_WORD_END, text[-40:]) is not None

@@ -23,7 +23,7 @@ OVERLAP_CHARS = 24
 """The least number of characters of an overlap that is cut. A shorter overlap may be chance and is kept."""
 OVERLAP_WORDS = 3  # or a full line: fewer may be chance as well
 RESTART_CHARS = 64
-"""A segment that begins with this many of the answer's first characters has begun the answer anew."""
+"""A segment that begins with this many of the answer's first characters has begun the answer again."""
 ECHO_LEAST = 8
 """If it is unknown whether a server echoes, a repeated prefill of this many characters makes the seam doubtful."""
 ECHO_CHARS = 24
@@ -246,7 +246,7 @@ def _prefill_cut(text: str, segment: Segment) -> _Cut:
     # llama.cpp's server repeats the prefill in a whole answer and, depending on its build, in a stream.
     repeated = bool(sent) and segment.text.startswith(sent)
     if repeated and _is_echo(sent, segment.echoes):
-        # The text behind the echo continues the stripped prefill, so it may repeat the white space.
+        # The text after the echo continues the stripped prefill, so it may repeat the white space.
         rest = segment.text[len(sent) :]
         keep = len(sent) if rest.startswith(segment.stripped) else len(text)
         doubt = segment.echoes is None and (_repeats(sent, len(sent)) or _repeats(segment.text, len(sent)))
@@ -279,7 +279,7 @@ def _whitespace_cut(text: str, segment: Segment) -> _Cut:
 
 
 def _new_message(text: str, following: str) -> str:
-    """Why a segment looks like a new message, whose opening is in upper case directly behind a word; empty if none."""
+    """Why a segment looks like a new message, whose opening is in upper case directly after a word; empty if none."""
     if begins_block(text, following):
         return "it begins with a code fence or reasoning inside a line of the text"
     like = continuation.find_opening(following) if _joins_closely(text) and following[:1].isupper() else None

@@ -183,7 +183,7 @@ class Format(NamedTuple):
     """The content type of a streamed response."""
     # -- what a turn may do -------------------------------------------------------------------------------------
     prefills: frozenset[Prefill] = frozenset()
-    """The ways in which a request can continue a last assistant message. Without any, an answer always begins anew."""
+    """The ways in which a request can continue a last assistant message. Without any, an answer always begins again."""
     chained: Callable[[Request], bool] = lambda request: False
     """Tells whether the server stores the history of such a request, so that the next can refer to its response."""
     body_marks: bool = False

@@ -121,7 +121,7 @@ class SSE:
         error: bytes | None = None
         for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
             # the common line first
-            if line[:6] == b"data: ":  # one blank behind the colon is not part of the value (HTML standard, 9.2)
+            if line[:6] == b"data: ":  # one blank after the colon is not part of the value (HTML standard, 9.2)
                 data.append(line[6:])
             elif line[:5] == b"data:":
                 data.append(line[5:])

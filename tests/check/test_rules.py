@@ -330,7 +330,7 @@ def test_reasoning_that_took_the_budget():
     for opening in ("<think>", "[THINK]"):
         said = rules_of(pair_of(ASKS, chat(f"{opening}\nThe user asks", "length"), max_tokens=7))
         assert said["thinking-ate-budget"] == (
-            f"error the answer was cut, and contains only reasoning: it is reasoning behind {opening}, "
+            f"error the answer was cut, and contains only reasoning: it is reasoning after {opening}, "
             "and nothing follows")
     closed = rules_of(pair_of(ASKS, chat("<think>\nThe user asks</think>\nThe lock", "length"), max_tokens=7))
     assert "thinking-ate-budget" not in closed

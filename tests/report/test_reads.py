@@ -248,7 +248,7 @@ def test_what_lies_behind_the_bound_is_shown_as_sent(two_turns: View, monkeypatc
     events, _ = body_slices.events_of(exchange)
     monkeypatch.setattr(body_slices, "PRETTY", events[1].end)
     slices, what = body_slices.parsed_slices(exchange)
-    assert what.endswith(f"; behind {events[1].end:,} bytes as sent")
+    assert what.endswith(f"; after {events[1].end:,} bytes as sent")
     assert [each for each in slices if each.start >= events[2].start] == events[2:]
 
 

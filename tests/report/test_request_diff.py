@@ -276,7 +276,7 @@ def test_messages_that_stay_are_neither_removed_nor_added(
     old: str, new: str, kept: int, behind: int, removed: str, added: str
 ) -> None:
     found = context_change(user_messages(*old), user_messages(*new))
-    assert (found.prefix_length, found.behind) == (kept, behind)
+    assert (found.prefix_length, found.same_after) == (kept, behind)
     assert "".join(each.text for each in found.removed) == removed
     assert "".join(each.text for each in found.added) == added
 
@@ -289,7 +289,7 @@ def test_a_changed_system_prompt_lists_it_alone() -> None:
     assert request is not None
     changed = replace(request, messages=(Message(Author.SYSTEM, (TextPart("Be long."),)), *request.messages[1:]))
     found = plain(request_diff(view, replace(facts, exchange=replace(facts.exchange, request=changed))).lines)
-    assert "REWRITTEN at message 1 of 2; 1 message behind it the same" in found
+    assert "REWRITTEN at message 1 of 2; 1 message after it unchanged" in found
     assert "removed        1 message · 9 characters" in found
     assert "added          3 messages" in found
 
@@ -300,7 +300,7 @@ def test_a_compaction_of_many_messages_is_found_at_once() -> None:
     began = time.process_time()
     old = user_messages(*(f"word {number}" for number in range(3_000)))
     found = context_change(old, [*old[:1], *user_messages("in short"), *old[2_500:], *user_messages("more")])
-    assert (found.prefix_length, found.behind, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
+    assert (found.prefix_length, found.same_after, len(found.removed), len(found.added)) == (1, 500, 2_499, 2)
     assert time.process_time() - began < 1
 
 

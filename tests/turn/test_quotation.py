@@ -174,9 +174,9 @@ def test_rows_that_a_table_repeats_are_no_quotation() -> None:
 
 
 REPEATS = "the text repeats itself, and these words may be the next ones"
-SAME_MARK = "the text has the same mark before these words, and the one behind them may be a part of it"
+SAME_MARK = "the text has the same mark before these words, and the one after them may be a part of it"
 LINE_BREAK = "a line break follows the quotation or the mark that closes it, and may not belong to the text"
-MARK_AT_THE_END = ("the mark behind these words may be a part of the text, and the one at the end may close the "
+MARK_AT_THE_END = ("the mark after these words may be a part of the text, and the one at the end may close the "
                    "quotation")
 LINE = "INFO the worker has finished its job and waits for another one"
 ROWS = "".join(f"10:00:{number:02} {LINE}\n" for number in range(6))

@@ -129,7 +129,7 @@ def _event_slices(body: bytes, events: Sequence[Slice], what: str) -> tuple[list
         whole = whole and each.end <= PRETTY
         parse = whole and _JSON.match(body, each.start, each.end) is not None
         found += (pretty if parse else raw_lines)(body, each.start, each.end, each.label)
-    return found, what if whole else f"{what}; behind {PRETTY:,} bytes as sent"
+    return found, what if whole else f"{what}; after {PRETTY:,} bytes as sent"
 
 
 def row_slices(exchange: Exchange) -> list[Slice]:

@@ -171,7 +171,7 @@ def _where_in_request(facts: ResponseFacts, path: str) -> str:
 
 
 def _shown_pointer(path: str | None) -> str:
-    """A JSON pointer behind a blank, inert, since it names members of a body; empty if there is none."""
+    """A JSON pointer after a blank, inert, since it names members of a body; empty if there is none."""
     return f" {one_line(redact.text(path), 120)}" if path else ""
 
 

@@ -76,7 +76,7 @@ def kept_text(segments: Sequence[Segment], whole: JoinedText, place: int) -> str
 
 
 def text_between(whole: JoinedText, place: int) -> str:
-    """The text between two segments that belongs to neither; empty if the later one started anew."""
+    """The text between two segments that belongs to neither; empty if the later one started again."""
     following = whole.seams[place:]
     if not following or following[0].decision is not SeamDecision.APART:
         return ""

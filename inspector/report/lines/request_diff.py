@@ -78,7 +78,7 @@ class ContextChange(NamedTuple):
 
     prefix_length: int
     """The number of equal messages at the beginning."""
-    behind: int
+    same_after: int
     """The number of equal messages after the first difference."""
     removed: Sequence[Message]
     added: Sequence[Message]
@@ -116,9 +116,9 @@ def _before(facts: ResponseFacts, old: Request | None, change: ContextChange) ->
     # price.
     if change.prefix_length == count:
         return field("before", Span("kept: ", Tone.OK), Span(f"{count_of(count, 'message')} sent again, unchanged"))
-    behind = f"; {count_of(change.behind, 'message')} behind it the same" if change.behind else ""
+    same = f"; {count_of(change.same_after, 'message')} after it unchanged" if change.same_after else ""
     return field("before", Span(f"REWRITTEN at message {change.prefix_length + 1:,} of {count:,}", Tone.WARN),
-                 Span(f"{behind}; a provider's cache can hold what comes before it, and nothing after it"))
+                 Span(f"{same}; a provider's cache can hold what comes before it, and nothing after it"))
 
 
 def _size(removed: Sequence[Message], added: Sequence[Message]) -> list[Line]:

@@ -226,7 +226,7 @@ def is_silence(row: InterimRow) -> bool:
 
 
 def awaits_answer(where: TreePlace) -> bool:
-    """Whether rows above ask for an answer that is not there; other rows of Claude Code may stand behind an answer."""
+    """Whether rows above ask for an answer that is not there; other rows of Claude Code may follow an answer."""
     return any(row.results or row.is_user_message or is_silence(row) for row in where.rows())
 
 

@@ -63,7 +63,7 @@ class _Stream(ChatReader):
         value, kind = line.value, line.value.get("type")
         item = object_of(value.get("item"))
         if kind == "turn.started":
-            self.calls.clear()  # item ids (`item_0` …) begin anew in each turn
+            self.calls.clear()  # item ids (`item_0` …) begin again in each turn
             return self.say(line, place, "")
         if kind == "turn.failed":
             return self._failure(line, object_of(value.get("error")), place)

@@ -2,7 +2,7 @@
 
 A task has its prompt, the messages of its run and its output; older releases store no messages. Stop words, caps,
 counts and models are not stored, nor is a task that failed, and the text beside a call is lost. The arguments of
-OpenAI's calls are the model's text; those of Claude are written anew. For a model without calls, CrewAI reads
+OpenAI's calls are the model's text; those of Claude are rewritten. For a model without calls, CrewAI reads
 `Action Input:` out of the text, repairs cut JSON and runs the tool, and adds `Observation:` with the result to the
 text. The last answer may be only in the output. Source: crewai 1.15 `agents/parser.py`, `translations/en.json`,
 `memory/storage/kickoff_task_outputs_storage.py`; 18 databases that it wrote over two APIs.
@@ -55,7 +55,7 @@ def _rows(path: str) -> Iterator[bytes]:
 
 
 def _unsaid(last: dict[str, Any], raw: str | None) -> str | None:
-    """The output of a task if it is an answer behind the last message. It may also be that message, or the result of a
+    """The output of a task if it is an answer after the last message. It may also be that message, or the result of a
     tool."""
     text = any_text(last.get("content"))
     if last.get("role") == "assistant" and RESULT not in text:

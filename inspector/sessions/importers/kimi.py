@@ -286,7 +286,7 @@ class _Session(kimi_cli.KimiReader):
         answer = self._step(line, str(named), place)
         before, turn = place.answer, event.get("turnId")
         if _failed(before) and before is not answer and turn is not None and self.turn == (before, turn):
-            answer.recorded_place = TurnPlace.RETRY  # of the same turn, perhaps behind a compaction
+            answer.recorded_place = TurnPlace.RETRY  # of the same turn, perhaps after a compaction
         self.turn = answer, turn
         answer.unended = kind != "step.end" and (answer.unended or not answer.lines)
         at = answer.take(line)

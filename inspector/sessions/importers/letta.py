@@ -1,6 +1,6 @@
 """Conversations of Letta Code with its local backend: `~/.letta/lc-local-backend/conversations/*/messages.jsonl`.
 
-A line is a message in pi's shape, without a tree of entries. Letta Code writes the file anew for each piece of an
+A line is a message in pi's shape, without a tree of entries. Letta Code writes the file again for each piece of an
 answer; until the answer has come whole, its line is a placeholder with default values (`DEFAULTS`). A failed request
 leaves the placeholder, or nothing, and the prompt again if it is sent again. Sources: @letta-ai/letta-code 0.25.9
 (`LocalStore`), and its sessions against a scripted provider.

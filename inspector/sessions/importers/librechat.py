@@ -1,7 +1,7 @@
 """Conversations of LibreChat: its export as JSON, and the list of messages that its server returns.
 
 A message of the model has the blocks of all answers of a turn: text, thoughts, and calls with their results. Arguments
-are the model's text; those of a call that ran are written anew from the parsed ones. The stop word is that of OpenAI's
+are the model's text; those of a call that ran are rewritten from the parsed ones. The stop word is that of OpenAI's
 API, or `incomplete` for an answer that was stopped; most releases write none. Sources: danny-avila/LibreChat
 `useExportConversation.ts`, `useBuildMessageTree.ts`, `schema/message.ts`, `BaseClient.js`, `abortMiddleware.js`;
 danny-avila/agents `stream.ts`, `tools/ToolNode.ts`.

@@ -173,7 +173,7 @@ class _Reader(ChatReader):
         self.message = line
         self.hidden = self.hidden or self.reverts.get(self.session) == self.owner
         if self.hidden:
-            self.remarks["the user took back (they stand behind the point that the session was reverted to)"] += 1
+            self.remarks["the user took back (they come after the point to which the session was reverted)"] += 1
 
     # -- parts -------------------------------------------------------------------------------------------------------
 

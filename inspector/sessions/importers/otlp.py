@@ -95,7 +95,7 @@ class _Traces(ChatReader):
         """Id of a response -> the number of its span."""
         self.tools: dict[str | None, dict[str, ToolResultPart]] = {}
         """Id of a call -> trace -> the result. Ids are not unique: some servers number the calls of each answer
-        anew."""
+        from the beginning."""
         self.unnamed: dict[tuple[str, str, str], list[tuple[int, ToolResultPart]]] = {}
         """Trace, parent span and name of a tool -> time and result of each run without a call's id, the latest
         first."""

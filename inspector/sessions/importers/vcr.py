@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,300})(?P<rest>\.[0-9]+)?(?P<power>[eE
 """Matches a number in JSON or in the spelling of YAML writers."""
 _PARSED = "parsed_body"
 _BODIES = frozenset({"body", "content", _PARSED})
-_REWRITTEN = "bodies were stored as values (parsed_body): their JSON was written anew, with other bytes"
+_REWRITTEN = "bodies were stored as values (parsed_body): their JSON was written again, with other bytes"
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Matches the control characters that YAML does not allow unescaped."""
 _DEPTH = 100
@@ -203,7 +203,7 @@ def _raw(entry: int, value: Any, room: Room, visited: set[int]) -> RawExchange |
     raw.body = body or b""
     raw.recorded = bool(raw.body) or traffic.says_enough(raw.status)
     if raw.status is None and raw.body:
-        raw.end = TransportEnd.CUT  # keys are sorted, so after a cut behind the body the status is missing
+        raw.end = TransportEnd.CUT  # keys are sorted, so after a cut after the body the status is missing
     return raw
 
 

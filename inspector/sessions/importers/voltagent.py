@@ -124,7 +124,7 @@ def _places(steps: list[Part]) -> Mapping[str | None, Part]:
 def _answers(parts: list[Part], steps: Mapping[str | None, Part]) -> list[list[Part]]:
     """The parts of each answer of a message. VoltAgent marks only a text after a call as the beginning of a step. A
     call begins an answer if the steps say so; without them, if VoltAgent refused the call before it, because nothing
-    comes behind a cut."""
+    comes after a cut."""
     found: list[list[Part]] = [[]]
     last: dict[str, Any] = {}  # the call before
     for number, part in parts:

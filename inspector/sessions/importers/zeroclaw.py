@@ -43,7 +43,7 @@ CLOSURES: Mapping[str, StopRow] = {
     "[Task failed — not continuing this request]": StopRow(Stop.ERROR, "fatal", "orchestrator/mod.rs"),
     "[Task timed out — not continuing this request]": StopRow(Stop.ERROR, "transient", "orchestrator/mod.rs"),
     "[Session interrupted — not continuing this request]": StopRow(
-        Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was started anew, and the last message is the user's"),
+        Stop.INTERRUPTED, None, "orchestrator/mod.rs: ZeroClaw was restarted, and the last message is the user's"),
     **{text: StopRow(Stop.MALFORMED_TOOL_CALL, None, "locales/*/cli.ftl: ZeroClaw could not read the model's calls")
        for text in (
         "I generated an internal tool-call format error and could not complete this request. Please try again.",

@@ -51,7 +51,7 @@ class Decoder(base.Decoder):
     api = API
     stop_reasons = table.STOP_REASONS
     closing = (*base.Decoder.closing, b"message_stop", b'"stop_reason":"', b'"stop_reason": "')
-    reads_on = True  # an error behind `message_stop` fails the client's request too (anthropic 2.12.0 _streaming.py)
+    reads_on = True  # an error after `message_stop` fails the client's request too (anthropic 2.12.0 _streaming.py)
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

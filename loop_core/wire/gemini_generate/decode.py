@@ -282,7 +282,7 @@ class Decoder(base.Decoder):
         if self.streaming and _code_waits(parts) and stop.normalized in FINISHED:
             # The provider runs the code and streams its result: the STOP beside the code is not the last one.
             end = At(ExchangePart.BODY, self.size, self.size)
-            self.find(f"{API}.no_code_result", f"the stream ends behind code that the provider runs, under finish "
+            self.find(f"{API}.no_code_result", f"the stream ends after code that the provider runs, under finish "
                       f"reason {self.raw}, and without its result", end)
             return StopReason(Stop.INTERRUPTED, self.raw, None, (*before, Evidence(f"{API}.no_code_result", end)))
         return stop
