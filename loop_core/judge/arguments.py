@@ -195,7 +195,7 @@ def _refuse(uri: str) -> Any:
 # -- Reading a call's raw arguments: strictly for the gate, leniently for display only -------------------------------
 # The strict parser accepts exactly one JSON object, without trailing text, `NaN`, a key twice, a number out of range or
 # a lone surrogate: two parsers would run two different calls, or one would fail. The lenient one shows what an agent
-# with a forgiving parser would have run; `{"n": 12` may have been 1200, so it is never released.
+# with a lenient parser would have run; `{"n": 12` may have been 1200, so it is never released.
 
 
 class ArgumentShape(StrEnum):

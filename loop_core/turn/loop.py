@@ -67,7 +67,7 @@ class ServerAware(Protocol):
         """The methods of continuation that the server is known to support, and its profile."""
 
 
-NO_RECORDED_ANSWER = "The recorded agent took another course here: what this loop asks for next was never recorded."
+NO_RECORDED_ANSWER = "The recorded agent went another way here: what this loop asks for next was never recorded."
 """The message if a recording has further answers, but none for the requested place."""
 
 

@@ -249,7 +249,7 @@ PI_PRESENCE = replace(
     unlisted=MappingProxyType({"anthropic_messages": Stop.ERROR}),
     reason_map=PI_REASONS,
     signals=PRESENCE_SIGNALS,
-    # pi executed on presence until its PR #6285 (2026-07), and parsed arguments with a forgiving parser before that.
+    # pi executed on presence until its PR #6285 (2026-07), and parsed arguments with a lenient parser before that.
     dispatch=Dispatch.PRESENT,
     strips=False,
 )

@@ -30,12 +30,12 @@ def test_only_results_that_came_are_counted() -> None:
     first, *rest = call_lines(search_call(1), search_result(1), search_call(2), search_result(2), search_call(3))
     assert first == "3 calls of the provider's own tools; the answer shows 2 of them run"
     assert ["run by the provider itself: its result came" in line for line in rest] == [True, True, False]
-    assert "asked of the provider itself: no result of it is in this answer; neither held" in rest[2]
+    assert "left to the provider itself: this answer holds no result of it; neither held" in rest[2]
 
 
 def test_one_call_is_not_counted() -> None:
     (line,) = call_lines(search_call(1))
-    assert "no result of it is in this answer" in line
+    assert "this answer holds no result of it" in line
 
 
 @pytest.mark.parametrize("name", RESULT_OF)
@@ -45,7 +45,7 @@ def test_a_result_names_its_call_in_the_words_of_its_format(name: str) -> None:
 
 @pytest.mark.parametrize(("more", "says"), [
     ({"status": "completed"}, "which says that it is completed"),
-    ({"status": "failed"}, "no result of it is in this answer, and its state is failed"),
+    ({"status": "failed"}, "this answer holds no result of it, and its state is failed"),
     ({"status": "completed", "results": [{"text": "x"}]}, "its result came"),
 ])
 def test_an_item_of_responses_says_its_state_or_brings_its_result(more: dict[str, Any], says: str) -> None:

@@ -328,7 +328,7 @@ def test_why_a_policy_would_do_it() -> None:
     ("09", 0, "zeroclaw-merged", "reads max_tokens; its arguments parse"),
     ("09", 0, "zeroclaw-rfi", "reads max_tokens; asks for it again"),
     ("09", 1, "zeroclaw-merged", "reads max_tokens; runs its siblings without it"),
-    ("09", 1, "zoo-after", "reads max_tokens; a forgiving parser reads some of it"),
+    ("09", 1, "zoo-after", "reads max_tokens; a lenient parser reads some of it"),
     ("10", 0, "zeroclaw-rfi", "reads max_tokens; leaves it out and has the text continued"),
     ("10", 0, "botnexus", "reads max_tokens; leaves it out and treats the turn as finished"),
 ])

@@ -50,7 +50,7 @@ class Opinion(NamedTuple):
 RUNS: Mapping[Dispatch, str] = {
     Dispatch.READY: "complete, and allowed by the stop reason",
     Dispatch.COMPLETE: "its arguments parse",
-    Dispatch.READABLE: "a forgiving parser reads some of it",
+    Dispatch.READABLE: "a lenient parser reads some of it",
     Dispatch.PRESENT: "it is present",
 }
 """Dispatch rule of a policy -> why a loop with this rule runs a call."""
@@ -194,7 +194,7 @@ def call(
         lines.append(field("why", safe(without_remedy(verdict.why))))
     if tool_call.kind is not CallKind.CUSTOM and parse(tool_call.arguments).shape is not ArgumentShape.COMPLETE:
         lines.append(field("lenient", *_lenient(verdict)))
-        lines.append(more(Span("what a forgiving parser would have run; shown only, never run", Tone.DIM)))
+        lines.append(more(Span("what a lenient parser would have run; shown only, never run", Tone.DIM)))
     lines += _policies(verdict, every_stance or stances(facts.exchange, facts.judgement, facts.verdicts))
     lines.append(field("agent", *_agent(view, facts, verdict)))
     lines.append(field("what to do", Span(advice(verdict), Tone.KEY)))
@@ -385,4 +385,4 @@ def _server_call(call: ToolCall, results: Container[str | None]) -> tuple[bool, 
     if call.status == "completed":
         return True, "run by the provider itself, which says that it is completed"
     word = f", and its state is {one_line(call.status)}" if call.status else ""
-    return False, f"asked of the provider itself: no result of it is in this answer{word}"
+    return False, f"left to the provider itself: this answer holds no result of it{word}"
