@@ -138,7 +138,7 @@ _EVERY: tuple[CheckRule, ...] = (
     CheckRule(
         "text-unfinished", WARNING, "The text stops in the middle under a clean stop reason",
         "The stop reason says that the answer ended, and its text ends in a comma, an open bracket, an open code "
-        "fence, or a word that rarely ends a text. That the answer was cut is a guess: some routers and servers "
+        "fence, or a word that rarely ends a text. It is a guess that the answer was cut: some routers and servers "
         "report `stop` when they do not know the reason.",
         "`finish_reason` is `stop`, and the last words are `because the migration took the`.",
         "Read the end of the text; if it was cut, ask for the rest, and look at the server's log.",

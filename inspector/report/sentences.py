@@ -147,10 +147,10 @@ def attempt_words(look: JudgedTurn) -> str:
 def gap(look: JudgedTurn) -> str:
     """The remark that the request after a cut answer, or its reason, was not recorded; empty if it was."""
     if look.is_retry_guessed:
-        return "; that the same request was sent again because of the cut is a guess: an output cap was not recorded"
+        return "; it is a guess that the same request was sent again because of the cut: an output cap was not recorded"
     if not look.is_continuation_guessed:
         return ""
-    return "; that the next answer is its rest is a guess: the request between them was not recorded"
+    return "; it is a guess that the next answer is its rest: the request between them was not recorded"
 
 
 def lost_part(look: JudgedTurn) -> str:

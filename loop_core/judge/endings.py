@@ -354,8 +354,8 @@ def unfinished_text(response: ChatResponse, request: Request | None, stop: StopR
     parts = (part for part in reversed(response.parts) if type(part) is not OpaquePart or _shows(part))
     sign = stops_short(response.text or "") if type(next(parts, None)) is TextPart else None
     return sign and Finding(
-        UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}): that it was cut "
-        "is a guess", None, FactQuote("text", sign.start, sign.end))
+        UNFINISHED_TEXT, Severity.WARNING, f"the text stops in the middle ({sign.text}); it is a guess that it was cut",
+        None, FactQuote("text", sign.start, sign.end))
 
 
 WORD_RULES = (".stop_reasons", ".finish_reasons", ".finish_details", ".extra")

@@ -310,7 +310,7 @@ def test_a_text_that_stops_in_the_middle_below_its_cap_is_a_guess_that_names_the
     assert found is not None
     assert found.severity is Severity.WARNING
     assert "its last word is 'the'" in found.message
-    assert found.message.endswith("that it was cut is a guess")
+    assert found.message.endswith("; it is a guess that it was cut")
     assert found.quote == FactQuote("text", len(MIDDLE) - len("the"), len(MIDDLE))
     assert guess(reply(Stop.END_TURN, "It happens when the Moon passes it")) is None, "no full stop is no sign"
     assert guess(reply(Stop.END_TURN, OpaquePart("message.annotations", "[]"), MIDDLE)) is not None

@@ -801,7 +801,7 @@ def test_a_continuation_that_nothing_in_a_transcript_asked_for_is_a_guess(tmp_pa
     lost = agents.show(agents.pi(agents.pi_user("a poem"), cut, next_), tmp_path)
     (turn,) = lost.turns
     assert (turn.verdict.word, turn.verdict.sure, turn.verdict.complete) == ("CUT, COMPLETED", False, False)
-    assert turn.verdict.sentence.endswith("is a guess: the request between them was not recorded")
+    assert turn.verdict.sentence.endswith("next answer is its rest: the request between them was not recorded")
     (turn,) = agents.show(agents.pi(agents.pi_user("a poem"), cut, agents.pi_user("continue"), next_), tmp_path).turns
     assert (turn.verdict.word, turn.verdict.complete) == ("CUT, COMPLETED", True)
     assert "guess" not in turn.verdict.sentence
@@ -1061,7 +1061,7 @@ def test_a_text_that_stops_in_the_middle_under_a_clean_word_needs_attention_and_
     assert (turn.verdict.word, turn.verdict.severity) == ("TEXT UNFINISHED", Severity.WARNING)
     assert turn.verdict.sentence == (
         'openai_chat (openai) ended with "stop", 14 of 64 tokens, but the text stops in the middle (its last word is '
-        "'and'): that it was cut is a guess")
+        "'and'); it is a guess that it was cut")
     assert not turn.verdict.complete
     assert only(show(*cut_text(PARTS[0], said))).verdict.word == "TEXT UNFINISHED", "the last answer counts"
     whole = only(show(pair_of(ASKS, chat(f"{said} blocked it", tokens=14), max_tokens=64)))
