@@ -273,11 +273,11 @@ def run_live_branch(
     if way is None:
         from inspector.live.scripted import stand_in_request
 
-        look = stand_in_request(start.view.replay, settings, since, os.environ)
+        request = stand_in_request(start.view.replay, settings, since, os.environ)
     else:
-        look = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
+        request = branch_request(start.view.replay, settings, since, os.environ, base=way.base, model=way.model,
                               variable=way.variable, toolbox=_toolbox(way.tools), insecure_http=way.insecure_http)
-        _confirm(look, start, yes)
+        _confirm(request, start, yes)
     name = new_name(by_stand_in=way is None)
     settings = replace(settings, live=name)
     if save:
@@ -288,7 +288,7 @@ def run_live_branch(
         save_branch(store, start)
         store.branch(key_of(start.key, settings, since), start.key, record_of(settings), since)
     try:
-        answers, failure = run_branch(look, name, store.folder)
+        answers, failure = run_branch(request, name, store.folder)
     except LoopError:
         if save:
             store.forget(key_of(start.key, settings, since))
@@ -296,7 +296,7 @@ def run_live_branch(
     commands.say([failure] if failure else [])
     start.view.replay.case.live_runs[name] = answers
     node, _ = tree.add(start, settings, since)
-    ended = node.view.turns[look.turn]
+    ended = node.view.turns[request.turn]
     commands.say(filter(None, [ended.notice]))
     end = ended.terminal
     return node, EXITS[end]
@@ -334,13 +334,13 @@ def _toolbox(tools: str | None) -> Toolbox | None:
     return Toolbox(tools_of(tools)[1])
 
 
-def _confirm(look: BranchRequest, start: Node, yes: bool) -> None:
+def _confirm(request: BranchRequest, start: Node, yes: bool) -> None:
     """Prints the destination of the request and its greatest possible cost, and waits for a confirmation."""
     from inspector.live.branch_request import announcement
 
-    if look.target.missing:  # a confirmation or --yes would not help
-        raise CallerError(f"nothing was sent: no key: {look.target.missing}; --stand-in answers without one")
-    commands.say(announcement(look, start.view.number(start.view.turns[look.turn])), before="")
+    if request.target.missing:  # a confirmation or --yes would not help
+        raise CallerError(f"nothing was sent: no key: {request.target.missing}; --stand-in answers without one")
+    commands.say(announcement(request, start.view.number(start.view.turns[request.turn])), before="")
     if yes:
         return
     if not sys.stdin.isatty():

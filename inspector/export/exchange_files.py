@@ -243,17 +243,17 @@ def bug_report(view: View, turn: TurnFacts) -> Mapping[str, str]:
 
 
 UNSENT: tuple[tuple[Callable[[JudgedTurn, Fidelity], bool], str], ...] = (
-    (lambda look, fidelity: look.edited, "was edited, and no provider answered that"),
-    (lambda look, fidelity: look.unanswered, "has no provider's answer in this run"),
-    (lambda look, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
+    (lambda judged, fidelity: judged.edited, "was edited, and no provider answered that"),
+    (lambda judged, fidelity: judged.unanswered, "has no provider's answer in this run"),
+    (lambda judged, fidelity: fidelity is Fidelity.SIMULATED, "is SIMULATED, no provider sent it"),
 )
 """Conditions under which a turn is no evidence against a provider, with descriptions; the first that holds counts."""
 
 
 def why_unreported(view: View, turn: TurnFacts) -> str:
     """Why a turn cannot be reported to a provider, and what to report instead; empty if a provider sent its answers."""
-    look, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
-    why = next((words for holds, words in UNSENT if holds(look, fidelity)), "")
+    judged, fidelity = judged_turn_of(view.replay, turn.run, turn.findings), fidelity_of(view, turn)
+    why = next((words for holds, words in UNSENT if holds(judged, fidelity)), "")
     if not why:
         return ""
     recorded = any(not view.responses[index].is_made for index in turn.responses)

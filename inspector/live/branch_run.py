@@ -58,12 +58,12 @@ class BranchRecorder(RunMemory, Recorder):
         self.last: Step | None = None
         self.problem = ""
         self._api, self._body = request.target.server.api, bytearray()
-        self._ability_before = 0
+        self._sent = 0
 
     def on_request(self, ask: LiveRequest) -> None:
         """A request is about to leave."""
         self._body.clear()
-        self._ability_before, self.results = ask.number + 1, None
+        self._sent, self.results = ask.number + 1, None
         super().on_request(ask)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
@@ -87,10 +87,10 @@ class BranchRecorder(RunMemory, Recorder):
     def progress(self) -> tuple[int, int]:
         """The number of requests sent, and of characters of text received."""
         done = sum(len(each.response.text or "") for each in self.responses)
-        if self._ability_before > len(self.responses) and self._body:
+        if self._sent > len(self.responses) and self._body:
             with suppress(DecodeError):  # too little of the answer may have arrived
                 done += sum(map(len, deltas(self._api, bytes(self._body)).text))
-        return self._ability_before, done
+        return self._sent, done
 
     def conclude(self) -> None:
         """Writes the end of the run."""

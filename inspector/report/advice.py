@@ -78,24 +78,24 @@ _ON_TOOLS = frozenset(guard.limit for guard in GUARDS if guard.place == "tools")
 """The limits on tool runs between two answers, which do not affect how an answer ends."""
 
 
-def limit_at_work(look: JudgedTurn) -> tuple[str, int] | None:
+def effective_limit(turn: JudgedTurn) -> tuple[str, int] | None:
     """The limit that ended the turn, and its value. None if a higher limit would change nothing: the deciding answer
     comes after the engine's run, and is an uncut last answer, or the limit is one on tool runs."""
-    response = look.final_turn.evaluation.response if look.final_turn.evaluation is not None else None
-    at = next((place for place, answer in enumerate(look.answers) if answer.exchange.response is response), look.worst)
-    if look.limit is None or at >= look.worst:
-        return look.limit
-    ends_in_it = look.worst == len(look.answers) - 1 and not look.cut
-    return None if ends_in_it or look.limit[0] in _ON_TOOLS else look.limit
+    response = turn.final_turn.evaluation.response if turn.final_turn.evaluation is not None else None
+    at = next((place for place, answer in enumerate(turn.answers) if answer.exchange.response is response), turn.worst)
+    if turn.limit is None or at >= turn.worst:
+        return turn.limit
+    ends_in_it = turn.worst == len(turn.answers) - 1 and not turn.cut
+    return None if ends_in_it or turn.limit[0] in _ON_TOOLS else turn.limit
 
 
-def limit_words(look: JudgedTurn) -> str:
+def limit_words(turn: JudgedTurn) -> str:
     """The limit of our loop that ended the turn, with the amount spent and its value; empty if none did."""
-    limit = limit_at_work(look)
+    limit = effective_limit(turn)
     if limit is None:
         return ""
     name, value = limit
-    spent = f"{COUNTS[name](look.final_turn.spend):,} of " if name in COUNTS else ""
+    spent = f"{COUNTS[name](turn.final_turn.spend):,} of " if name in COUNTS else ""
     return f"this loop's limit {name} ({spent}{value:,}) ended the turn"
 
 
@@ -118,74 +118,74 @@ SLACK, SHARE = 16, 10
 """How far a count may be from the cap that cut an answer: a number of tokens, and a divisor of the cap."""
 
 
-def _visible_tokens(look: JudgedTurn) -> tuple[int, int] | None:
+def _visible_tokens(turn: JudgedTurn) -> tuple[int, int] | None:
     """The output tokens and the cap; None if they cannot be compared, as with reasoning or several choices."""
-    response, cap = look.exchange.response, look.exchange.cap
+    response, cap = turn.exchange.response, turn.exchange.cap
     usage = response.usage
     # Reasoning may be counted in blocks or in a field of its own, so the sum may stop at another number than the cap.
-    if usage is None or not usage.output_tokens or cap is None or has_reasoning(look) or response.other_choices:
+    if usage is None or not usage.output_tokens or cap is None or has_reasoning(turn) or response.other_choices:
         return None
     if any(found.rule.endswith(".usage_uncounted") for found in response.findings):
         return None
     return usage.output_tokens, cap
 
 
-def _messages_spent(look: JudgedTurn) -> bool:
-    return look.judgement.stop.detail == "max_messages"
+def _messages_spent(turn: JudgedTurn) -> bool:
+    return turn.judgement.stop.detail == "max_messages"
 
 
-def is_cut_below_cap(look: JudgedTurn) -> bool:
+def is_cut_below_cap(turn: JudgedTurn) -> bool:
     """Whether the deciding response was cut well below the request's cap, by a cap of the provider."""
-    by_tokens = look.cut and not (hit_stop_string(look.exchange.response) or _messages_spent(look))
-    pair = _visible_tokens(look) if by_tokens else None
+    by_tokens = turn.cut and not (hit_stop_string(turn.exchange.response) or _messages_spent(turn))
+    pair = _visible_tokens(turn) if by_tokens else None
     return pair is not None and pair[1] - pair[0] > max(SLACK, pair[1] // SHARE)
 
 
-def _went_above(look: JudgedTurn) -> bool:
-    pair = _visible_tokens(look) if look.cut else None
+def _went_above(turn: JudgedTurn) -> bool:
+    pair = _visible_tokens(turn) if turn.cut else None
     return pair is not None and pair[0] - pair[1] > max(SLACK // 2, pair[1] // SHARE)
 
 
-def _no_cap(look: JudgedTurn) -> bool:
-    request = look.exchange.request
-    return look.cut and can_be_asked(look) and request is not None and request.max_tokens is None
+def _no_cap(turn: JudgedTurn) -> bool:
+    request = turn.exchange.request
+    return turn.cut and can_be_asked(turn) and request is not None and request.max_tokens is None
 
 
-def _limit(look: JudgedTurn) -> str:
+def _limit(turn: JudgedTurn) -> str:
     """The name of the limit that ended the turn; empty if none did."""
-    limit = limit_at_work(look)
+    limit = effective_limit(turn)
     return limit[0] if limit is not None else ""
 
 
-def _used_up(look: JudgedTurn) -> list[str]:
+def _used_up(turn: JudgedTurn) -> list[str]:
     """The limit that ended the turn, and the used-up limits on continuations, which would end it next."""
-    used_up = [name for name, _, spent, limit in limit_usage(look.final_turn)
+    used_up = [name for name, _, spent, limit in limit_usage(turn.final_turn)
                if name.startswith("continuation_max_") and limit is not None and spent >= limit]
-    return list(dict.fromkeys([_limit(look), *used_up]))
+    return list(dict.fromkeys([_limit(turn), *used_up]))
 
 
 def _word(stop: Stop) -> Callable[[JudgedTurn], bool]:
-    return lambda look: look.word is stop
+    return lambda turn: turn.word is stop
 
 
 _full, _malformed, _broke, _blocked, _unknown = (_word(stop) for stop in (
     Stop.CONTEXT_WINDOW_EXCEEDED, Stop.MALFORMED_TOOL_CALL, Stop.INTERRUPTED, Stop.SAFETY_BLOCKED, Stop.UNKNOWN))
 
 
-def _by_router(look: JudgedTurn) -> bool:
+def _by_router(turn: JudgedTurn) -> bool:
     """Whether the stop word of the provider behind a router decided."""
-    return any(found.rule == "judge.native_word" for found in look.judgement.findings)
+    return any(found.rule == "judge.native_word" for found in turn.judgement.findings)
 
 
-def _is_context_default(look: JudgedTurn) -> bool:
+def _is_context_default(turn: JudgedTurn) -> bool:
     """Whether Ollama answered with its default context size, because the request set none."""
-    exchange = look.exchange
+    exchange = turn.exchange
     return "ollama" in (exchange.profile.name, wire(exchange.api).provider) and num_ctx_of(exchange.request) is None
 
 
-def _counts_cap(look: JudgedTurn) -> bool:
+def _counts_cap(turn: JudgedTurn) -> bool:
     """Whether a server refused a request because its messages and its cap are too large together."""
-    error = look.exchange.response.error
+    error = turn.exchange.response.error
     return error is not None and re.search(
         r"max_\w*tokens|maximum output tokens|in the (completion|output)\b", error.message) is not None
 
@@ -194,24 +194,24 @@ UNDECLARED = "undeclared tool"
 """The detail of a stop word that reports a call to a tool that the request did not declare."""
 
 
-def model_declined(look: JudgedTurn) -> bool:
+def model_declined(turn: JudgedTurn) -> bool:
     """Whether the model itself declined, in text under a clean stop word; no filter was involved."""
-    stop = look.judgement.stop
+    stop = turn.judgement.stop
     # OpenAI reports the model's own refusal in `message.refusal` under the word `stop`
     # (https://platform.openai.com/docs/guides/structured-outputs); Anthropic's stop reason `refusal` comes from a
     # classifier beside the model
     # (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
     own = stop.detail == "refusal" and stop.raw != "refusal"  # `refusal` is the word of Anthropic's classifier
-    return _blocked(look) and own and look.exchange.response.error is None
+    return _blocked(turn) and own and turn.exchange.response.error is None
 
 
-def _without_arguments(look: JudgedTurn) -> bool:
-    return (look.cut_call is not None and not arguments_unread(look)
-            and parse_call(look.cut_call.call).shape.is_missing)
+def _without_arguments(turn: JudgedTurn) -> bool:
+    return (turn.cut_call is not None and not arguments_unread(turn)
+            and parse_call(turn.cut_call.call).shape.is_missing)
 
 
 def _says(text: str) -> Callable[[JudgedTurn], str]:
-    return lambda look: text
+    return lambda turn: text
 
 
 def _unknown_word(exchange: Exchange) -> str:
@@ -227,23 +227,23 @@ def _unknown_word(exchange: Exchange) -> str:
 
 SITUATIONS: tuple[Situation, ...] = (
     # A cap of the server cuts every answer, whatever cap is requested, so only more continuations may help.
-    Situation("a limit on cuts by another cap", lambda look: _limit(look) in RAISED and is_cut_below_cap(look),
-              lambda look: f"raise {' and '.join(_used_up(look))}: the answer ended below {INITIAL}", (LIMIT,)),
+    Situation("a limit on cuts by another cap", lambda turn: _limit(turn) in RAISED and is_cut_below_cap(turn),
+              lambda turn: f"raise {' and '.join(_used_up(turn))}: the answer ended below {INITIAL}", (LIMIT,)),
     # max_tokens first: the form of a live run (`_larger_values`) proposes it.
-    Situation("a limit on cuts", lambda look: _limit(look) in RAISED and look.cut,
-              lambda look: f"raise {INITIAL}, or {' and '.join(_used_up(look))}", (LIMIT, INITIAL)),
-    Situation("another limit", lambda look: _limit(look) in RAISED, lambda look: f"raise {_limit(look)}", (LIMIT,)),
+    Situation("a limit on cuts", lambda turn: _limit(turn) in RAISED and turn.cut,
+              lambda turn: f"raise {INITIAL}, or {' and '.join(_used_up(turn))}", (LIMIT, INITIAL)),
+    Situation("another limit", lambda turn: _limit(turn) in RAISED, lambda turn: f"raise {_limit(turn)}", (LIMIT,)),
     # A higher limit would only allow more repetitions of the same call, so nothing is tried.
-    Situation("the same again", lambda look: _limit(look) == "max_identical_calls" and look.cut_call is None,
+    Situation("the same again", lambda turn: _limit(turn) == "max_identical_calls" and turn.cut_call is None,
               _says("change the prompt or the tool's result: the model keeps making the same call")),
-    Situation("a stop string", lambda look: look.cut and hit_stop_string(look.exchange.response), _says(
+    Situation("a stop string", lambda turn: turn.cut and hit_stop_string(turn.exchange.response), _says(
         "leave out the stop string, or choose one that no call can contain: it ended the answer")),
-    Situation("messages", lambda look: look.cut and _messages_spent(look), _says(
+    Situation("messages", lambda turn: turn.cut and _messages_spent(turn), _says(
         "raise the number of messages that the response may have: that cut it, not a token limit")),
     # Routers and servers may lower the cap or set one without reporting it, such as a default of 8192 tokens
     # (openclaw/openclaw#71045).
-    Situation("cut under a clean word", lambda look: is_cut_below_cap(look) and not _by_router(look)
-              and look.judgement.mapped.normalized in FINISHED, _says(
+    Situation("cut under a clean word", lambda turn: is_cut_below_cap(turn) and not _by_router(turn)
+              and turn.judgement.mapped.normalized in FINISHED, _says(
         f"ask for the call again: the answer ended below {INITIAL}, and what cut the call is unknown")),
     # llama.cpp and Ollama also send `length` if the context is full.
     Situation("another cap below", is_cut_below_cap, _says(
@@ -253,34 +253,34 @@ SITUATIONS: tuple[Situation, ...] = (
         f"set the cap at the server or router: it did not keep to {INITIAL}, so another value may change nothing")),
     Situation("reasoning", all_reasoning, _says(f"raise {INITIAL} or lower the reasoning effort"), (INITIAL,)),
     # Ollama's `length` may mean num_predict or num_ctx; without num_predict it mostly means num_ctx.
-    Situation("neither cap nor context asked for", lambda look: _no_cap(look) and _is_context_default(look),
+    Situation("neither cap nor context asked for", lambda turn: _no_cap(turn) and _is_context_default(turn),
               _says(f"set {INITIAL} and num_ctx: the request leaves both to the server"), (INITIAL,)),
     Situation("no cap asked for", _no_cap, _says(f"set {INITIAL}: the request leaves it to the server"),
               (INITIAL,)),
-    Situation("cut", lambda look: look.cut, _says(f"raise {INITIAL}"), (INITIAL,)),
-    Situation("contradiction", lambda look: look.cut_call is not None and look.cut_call.rule == "gate.contradiction",
+    Situation("cut", lambda turn: turn.cut, _says(f"raise {INITIAL}"), (INITIAL,)),
+    Situation("contradiction", lambda turn: turn.cut_call is not None and turn.cut_call.rule == "gate.contradiction",
               _says("ask for the call again, and report both versions to the maintainers of the server")),
-    Situation("request and cap too large", lambda look: _full(look) and _counts_cap(look), _says(
+    Situation("request and cap too large", lambda turn: _full(turn) and _counts_cap(turn), _says(
         f"shorten the request or lower {INITIAL}: together they do not fit in the context window")),
-    Situation("request too long", lambda look: _full(look) and look.exchange.response.error is not None,
+    Situation("request too long", lambda turn: _full(turn) and turn.exchange.response.error is not None,
               _says("shorten the request: it does not fit in the context window")),
-    Situation("context set too small", lambda look: _full(look) and num_ctx_of(look.exchange.request) is not None,
+    Situation("context set too small", lambda turn: _full(turn) and num_ctx_of(turn.exchange.request) is not None,
               _says("raise num_ctx of the request, or shorten the history; another continuation cannot succeed")),
     # A continuation sends the whole answer back, so its request is longer than the one that did not fit.
     Situation("context full", _full,
               _says("shorten the history; another continuation cannot succeed")),
-    Situation("undeclared tool", lambda look: _malformed(look) and look.judgement.stop.detail == UNDECLARED,
+    Situation("undeclared tool", lambda turn: _malformed(turn) and turn.judgement.stop.detail == UNDECLARED,
               _says("declare the tool that the model wants to call, or remove its name from the prompts")),
-    Situation("call without arguments", lambda look: _malformed(look) and _without_arguments(look),
+    Situation("call without arguments", lambda turn: _malformed(turn) and _without_arguments(turn),
               _says("ask for the call again; if the tool takes no arguments, declare it with empty properties")),
     Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
-    Situation("nothing read", lambda look: _broke(look) and nothing_read(look),
+    Situation("nothing read", lambda turn: _broke(turn) and nothing_read(turn),
               _says("send the request again, and look at the body: no answer was found in it")),
-    Situation("not finished behind a router", lambda look: _broke(look) and _by_router(look), _says(
+    Situation("not finished behind a router", lambda turn: _broke(turn) and _by_router(turn), _says(
         "send the request again, or to the provider behind the router, which may be able to continue its answer")),
     # The provider's word says only that the answer ended, so the token counts are the only evidence.
-    Situation("no reason given", lambda look: _broke(look) and not look.exchange.response.broken_connection
-              and bool(word := look.exchange.response.raw_stop_reason) and word != UNFINISHED,
+    Situation("no reason given", lambda turn: _broke(turn) and not turn.exchange.response.broken_connection
+              and bool(word := turn.exchange.response.raw_stop_reason) and word != UNFINISHED,
               _says("compare the tokens with the budget: whether it cut the answer is unknown")),
     Situation("interrupted", _broke, _says(
         "send the request again; nothing shows that a budget cut this answer")),
@@ -289,12 +289,12 @@ SITUATIONS: tuple[Situation, ...] = (
     Situation("blocked", _blocked,
               _says("change the prompt or the filter; a continuation will not help")),
     # Gemini's OTHER; Ollama's load and unload, its answers to a request without messages (ollama llm/server.go).
-    Situation("word without a reason", lambda look: _unknown(look) and any(
-        evidence.rule.endswith(".stop_reasons") for evidence in look.judgement.mapped.evidence), _says(
+    Situation("word without a reason", lambda turn: _unknown(turn) and any(
+        evidence.rule.endswith(".stop_reasons") for evidence in turn.judgement.mapped.evidence), _says(
         "send the request again: the word is known but says nothing about the answer; run no call from it")),
-    Situation("unknown word", _unknown, lambda look: _unknown_word(look.exchange)),
+    Situation("unknown word", _unknown, lambda turn: _unknown_word(turn.exchange)),
 )
-OTHERWISE = Situation("anything else", lambda look: True, _says("look at the response; do not run any call from it"))
+OTHERWISE = Situation("anything else", lambda turn: True, _says("look at the response; do not run any call from it"))
 
 RAISED: Mapping[str, int] = {
     "continuation_max_attempts": 100,
@@ -307,9 +307,9 @@ RAISED: Mapping[str, int] = {
 """Limit that advice may raise -> its highest value. More repetition or standstill would only prolong a turn."""
 
 
-def situation(look: JudgedTurn) -> Situation:
+def situation(turn: JudgedTurn) -> Situation:
     """The situation of a turn."""
-    return next((row for row in SITUATIONS if row.holds(look)), OTHERWISE)
+    return next((row for row in SITUATIONS if row.holds(turn)), OTHERWISE)
 
 
 UNSEEN = "only a new live turn can show what is enough"
@@ -318,34 +318,34 @@ LIVE = "only a live run can show what is enough"
 """The end of a guess about a recorded request, which can be sent again."""
 
 
-def guessed_advice(look: JudgedTurn, row: Situation) -> Advice:
+def guessed_advice(turn: JudgedTurn, row: Situation) -> Advice:
     """The advice if no setting could be tried, or none completed the turn."""
-    guess = row.guess(look)
+    guess = row.guess(turn)
     if not row.tries:
         return Advice(guess)
-    live = can_be_asked(look)
-    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live, guess=_larger_values(look, row) if live else None)
+    live = can_be_asked(turn)
+    return Advice(f"{guess}; {LIVE if live else UNSEEN}", live=live, guess=_larger_values(turn, row) if live else None)
 
 
 LEAST_GUESS = 1_024
 """The smallest max_tokens that is proposed for a live run."""
 
 
-def _larger_values(look: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
+def _larger_values(turn: JudgedTurn, row: Situation) -> Mapping[str, str] | None:
     """Twice the value in force: of max_tokens if that may help, else of the limits that the guess names."""
     if INITIAL in row.tries:
-        usage = look.exchange.response.usage
+        usage = turn.exchange.response.usage
         used = usage.output_tokens if usage is not None and usage.output_tokens else 0
-        cap = max(answer.exchange.cap or 0 for answer in look.answers)  # a continuation may have asked with less
+        cap = max(answer.exchange.cap or 0 for answer in turn.answers)  # a continuation may have asked with less
         # Doubling reaches a sufficient value in few attempts, and exceeds it by less than a factor of two.
         return {INITIAL: f"{max(2 * (cap or used), LEAST_GUESS)}"}
-    now = {name: limit for name, _, _, limit in limit_usage(look.final_turn)} | dict([look.limit] if look.limit else ())
-    return {name: f"{max(1, 2 * value)}" for name in _used_up(look) if (value := now.get(name)) is not None} or None
+    now = {name: limit for name, _, _, limit in limit_usage(turn.final_turn)} | dict([turn.limit] if turn.limit else ())
+    return {name: f"{max(1, 2 * value)}" for name in _used_up(turn) if (value := now.get(name)) is not None} or None
 
 
-def can_be_asked(look: JudgedTurn) -> bool:
+def can_be_asked(turn: JudgedTurn) -> bool:
     """Whether the recorded request is as it was sent; the requests of an agent's transcript are reconstructed."""
-    exchange = look.exchange
+    exchange = turn.exchange
     return exchange.request is not None and exchange.recorder is None and bool(exchange.url)
 
 
@@ -358,16 +358,16 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
 """Properties of a request that may explain an empty answer: the advice about the property, and its condition."""
 
 
-def ask_live(look: JudgedTurn) -> str:
+def ask_live(turn: JudgedTurn) -> str:
     """How to get the answer to a request that is in no recording."""
-    if look.exchange.recorder is None:
+    if turn.exchange.recorder is None:
         return "run the turn live (answers from: live; or --live)"
     return "only a new live turn can show the answer; a transcript does not hold the request to be sent"
 
 
-def about_silence(look: JudgedTurn) -> str:
+def about_silence(turn: JudgedTurn) -> str:
     """The advice about an answer without visible content. A transcript has no request that could explain it."""
-    exchange = look.exchange
+    exchange = turn.exchange
     request = exchange.request if exchange.recorder is None else None
     why = next((words for words, holds in WITHHELD if request is not None and holds(request)), "")
     return (f"{why}send the request again with a short message that asks for an answer; "

@@ -39,7 +39,7 @@ class CutRun(StrEnum):
     """The agent answered the cut call with an error. The call may have run, since a tool that ran may fail."""
     UNSEEN = "unseen"
     """The call was cut, and the recording ends after it."""
-    UNTOLD = "untold"
+    UNKNOWN = "unknown"
     """The file has neither a stop reason nor the text of the call's arguments, so it cannot show a cut."""
     NOT_RUN = "not run"
     """The call was cut, and the agent refused it or continued without its result."""
@@ -50,7 +50,7 @@ CLAUSES: Mapping[CutRun, str] = {
     CutRun.NOT_RUN: "{} refused, or without a result in what the agent sent next",
     CutRun.FAILED: "{} answered with an error: it may have run",
     CutRun.UNSEEN: "{} after which the recording ends",
-    CutRun.UNTOLD: "{} without a recorded stop reason, with arguments recorded already parsed: a cut could not be seen",
+    CutRun.UNKNOWN: "{} without a recorded stop reason, with arguments recorded already parsed: a cut would not show",
     CutRun.RAN_BROKEN: "{} ran on arguments not known to be complete; nothing shows a cut",
     CutRun.RAN_WHOLE: "{} ran on complete arguments, although its answer was cut",
 }
@@ -70,8 +70,8 @@ def cut_run(view: View, facts: ResponseFacts, verdict: Verdict) -> CutRun:
         return ran if incomplete else CutRun.RAN_WHOLE
     if not incomplete:
         stop = facts.judgement.stop
-        told_of = not is_unrecorded(stop) and inference_of(stop) is None
-        return CutRun.WHOLE if told_of or verdict.call.form is not ArgsForm.OBJECT else CutRun.UNTOLD
+        is_stated = not is_unrecorded(stop) and inference_of(stop) is None
+        return CutRun.WHOLE if is_stated or verdict.call.form is not ArgsForm.OBJECT else CutRun.UNKNOWN
     if rules.intersection((*RAN, RAN_UNSEEN)):
         return CutRun.RAN_BROKEN
     if FAILED in rules:
@@ -96,7 +96,7 @@ def answer_line(found: Counter[CutRun]) -> Line:
     if not checked:
         return ()
     maybe = found[CutRun.FAILED] + found[CutRun.UNSEEN]
-    cut, open_ = ran + maybe + found[CutRun.NOT_RUN], maybe + found[CutRun.UNTOLD]
+    cut, open_ = ran + maybe + found[CutRun.NOT_RUN], maybe + found[CutRun.UNKNOWN]
     head = (Span(f"{count_of(ran, 'tool')} ran on cut arguments", Tone.ERROR) if ran else
             Span("the recording does not show whether a tool ran on cut arguments", Tone.WARN) if open_ else
             Span("no tool ran on cut arguments", Tone.OK))

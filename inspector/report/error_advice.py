@@ -58,20 +58,20 @@ FAILURES: tuple[Failure, ...] = (
 )
 
 
-def is_redirect(look: JudgedTurn) -> bool:
+def is_redirect(turn: JudgedTurn) -> bool:
     """Whether the response only redirects to another address."""
-    places = [each.at for each in look.judgement.stop.evidence if each.rule == "error.redirect"]
+    places = [each.at for each in turn.judgement.stop.evidence if each.rule == "error.redirect"]
     return any(at is not None and at.pointer == "location" for at in places)
 
 
-def about_error(look: JudgedTurn) -> str:
+def about_error(turn: JudgedTurn) -> str:
     """The advice about an error that a provider or its client reported."""
-    if is_redirect(look):
+    if is_redirect(turn):
         return "send the request to the address that the answer names"
-    response = look.exchange.response
+    response = turn.exchange.response
     error, status = response.error, response.http_status
     error_text = " ".join(filter(None, (error.code, error.type, error.message))) if error is not None else ""
-    temporary = "retryable" in (look.judgement.stop.detail or "")
+    temporary = "retryable" in (turn.judgement.stop.detail or "")
     for row in FAILURES:
         # With a status, the server has answered, and a timeout in its message is that of a server behind it.
         if row.unanswered and status is not None:

@@ -174,8 +174,8 @@ def _begun(view: View) -> Sequence[int | None]:
     return [moment(times.started) if (times := turn_times(view, turn)) else None for turn in view.turns]
 
 
-def _age(look: StepContext) -> float | None:
-    started = _begun(look.view)[look.view.replay.turn_at(look.index)]
+def _age(at: StepContext) -> float | None:
+    started = _begun(at.view)[at.view.replay.turn_at(at.index)]
     return None if started is None else time.time() * 1_000 - started / 1e6
 
 
@@ -247,18 +247,18 @@ WORDS: Mapping[str, Word] = {
                     lambda view, facts: _present(facts.exchange.session, *_titles(view, facts.exchange.path))),
     "file": Word("the file it was read from", lambda view, facts: (facts.exchange.path,)),
     "state": Word("the state that was entered: state:ContinuePending", None,
-                  lambda look: (look.step.state.value,)),
+                  lambda at: (at.step.state.value,)),
     "signal": Word("the signal that led to the state: signal:MaxTokens", None,
-                   lambda look: _present(look.step.signal.value if look.step.signal else None)),
+                   lambda at: _present(at.step.signal.value if at.step.signal else None)),
     "event": Word("an event of the step: event:continuation_attempt", None,
-                  lambda look: (str(record["event"]) for record in look.step.records)),
-    "method": Word("how the step asks for more of an answer: method:anchor", None, lambda look: (
-        effect.method.value for effect in look.step.effects if isinstance(effect, Send))),
-    "end": Word("the terminal reason of the turn: end:retry_limit", None, lambda look: _present(look.turn.terminal)),
+                  lambda at: (str(record["event"]) for record in at.step.records)),
+    "method": Word("how the step asks for more of an answer: method:anchor", None, lambda at: (
+        effect.method.value for effect in at.step.effects if isinstance(effect, Send))),
+    "end": Word("the terminal reason of the turn: end:retry_limit", None, lambda at: _present(at.turn.terminal)),
     "verdict": Word("the verdict on the turn, a word of it, or its id: verdict:call_held", None,
-                    lambda look: verdict_words(look.turn.verdict.word)),
-    "fidelity": Word("RECORDED, SIMULATED or LIVE", None, lambda look: (look.step.fidelity.value,)),
-    "conversation": Word("the conversation's id", None, lambda look: (look.turn.conversation,)),
+                    lambda at: verdict_words(at.turn.verdict.word)),
+    "fidelity": Word("RECORDED, SIMULATED or LIVE", None, lambda at: (at.step.fidelity.value,)),
+    "conversation": Word("the conversation's id", None, lambda at: (at.turn.conversation,)),
 }
 
 FLAGS: Mapping[str, Flag] = {
@@ -271,24 +271,24 @@ FLAGS: Mapping[str, Flag] = {
     "ran": Flag("the recorded agent ran a held call",
                 lambda view, facts: not _rules(view, facts).isdisjoint(RAN)),
     "unverified": Flag("nothing shows that a segment continues the text before it", None,
-                       lambda look: bool(look.step.turn.doubtful_seams)),
+                       lambda at: bool(at.step.turn.doubtful_seams)),
     "attention": Flag("the verdict on the turn is an error or a warning", None,
-                      lambda look: not look.turn.verdict.clean),
-    "complete": Flag("the turn is complete, and its end is known", None, lambda look: look.turn.verdict.complete),
-    "marked": Flag("you marked the step", None, lambda look: look.index in look.marks),
+                      lambda at: not at.turn.verdict.clean),
+    "complete": Flag("the turn is complete, and its end is known", None, lambda at: at.turn.verdict.complete),
+    "marked": Flag("you marked the step", None, lambda at: at.index in at.marks),
     "changed": Flag("the step does not come from the recording", None,
-                    lambda look: look.step.fidelity.value != "RECORDED"),
+                    lambda at: at.step.fidelity.value != "RECORDED"),
 }
 
 
 def _limit_number(name: str, what: str) -> Number:
     place = ("attempts", "cont_tokens", "cont_chars", "repairs").index(name)
 
-    def row(look: StepContext) -> tuple[str, str, int, int | None]:
-        return limit_usage(look.step.turn)[place]
+    def row(at: StepContext) -> tuple[str, str, int, int | None]:
+        return limit_usage(at.step.turn)[place]
 
     return Number(f"{what} so far; with % the share of the limit",
-                  lambda look: row(look)[2], lambda look: _share(row(look)[2], row(look)[3]))
+                  lambda at: row(at)[2], lambda at: _share(row(at)[2], row(at)[3]))
 
 
 def _share(amount: int, limit: int | None) -> float | None:
@@ -298,18 +298,18 @@ def _share(amount: int, limit: int | None) -> float | None:
     return 100.0 if not limit else 100.0 * amount / limit
 
 
-def _budget(look: StepContext) -> float | None:
-    shares = [_share(spent, limit) for _, _, spent, limit in limit_usage(look.step.turn) if spent]
+def _budget(at: StepContext) -> float | None:
+    shares = [_share(spent, limit) for _, _, spent, limit in limit_usage(at.step.turn) if spent]
     return max((share for share in shares if share is not None), default=0.0)
 
 
-def _output(look: StepContext) -> float | None:
-    usage = look.response.exchange.response.usage if look.response else None
+def _output(at: StepContext) -> float | None:
+    usage = at.response.exchange.response.usage if at.response else None
     return None if usage is None else usage.output_tokens
 
 
-def _cap(look: StepContext) -> float | None:
-    request = look.response.exchange.request if look.response else None
+def _cap(at: StepContext) -> float | None:
+    request = at.response.exchange.request if at.response else None
     return None if request is None else request.max_tokens
 
 
@@ -317,26 +317,26 @@ UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "y":
 """Unit of a time, as rows print it -> its milliseconds."""
 NUMBERS: Mapping[str, Number] = {
     "attempt": _limit_number("attempts", "continuations of the turn"),
-    "turn_tokens": Number("output tokens of the turn so far", lambda look: look.step.turn.spend.output_tokens),
-    "chars": Number("visible characters of the turn so far", lambda look: look.step.turn.spend.output_chars),
+    "turn_tokens": Number("output tokens of the turn so far", lambda at: at.step.turn.spend.output_tokens),
+    "chars": Number("visible characters of the turn so far", lambda at: at.step.turn.spend.output_chars),
     "cont_tokens": _limit_number("cont_tokens", "output tokens of cut responses and their continuations"),
     "cont_chars": _limit_number("cont_chars", "visible characters of cut responses and their continuations"),
     "repairs": _limit_number("repairs", "repairs of the turn"),
     "budget": Number("the share of the budget that is spent most: budget>=80%", _budget, _budget),
-    "step": Number("the step's number", lambda look: look.index + 1),
-    "turn": Number("the turn's number", lambda look: look.view.replay.turn_at(look.index) + 1),
+    "step": Number("the step's number", lambda at: at.index + 1),
+    "turn": Number("the turn's number", lambda at: at.view.replay.turn_at(at.index) + 1),
     "segment": Number("which segment of its answer the response is",
-                      lambda look: look.response.segment if look.response else None),
+                      lambda at: at.response.segment if at.response else None),
     "cap": Number("the output tokens that the request allows", _cap),
     "out": Number("output tokens of the response", _output),
     "size": Number("bytes of the response's body",
-                   lambda look: look.response.exchange.size if look.response else None),
+                   lambda at: at.response.exchange.size if at.response else None),
     "took": Number("milliseconds that the response took, where that was recorded; also took>3s, took>2m",
-                   lambda look: length_ms(look.response.exchange) if look.response else None, units=UNITS),
+                   lambda at: length_ms(at.response.exchange) if at.response else None, units=UNITS),
     "age": Number("milliseconds since the turn began, where that was recorded; also age<3h, age>2d",
                   _age, units=UNITS),
     "status": Number("the HTTP status of the response",
-                     lambda look: look.response.exchange.response.http_status if look.response else None),
+                     lambda at: at.response.exchange.response.http_status if at.response else None),
 }
 
 

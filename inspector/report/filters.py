@@ -152,7 +152,7 @@ def _either(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
     while at < len(tokens) and tokens[at].mark == "|":
         following, at = _both(tokens, at + 1, end)
         tests.append(following)
-    return (first if len(tests) == 1 else lambda look: any(test(look) for test in tests)), at
+    return (first if len(tests) == 1 else lambda place: any(test(place) for test in tests)), at
 
 
 def _both(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
@@ -161,7 +161,7 @@ def _both(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
     while at < len(tokens) and tokens[at].mark not in ("|", ")"):
         following, at = _one(tokens, at + (tokens[at].mark == "&"), end)
         tests.append(following)
-    return (first if len(tests) == 1 else lambda look: all(test(look) for test in tests)), at
+    return (first if len(tests) == 1 else lambda place: all(test(place) for test in tests)), at
 
 
 def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
@@ -172,7 +172,7 @@ def _one(tokens: list[_Token], at: int, end: int) -> tuple[Test, int]:
         return token.test, at + 1
     if token.mark == "!":
         inner, at = _one(tokens, at + 1, end)
-        return lambda look: not inner(look), at
+        return lambda place: not inner(place), at
     if token.mark == "(":
         inner, at = _either(tokens, at + 1, end)
         if at >= len(tokens):
@@ -252,7 +252,7 @@ def _text(word: str, column: int) -> Test:
     if not word.strip("* "):
         raise FilterError(column, 'nothing to search for; expected a text such as "disk full"')
     wanted = re.compile(r"\S*".join(re.escape(each) for each in word.casefold().strip("*").split("*")))
-    return _once(lambda look: wanted.search(look.search_text()) is not None)
+    return _once(lambda place: wanted.search(place.search_text()) is not None)
 
 
 def _flag(name: str, column: int) -> Test:
@@ -261,7 +261,7 @@ def _flag(name: str, column: int) -> Test:
         takes_value = name in WORDS or name in NUMBERS
         raise FilterError(column, f"{name} needs a value, such as {name}:…; {QUOTED_TEXT}") if (
             takes_value) else UnknownTermError(column, name)
-    return _once(lambda look: look.flag(name)) if row.of_response is not None else lambda look: look.flag(name)
+    return _once(lambda place: place.flag(name)) if row.of_response is not None else lambda place: place.flag(name)
 
 
 def _word(name: str, op: str, value: str, column: int) -> Test:
@@ -273,11 +273,11 @@ def _word(name: str, op: str, value: str, column: int) -> Test:
     if values and not any(map(wanted.match, values)):
         raise FilterError(column, value_message(name, value, values))
 
-    def test(look: FilterPlace) -> bool:
-        return any(wanted.match(each) for each in look.words(name))
+    def test(place: FilterPlace) -> bool:
+        return any(wanted.match(each) for each in place.words(name))
 
     test_once = _once(test) if WORDS[name].of_response is not None else test
-    return (lambda look: not test_once(look)) if op == "!=" else test_once
+    return (lambda place: not test_once(place)) if op == "!=" else test_once
 
 
 def _number(name: str, op: str, value: str, column: int) -> Test:
@@ -292,8 +292,8 @@ def _number(name: str, op: str, value: str, column: int) -> Test:
     if share and row.share is None:
         raise FilterError(column, f"{name} has no limit that % could be a share of")
 
-    def test(look: FilterPlace) -> bool:
-        found = look.number(name, share)
+    def test(place: FilterPlace) -> bool:
+        found = place.number(name, share)
         return found is not None and compare(found, wanted)
 
     return test
@@ -310,7 +310,7 @@ def _pattern(name: str, regex: str, column: int, regex_column: int) -> Test:
             wanted = re.compile(regex, re.IGNORECASE | re.DOTALL)
     except re.error as why:
         raise FilterError(regex_column + (why.pos or 0), f"the regular expression is invalid: {why.msg}") from None
-    return _once(lambda look: wanted.search(look.text(name)) is not None)
+    return _once(lambda place: wanted.search(place.text(name)) is not None)
 
 
 def _once(test: Test) -> Test:
@@ -318,18 +318,18 @@ def _once(test: Test) -> Test:
     outcomes: dict[int, bool] = {}
     of: list[object] = []
 
-    def look_up(look: FilterPlace) -> bool:
-        at, source = look.answer, look.source
+    def look_up(place: FilterPlace) -> bool:
+        at, source = place.answer, place.source
         if at is None:
             return False
         if source is None:
-            return test(look)
+            return test(place)
         # Answers are numbered within their session, so results are dropped when another session is tested.
         if not of or of[0] is not source:
             outcomes.clear()
             of[:] = [source]
         if at not in outcomes:
-            outcomes[at] = test(look)
+            outcomes[at] = test(place)
         return outcomes[at]
 
     return look_up

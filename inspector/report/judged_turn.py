@@ -140,7 +140,7 @@ class JudgedTurn(NamedTuple):
         return self.answers[-1].word
 
     @property
-    def over(self) -> bool:
+    def reached_end(self) -> bool:
         """Whether the engine has evaluated the turn's last response."""
         evaluation = self.final_turn.evaluation
         return evaluation is not None and evaluation.response is self.answers[-1].exchange.response
@@ -167,7 +167,7 @@ class JudgedTurn(NamedTuple):
     @property
     def stopped_at_call(self) -> bool:
         """Whether the engine stopped at a call in the turn's last answer, because nothing is recorded after it."""
-        return self.final_turn.outcome is State.UNRECORDED and self.over and self.last_word is Stop.TOOL_CALL
+        return self.final_turn.outcome is State.UNRECORDED and self.reached_end and self.last_word is Stop.TOOL_CALL
 
     @property
     def awaits_result(self) -> bool:
@@ -175,19 +175,19 @@ class JudgedTurn(NamedTuple):
         return self.stopped_at_call and (self.simulated or self.given_up)
 
     @property
-    def cut_behind(self) -> bool:
+    def file_ends_at_call(self) -> bool:
         """Whether the turn waits for results of calls, and the file ends before they could be recorded."""
         waits = self.last_word is Stop.TOOL_CALL and self.word is Stop.TOOL_CALL
         held = any(position == len(self.answers) - 1 for position, _ in self.held_calls)
         return self.answers[-1].exchange.cut_after and waits and not held and not self.simulated
 
     @property
-    def foreign(self) -> bool:
+    def agent_ran_calls(self) -> bool:
         """Whether the turn's last answer, from a transcript, calls tools; its agent ran them, so no limit ended it."""
         return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
 
     @property
-    def unseen(self) -> bool:
+    def is_end_missing(self) -> bool:
         """Whether the end of the deciding response is not in the file, although the response is."""
         return is_unrecorded(self.judgement.stop)
 
@@ -232,15 +232,15 @@ class JudgedTurn(NamedTuple):
         """Whether the turn ends with a paused answer: in the recording, or under a policy that takes a pause for the
         end. A limit of ours does not count, because the recorded agent may have resumed the answer more often."""
         by = self.final_turn.evaluation
-        taken = by is not None and by.judgement.stop.normalized is Stop.PAUSED and not self.over and self.limit is None
-        return taken or self.last_word is Stop.PAUSED
+        taken = by is not None and by.judgement.stop.normalized is Stop.PAUSED
+        return (taken and not self.reached_end and self.limit is None) or self.last_word is Stop.PAUSED
 
     @property
     def is_repaired(self) -> bool:
         """Whether the turn ended with a response that ended cleanly, such as a whole call, whatever the policy made of
         it. That response does not repair what was cut later, if the agent continued after our engine's end."""
         by = self.final_turn.evaluation.judgement if self.final_turn.evaluation else None
-        ended = (self.final_turn.terminal == "completed" and self.over) or self.stopped_at_call
+        ended = (self.final_turn.terminal == "completed" and self.reached_end) or self.stopped_at_call
         return ended and by is not None and _clean(by, self.final_turn)
 
 
@@ -294,31 +294,31 @@ def judge_steps(
         tuple(n.call for n in findings if n.finding.rule in (RAN_UNPROVEN, RAN_UNSEEN) and n.call is not None))
 
 
-def has_reasoning(look: JudgedTurn) -> bool:
+def has_reasoning(turn: JudgedTurn) -> bool:
     """Whether the deciding response contains reasoning, visible or counted."""
-    response = look.exchange.response
+    response = turn.exchange.response
     counted = response.usage.reasoning_tokens if response.usage else None
     return bool(counted) or bool(response.reasoning_content)
 
 
-def all_reasoning(look: JudgedTurn) -> bool:
+def all_reasoning(turn: JudgedTurn) -> bool:
     """Whether reasoning used up the budget of the deciding response, so that it has no text or call."""
-    response = look.exchange.response
+    response = turn.exchange.response
     # Reasoning counts against the output cap, so an answer may be cut before its first visible token
     # (https://platform.openai.com/docs/guides/reasoning).
-    return look.cut and has_reasoning(look) and not response.text and not response.tool_calls
+    return turn.cut and has_reasoning(turn) and not response.text and not response.tool_calls
 
 
-def arguments_unread(look: JudgedTurn) -> bool:
+def arguments_unread(turn: JudgedTurn) -> bool:
     """Whether the recorder left out the arguments of the cut call, because it could not read them."""
-    call = None if look.cut_call is None else look.cut_call.call
+    call = None if turn.cut_call is None else turn.cut_call.call
     return call is not None and call.arguments is None and any(
-        finding.rule == UNREAD_CALL and finding.at == call.at for finding in look.exchange.response.findings)
+        finding.rule == UNREAD_CALL and finding.at == call.at for finding in turn.exchange.response.findings)
 
 
-def nothing_read(look: JudgedTurn) -> bool:
+def nothing_read(turn: JudgedTurn) -> bool:
     """Whether the deciding response has bytes, but none that its format knows."""
-    response = look.exchange.response
+    response = turn.exchange.response
     content = response.parts or response.raw_stop_reason or response.error or response.usage or response.id
     return bool(response.size) and not content
 

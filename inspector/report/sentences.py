@@ -21,9 +21,9 @@ from loop_core.turn.state import RequestPlace
 from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, Usage
 
 
-def who(look: JudgedTurn) -> str:
+def who(turn: JudgedTurn) -> str:
     """The source of the response: the format or the model, and the server if known."""
-    exchange, name = look.exchange, _format_or_model(look.exchange)
+    exchange, name = turn.exchange, _format_or_model(turn.exchange)
     same = exchange.profile.name in (exchange.api, "generic") or exchange.profile.name.startswith("generic")
     return name if same else f"{name} ({exchange.profile.name})"
 
@@ -57,36 +57,36 @@ OTHER_WORDS = (".earlier_reason", ".output.status:incomplete")
 """The ends of the names of rules by which a word other than the quoted one says that the answer was cut."""
 
 
-def budget(look: JudgedTurn) -> str:
+def budget(turn: JudgedTurn) -> str:
     """The stop reason as sent, and how much of the cap was used."""
-    exchange = look.exchange
+    exchange = turn.exchange
     usage, cap = exchange.response.usage, exchange.cap
     raw = exchange.response.raw_stop_reason
-    judged = look.judgement
+    judged = turn.judgement
     # Anthropic also counts at the beginning of a stream; if the stream broke off, that count is not the answer's.
-    broke = raw is None and exchange.response.streaming and look.word is Stop.INTERRUPTED and not judged.cap_reached
+    broke = raw is None and exchange.response.streaming and turn.word is Stop.INTERRUPTED and not judged.cap_reached
     used = usage.output_tokens if usage and not broke and impossible_count(exchange.response) != 0 else None
-    word = f"{reason_text(exchange.response.stop_reason)}{_break(look)}" if raw is None else f'"{short(raw)}"'
+    word = f"{reason_text(exchange.response.stop_reason)}{_break(turn)}" if raw is None else f'"{short(raw)}"'
     clean = judged.mapped.normalized not in CUT_WORDS or judged.mapped.evidence[-1].rule.endswith(OTHER_WORDS)
     if raw is not None and judged.stop.normalized in CUT_WORDS and clean:
         # Without these words the sentence would quote `stop` or `tool_calls` as if the answer were whole.
-        word += f" though it {'may be' if is_suspicion(look.judgement) else 'was'} cut"
+        word += f" though it {'may be' if is_suspicion(turn.judgement) else 'was'} cut"
     # With `n` choices the usage is the sum over all of them, while the cap holds for each.
     if used is not None and exchange.response.other_choices:
         each = "" if cap is None else f" of at most {cap:,} each"
-        return f"{word}, {used:,} tokens in {exchange.response.other_choices + 1} choices{each}{_reasoning(look)}"
+        return f"{word}, {used:,} tokens in {exchange.response.other_choices + 1} choices{each}{_reasoning(turn)}"
     if usage is not None and used is not None and cap is not None and used > cap:
         return f"{word}, {_above_cap(usage, used, cap)}"
     if used is not None and cap is not None:
-        cutter = "cut by the provider at " if is_cut_below_cap(look) else ""
-        return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(look)}"
+        cutter = "cut by the provider at " if is_cut_below_cap(turn) else ""
+        return f"{word}, {cutter}{used:,} of {cap:,} tokens{_reasoning(turn)}"
     if used is not None:
-        return f"{word}, {used:,} tokens{_reasoning(look)}"
-    return f"{word}, cap {cap:,}{_reasoning(look)}" if cap is not None else f"{word}{_reasoning(look)}"
+        return f"{word}, {used:,} tokens{_reasoning(turn)}"
+    return f"{word}, cap {cap:,}{_reasoning(turn)}" if cap is not None else f"{word}{_reasoning(turn)}"
 
 
-def _cut(look: JudgedTurn) -> str:
-    return "may have cut" if is_suspicion(look.judgement) else "cut"
+def _cut(turn: JudgedTurn) -> str:
+    return "may have cut" if is_suspicion(turn.judgement) else "cut"
 
 
 def only_reasoning_above(usage: Usage, cap: int) -> bool:
@@ -103,112 +103,112 @@ def _above_cap(usage: Usage, used: int, cap: int) -> str:
     return f"{used:,} output tokens, more than the cap of {cap:,}"
 
 
-def _reasoning(look: JudgedTurn) -> str:
+def _reasoning(turn: JudgedTurn) -> str:
     """The reasoning's share of the budget that cut the answer."""
-    if all_reasoning(look):
+    if all_reasoning(turn):
         return ", all spent on reasoning"
-    usage = look.exchange.response.usage
-    if look.word is Stop.MAX_TOKENS and usage is not None and usage.reasoning_tokens:
+    usage = turn.exchange.response.usage
+    if turn.word is Stop.MAX_TOKENS and usage is not None and usage.reasoning_tokens:
         return f", {usage.reasoning_tokens:,} of them on reasoning"
     return ""
 
 
-def ending_words(look: JudgedTurn) -> str:
+def ending_words(turn: JudgedTurn) -> str:
     """How the deciding response ended."""
-    return f"{who(look)} ended with {budget(look)}"
+    return f"{who(turn)} ended with {budget(turn)}"
 
 
 TOOLS_NAMED = 2
 """The largest number of tools that a sentence names; with more it gives the number of calls."""
 
 
-def tools_note(look: JudgedTurn) -> str:
+def tools_note(turn: JudgedTurn) -> str:
     """The remark that the turn's last answer calls tools; empty if it does not. Later turns may be recorded."""
-    if not look.ends_at_call:
+    if not turn.ends_at_call:
         return ""
-    calls = [call for call in look.answers[-1].exchange.response.tool_calls if not is_phantom(call)]
+    calls = [call for call in turn.answers[-1].exchange.response.tool_calls if not is_phantom(call)]
     names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
     tools = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is in its file"
-    if look.may_follow:
-        number = response_number(look.may_follow[0])
+    if turn.may_follow:
+        number = response_number(turn.may_follow[0])
         after = f"it is not known whether response {number} comes next: its request fits several answers"
     return f"; the answer is complete and asks for {tools}, and {after}"
 
 
-def attempt_words(look: JudgedTurn) -> str:
+def attempt_words(turn: JudgedTurn) -> str:
     """Why the request of a turn was sent again: a refusal, a failure, or the cut of its first answer."""
-    if Stop.SAFETY_BLOCKED in look.words:
+    if Stop.SAFETY_BLOCKED in turn.words:
         return "refusal"
-    cut = Stop.MAX_TOKENS in look.words and look.words.isdisjoint((Stop.ERROR, Stop.INTERRUPTED))
+    cut = Stop.MAX_TOKENS in turn.words and turn.words.isdisjoint((Stop.ERROR, Stop.INTERRUPTED))
     return "cut" if cut else "failure"
 
 
-def gap(look: JudgedTurn) -> str:
+def gap(turn: JudgedTurn) -> str:
     """The remark that the request after a cut answer, or its reason, was not recorded; empty if it was."""
-    if look.is_retry_guessed:
+    if turn.is_retry_guessed:
         return "; it is a guess that the same request was sent again because of the cut: an output cap was not recorded"
-    if not look.is_continuation_guessed:
+    if not turn.is_continuation_guessed:
         return ""
     return "; it is a guess that the next answer is its rest: the request between them was not recorded"
 
 
-def lost_part(look: JudgedTurn) -> str:
+def lost_part(turn: JudgedTurn) -> str:
     """Why a part of the answer is missing."""
-    if look.rules & REPEATED_MEMBER_RULES:
+    if turn.rules & REPEATED_MEMBER_RULES:
         return "a JSON object in it has a duplicate key: nothing shows which of the two values is meant"
     return "one of its frames could not be read, so a part of the answer is missing"
 
 
-def notice(look: JudgedTurn) -> str:
+def notice(turn: JudgedTurn) -> str:
     """The notice with which a run ended, in the form of a sentence's end."""
-    text = look.final_turn.notice or ""
+    text = turn.final_turn.notice or ""
     return f"{text[:1].lower()}{text[1:].removesuffix('.')}"
 
 
-def cut_words(look: JudgedTurn) -> str:
+def cut_words(turn: JudgedTurn) -> str:
     """Who cut the answer and how, and the limit that then ended the turn."""
     # The words about a cut below the cap already say who made it.
-    is_provider_cut = look.word is Stop.MAX_TOKENS and not is_cut_below_cap(look)
-    cutter = f"the provider {_cut(look)} the answer: " if is_provider_cut else ""
-    return _with_limit(f"{cutter}{ending_words(look)}", look)
+    is_provider_cut = turn.word is Stop.MAX_TOKENS and not is_cut_below_cap(turn)
+    cutter = f"the provider {_cut(turn)} the answer: " if is_provider_cut else ""
+    return _with_limit(f"{cutter}{ending_words(turn)}", turn)
 
 
-def cut_call(look: JudgedTurn) -> str:
+def cut_call(turn: JudgedTurn) -> str:
     """Which call was cut and how, and the limit that then ended the turn."""
-    return _with_limit(call_cut(look), look)
+    return _with_limit(call_cut(turn), turn)
 
 
-def cut_call_held(look: JudgedTurn) -> str:
+def cut_call_held(turn: JudgedTurn) -> str:
     """Which call was cut and how, whether the policy in force runs such a call, and the limit that ended the turn."""
-    policy, call = look.final_turn.policy, look.cut_call
+    policy, call = turn.final_turn.policy, turn.cut_call
     runs = call is not None and any(
         call in each.verdicts and is_runnable(policy, each.verdicts) and dispatched_calls(policy, (call,))
-        for each in look.answers)
+        for each in turn.answers)
     policy_words = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
-    return _with_limit(f"{call_cut(look)}{policy_words}{_ran(look, call)}", look)
+    return _with_limit(f"{call_cut(turn)}{policy_words}{_ran(turn, call)}", turn)
 
 
-def _with_limit(text: str, look: JudgedTurn) -> str:
-    limit = limit_words(look)
+def _with_limit(text: str, turn: JudgedTurn) -> str:
+    limit = limit_words(turn)
     return f"{text}; {limit}" if limit else text
 
 
-def call_cut(look: JudgedTurn) -> str:
+def call_cut(turn: JudgedTurn) -> str:
     """Which call was cut, and how; if there is none, how the response ended."""
-    exchange, verdict = look.exchange, look.cut_call
+    exchange, verdict = turn.exchange, turn.cut_call
     if verdict is None:
-        return ending_words(look)
+        return ending_words(turn)
     size = len(verdict.call.arguments or "")
-    name = f"{short(verdict.call.name or 'a call')}{_which(look, look.worst, verdict)}"
+    name = f"{short(verdict.call.name or 'a call')}{_which(turn, turn.worst, verdict)}"
     shape = parse_call(verdict.call).shape
-    word, cut = look.word, _cut(look)
+    word, cut = turn.word, _cut(turn)
     if verdict.rule == "gate.contradiction":
         clause = f"sent {name} twice with different arguments; nothing shows which are meant"
         return f"{_format_or_model(exchange)} {clause}"
     if shape is ArgumentShape.CUT:
         clause = f"cut {name} at character {size:,} of its arguments"
-    elif arguments_unread(look):
+    elif arguments_unread(turn):
         clause = f"{cut if word in CUT_WORDS else 'sent'} {name}, whose arguments the recorder could not read"
     elif shape.is_missing:
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
@@ -222,92 +222,92 @@ def call_cut(look: JudgedTurn) -> str:
     elif verdict.call.form is ArgsForm.OBJECT and size <= len("{}"):
         clause = f"{cut} {name} before its arguments"
     # Calls arrive one after another, so if the last call was cut, the earlier ones are whole.
-    elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(look, verdict)):
+    elif verdict.call.form is ArgsForm.OBJECT and not (verdict.call.closed and _is_before_last(turn, verdict)):
         clause = f"{cut} {name}, whose arguments were recorded already parsed and so look complete"
     elif not verdict.call.closed:
         clause = f"never closed {name}, whose arguments parse as they stand"
     else:
         clause = f"{cut} the batch of {name}, whose own arguments parse"
-    return f"{_format_or_model(exchange)} {clause} ({budget(look)})"
+    return f"{_format_or_model(exchange)} {clause} ({budget(turn)})"
 
 
-def _is_before_last(look: JudgedTurn, verdict: Verdict) -> bool:
+def _is_before_last(turn: JudgedTurn, verdict: Verdict) -> bool:
     """Whether another call of the deciding response comes after this one."""
-    return look.answers[look.worst].verdicts[-1].call is not verdict.call
+    return turn.answers[turn.worst].verdicts[-1].call is not verdict.call
 
 
-def _which(look: JudgedTurn, position: int, verdict: Verdict) -> str:
+def _which(turn: JudgedTurn, position: int, verdict: Verdict) -> str:
     """The place of a call in its batch; empty if it is the only call."""
     # By identity: a model may send two equal calls in one answer.
-    batch = look.answers[position].verdicts
+    batch = turn.answers[position].verdicts
     place = next((place for place, each in enumerate(batch, 1) if each.call is verdict.call), None)
     return f" (call {place} of {len(batch)})" if place is not None and len(batch) > 1 else ""
 
 
-def held_call(look: JudgedTurn) -> str:
+def held_call(turn: JudgedTurn) -> str:
     """The last held call, the reason, and whether the agent ran it nevertheless."""
-    position, verdict = look.held_calls[-1]
-    name = f"{short(verdict.call.name or 'without a name')}{_which(look, position, verdict)}"
-    whose = f"its call {name}" if position == look.worst else f"the call {name} of an earlier answer"
-    return f"{whose} is held: {verdict.why}{_ran(look, verdict)}"
+    position, verdict = turn.held_calls[-1]
+    name = f"{short(verdict.call.name or 'without a name')}{_which(turn, position, verdict)}"
+    whose = f"its call {name}" if position == turn.worst else f"the call {name} of an earlier answer"
+    return f"{whose} is held: {verdict.why}{_ran(turn, verdict)}"
 
 
-def _ran(look: JudgedTurn, verdict: Verdict | None) -> str:
+def _ran(turn: JudgedTurn, verdict: Verdict | None) -> str:
     """Which held call the agent ran although nothing shows that it was cut: this one, else another of the turn."""
-    own = any(each is verdict for each in look.ran_uncut)
-    names = ["it"] if own else [short(each.call.name or "a call") for each in look.ran_uncut[-1:]]
+    own = any(each is verdict for each in turn.ran_uncut)
+    names = ["it"] if own else [short(each.call.name or "a call") for each in turn.ran_uncut[-1:]]
     return f"; the agent ran {names[0]}" if names else ""
 
 
-def limit_reached(look: JudgedTurn) -> str:
+def limit_reached(turn: JudgedTurn) -> str:
     """The limit that ended a turn that could have continued, and what the turn was doing."""
     from inspector.report.lines.spans import count_of  # imported here, because few turns need it
 
-    limit = limit_words(look) or "the policy ended the turn"
-    if look.last_word is Stop.TOOL_CALL and look.over:
-        return f"{limit}: {who(look)} asked for tools"
-    cuts = sum(answer.cut_unseen or answer.word in CUT_WORDS for answer in look.answers)
-    clause = f"{who(look)} was cut {count_of(cuts, 'time')}"
-    if look.simulated:
-        return f"{limit}: {f'{clause} ({budget(look)})' if cuts else ending_words(look)}"
-    return f"{limit}: {clause}, and the recorded agent finished it with {count_of(continuations(look), 'continuation')}"
+    limit = limit_words(turn) or "the policy ended the turn"
+    if turn.last_word is Stop.TOOL_CALL and turn.reached_end:
+        return f"{limit}: {who(turn)} asked for tools"
+    cuts = sum(answer.cut_unseen or answer.word in CUT_WORDS for answer in turn.answers)
+    clause = f"{who(turn)} was cut {count_of(cuts, 'time')}"
+    if turn.simulated:
+        return f"{limit}: {f'{clause} ({budget(turn)})' if cuts else ending_words(turn)}"
+    return f"{limit}: {clause}, and the recorded agent finished it with {count_of(continuations(turn), 'continuation')}"
 
 
-def continuations(look: JudgedTurn) -> int:
+def continuations(turn: JudgedTurn) -> int:
     """How many continuations the recorded agent needed."""
-    return sum(answer.place is TurnPlace.CONTINUATION for answer in look.answers)
+    return sum(answer.place is TurnPlace.CONTINUATION for answer in turn.answers)
 
 
-def finding_of(look: JudgedTurn) -> str:
+def finding_of(turn: JudgedTurn) -> str:
     """The judge's finding about the ending."""
-    rule = f"ending.{look.ending.value}" if look.ending is not None else ""
-    return next((found.message for found in look.judgement.findings if found.rule == rule), "")
+    rule = f"ending.{turn.ending.value}" if turn.ending is not None else ""
+    return next((found.message for found in turn.judgement.findings if found.rule == rule), "")
 
 
-def seam(look: JudgedTurn) -> str:
+def seam(turn: JudgedTurn) -> str:
     """The remark about the first segment without evidence that it continues the text before it."""
-    doubt = look.final_turn.doubtful_seams[0]
+    doubt = turn.final_turn.doubtful_seams[0]
     return f"nothing shows that segment {doubt.segment + 1} continues the text before it: {doubt.why}"
 
 
-def break_words(look: JudgedTurn) -> str:
+def break_words(turn: JudgedTurn) -> str:
     """The words for an answer that broke off, in the middle or with a stop word that gives no reason."""
-    response = look.exchange.response
-    if look.exchange.recorder is not None:  # its rows are not the provider's bytes
-        return f"did not finish the answer ({budget(look)})"
-    return f"{_broke_off(look, response)} ({response.size:,} bytes{_break(look)})"
+    response = turn.exchange.response
+    if turn.exchange.recorder is not None:  # its rows are not the provider's bytes
+        return f"did not finish the answer ({budget(turn)})"
+    return f"{_broke_off(turn, response)} ({response.size:,} bytes{_break(turn)})"
 
 
-def _break(look: JudgedTurn) -> str:
+def _break(turn: JudgedTurn) -> str:
     """The client's error about the broken connection, as an addition to a sentence; empty if there is none."""
-    why = look.exchange.response.broken_connection
+    why = turn.exchange.response.broken_connection
     return f"; {short(why)}" if why else ""
 
 
-def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
-    if nothing_read(look):
+def _broke_off(turn: JudgedTurn, response: ChatResponse) -> str:
+    if nothing_read(turn):
         return f"sent nothing that {response.api} defines as an answer"
-    if reason := router_words(look):
+    if reason := router_words(turn):
         return f"did not finish the answer: {reason}"
     if response.raw_stop_reason == UNFINISHED:
         return f'ended while its status was "{UNFINISHED}"'
@@ -316,9 +316,9 @@ def _broke_off(look: JudgedTurn, response: ChatResponse) -> str:
     return "ended without a stop reason" if response.streaming else "sent an incomplete body"
 
 
-def router_words(look: JudgedTurn) -> str:
+def router_words(turn: JudgedTurn) -> str:
     """The stop words of a response and of the engine or provider behind it, if the latter decided; else empty."""
-    return next((found.message for found in look.judgement.findings if found.rule == "judge.native_word"), "")
+    return next((found.message for found in turn.judgement.findings if found.rule == "judge.native_word"), "")
 
 
 PAUSES = {
@@ -328,22 +328,22 @@ PAUSES = {
 """Way in which a paused response continues -> what it did. In any other case it waits for a request."""
 
 
-def pause_words(look: JudgedTurn) -> str:
+def pause_words(turn: JudgedTurn) -> str:
     """The words for an answer that paused instead of ending."""
-    return PAUSES.get(look.judgement.stop.detail or "", "paused and waits to be resumed")
+    return PAUSES.get(turn.judgement.stop.detail or "", "paused and waits to be resumed")
 
 
-def no_reason_words(look: JudgedTurn) -> str:
+def no_reason_words(turn: JudgedTurn) -> str:
     """The words for a complete answer without a stop reason."""
-    what = "a stream with its end mark" if look.exchange.response.streaming else "a whole body"
-    response = look.exchange.response
-    nothing = "neither an answer nor a" if nothing_read(look) else "no"
+    what = "a stream with its end mark" if turn.exchange.response.streaming else "a whole body"
+    response = turn.exchange.response
+    nothing = "neither an answer nor a" if nothing_read(turn) else "no"
     return f"sent {what} and {nothing} stop reason in it ({response.size:,} bytes)"
 
 
-def held_beside(look: JudgedTurn) -> str:
+def held_beside(turn: JudgedTurn) -> str:
     """The held call as an addition to a sentence; empty if there is none."""
-    return f"; {held_call(look)}" if look.held_calls else ""
+    return f"; {held_call(turn)}" if turn.held_calls else ""
 
 
 def unreached_reason(response: ChatResponse) -> str:
@@ -352,23 +352,23 @@ def unreached_reason(response: ChatResponse) -> str:
     return f": {reason}" if reason else ""
 
 
-def cut_before(look: JudgedTurn) -> str:
+def cut_before(turn: JudgedTurn) -> str:
     """The remark that an earlier answer of the turn was cut; empty if none was."""
-    return ", and before it the answer was cut" if Stop.MAX_TOKENS in look.words else ""
+    return ", and before it the answer was cut" if Stop.MAX_TOKENS in turn.words else ""
 
 
-def failure(look: JudgedTurn) -> str:
+def failure(turn: JudgedTurn) -> str:
     """The error reported in place of an answer."""
-    response = look.exchange.response
+    response = turn.exchange.response
     error = response.error
-    message = error.message.strip() or error.type or error.code or "without a message" if error else _failure_word(look)
-    most = 300 if is_redirect(look) else 100  # a redirect's address is useless if it is cut
+    message = error.message.strip() or error.type or error.code or "without a message" if error else _failure_word(turn)
+    most = 300 if is_redirect(turn) else 100  # a redirect's address is useless if it is cut
     return with_status(response, message if len(message) <= most else f"{message[:most - 3]}…")
 
 
-def _failure_word(look: JudgedTurn) -> str:
+def _failure_word(turn: JudgedTurn) -> str:
     """A failure that was reported only as a stop word: the word and its meaning."""
-    stop = look.judgement.stop
+    stop = turn.judgement.stop
     kind, _, meaning = (stop.detail or "").partition(": ")
     return ", ".join(word for word in (f'"{short(stop.raw)}"' if stop.raw else "", meaning or kind) if word) or "error"
 
@@ -377,23 +377,23 @@ EXPLANATIONS = ("finishMessage", "blockReasonMessage")
 """Members in which Gemini explains a filter (https://ai.google.dev/api/generate-content); others refuse in text."""
 
 
-def filter_explanation(look: JudgedTurn) -> str:
+def filter_explanation(turn: JudgedTurn) -> str:
     """Why an answer was filtered, in the provider's words."""
-    response = look.exchange.response
+    response = turn.exchange.response
     texts = (response.refusal, *(response.native.get(name) for name in EXPLANATIONS),
              response.error.message if response.error else None)
     explanation = " ".join(next((text for text in texts if text), "").split())
     return f": {explanation if len(explanation) <= 200 else explanation[:199] + '…'}" if explanation else ""
 
 
-def detail(look: JudgedTurn) -> str:
+def detail(turn: JudgedTurn) -> str:
     """The stop reason's own words."""
-    stop = look.judgement.stop
+    stop = turn.judgement.stop
     first = reason_text(stop) if recorder_word(stop) is not None else stop.raw
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
-    words = [reason, *words[1:]] if (reason := router_words(look)) else words
-    category = look.exchange.response.native.get("stop_details.category")
+    words = [reason, *words[1:]] if (reason := router_words(turn)) else words
+    category = turn.exchange.response.native.get("stop_details.category")
     if category:
         words.append(f"category {category}")
     return ", ".join(words) if words else "no word sent"

@@ -42,30 +42,30 @@ class CompletingSettings(NamedTuple):
 
 
 def best_settings(
-    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], look: JudgedTurn, names: Sequence[str],
+    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], judged: JudgedTurn, names: Sequence[str],
     good: Good,
 ) -> CompletingSettings | None:
     """The first of the named settings that completes the turn, with its smallest value; None if none does."""
-    if not any(_answerable(replay, turn, look, name) for name in names):
+    if not any(_answerable(replay, turn, judged, name) for name in names):
         return None
     trial = Trial.of(replay, turn, findings, good)
     if trial is None:
         return None
     for name in names:
-        if _answerable(replay, turn, look, name):
-            found = trial.limits(look) if name == LIMIT else trial.cap(look)
+        if _answerable(replay, turn, judged, name):
+            found = trial.limits(judged) if name == LIMIT else trial.cap(judged)
             if found is not None:
                 return found
     return None
 
 
-def _answerable(replay: Replay, turn: TurnRun, look: JudgedTurn, name: str) -> bool:
+def _answerable(replay: Replay, turn: TurnRun, judged: JudgedTurn, name: str) -> bool:
     """Whether the recording could answer a run with another value of this setting."""
-    if name == LIMIT and not look.simulated:
+    if name == LIMIT and not judged.simulated:
         return turn.runs > 1  # otherwise this run has used all recorded answers
     case = replay.case
     more = (TurnPlace.CONTINUATION, TurnPlace.REPAIR)
-    return any(case.judgements[link.index].stop.normalized in FINISHED and (look.simulated or link.place in more)
+    return any(case.judgements[link.index].stop.normalized in FINISHED and (judged.simulated or link.place in more)
                for link in turn.record.links)
 
 
@@ -108,15 +108,15 @@ class Trial(NamedTuple):
     def _completing(self, others: Set, name: str, value: int) -> CompletingSettings | None:
         """The settings, if a run under exactly these settings completes the turn; else None."""
         settings = {**others, name: str(value)}
-        look, basis = self._run(settings)
-        return CompletingSettings(settings, basis) if look is not None and self.good(look) else None
+        turn, basis = self._run(settings)
+        return CompletingSettings(settings, basis) if turn is not None and self.good(turn) else None
 
-    def limits(self, look: JudgedTurn) -> CompletingSettings | None:
+    def limits(self, turn: JudgedTurn) -> CompletingSettings | None:
         """The smallest values of the limits that end the turn, one after another."""
         lax: Set = {}
         now: dict[str, int] = {}
-        while look.limit is not None and len(lax) < LIMITS_TOGETHER:
-            name, value = look.limit
+        while turn.limit is not None and len(lax) < LIMITS_TOGETHER:
+            name, value = turn.limit
             if name in lax or name not in RAISED:
                 return None
             # First the highest value, to see which limit ends the turn next; the smallest is searched afterwards.
@@ -126,7 +126,7 @@ class Trial(NamedTuple):
                 return None
             if self.good(after):
                 break
-            look = after
+            turn = after
         else:
             return None  # without these limits something else ends the turn
         found: CompletingSettings | None = None
@@ -139,10 +139,10 @@ class Trial(NamedTuple):
             lax = found.settings
         return found
 
-    def cap(self, look: JudgedTurn) -> CompletingSettings | None:
+    def cap(self, turn: JudgedTurn) -> CompletingSettings | None:
         """The smallest max_tokens above the one in force."""
         settings, record = self.alone.settings, self.alone.turns[0].record
-        usage = look.exchange.response.usage
+        usage = turn.exchange.response.usage
         now = settings.max_tokens or first_cap(self.alone.case, record) or (usage.output_tokens if usage else None)
         if not now:
             return None

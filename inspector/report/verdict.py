@@ -44,18 +44,18 @@ class VerdictRow(NamedTuple):
     severity: Severity
     holds: Callable[[JudgedTurn], bool]
     say: Callable[[JudgedTurn], str]
-    advise: Callable[[JudgedTurn], str | Situation] = lambda look: ""
+    advise: Callable[[JudgedTurn], str | Situation] = lambda turn: ""
     """The function that gives the advice: a text, or the situation of the turn, for which settings may be tried."""
-    sure: Callable[[JudgedTurn], bool] = lambda look: True
+    sure: Callable[[JudgedTurn], bool] = lambda turn: True
     """Whether the end of the turn is known; a turn whose end is inferred or not reached is never complete."""
     of_last: bool = False
     """Whether the verdict is about the last answer of the turn, instead of the deciding one."""
-    of_end: Callable[[JudgedTurn], bool] = lambda look: False
+    of_end: Callable[[JudgedTurn], bool] = lambda turn: False
     """Whether the verdict is about how the engine ended the turn, instead of about an answer."""
 
-    def answer(self, look: JudgedTurn) -> int | None:
+    def answer(self, turn: JudgedTurn) -> int | None:
         """The position of the answer that the verdict is about; None if it is about the end."""
-        return None if self.of_end(look) else len(look.answers) - 1 if self.of_last else look.worst
+        return None if self.of_end(turn) else len(turn.answers) - 1 if self.of_last else turn.worst
 
 
 class TurnVerdict(NamedTuple):
@@ -109,9 +109,9 @@ def identifier(word: str) -> str:
     return OTHER_IDS.get(word) or "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
-def _run_nothing(look: JudgedTurn) -> Situation:
+def _run_nothing(turn: JudgedTurn) -> Situation:
     """The advice of the turn's situation, preceded by the warning never to run a held call."""
-    return (row := situation(look))._replace(guess=lambda look: f"{NEVER_RUN}{row.guess(look)}")
+    return (row := situation(turn))._replace(guess=lambda turn: f"{NEVER_RUN}{row.guess(turn)}")
 
 
 HOLD_REASONS = frozenset({Stop.CONTEXT_WINDOW_EXCEEDED, Stop.INTERRUPTED, Stop.MALFORMED_TOOL_CALL})
@@ -133,44 +133,44 @@ def _only_looks_finished(
     ending: Ending, word: str, glyph: str, plain: str, advice: str | Callable[[JudgedTurn], str]
 ) -> VerdictRow:
     return VerdictRow(word, glyph, plain, Severity.ERROR,
-               lambda look: look.ending is ending and not look.is_repaired,
-               lambda look: f"{say.ending_words(look)}, but {say.finding_of(look)}",
-               advice if callable(advice) else lambda look: advice,
-               lambda look: look.judgement.ending_sure)
+               lambda turn: turn.ending is ending and not turn.is_repaired,
+               lambda turn: f"{say.ending_words(turn)}, but {say.finding_of(turn)}",
+               advice if callable(advice) else lambda turn: advice,
+               lambda turn: turn.judgement.ending_sure)
 
 
-def _is_reached(look: JudgedTurn) -> bool:
+def _is_reached(turn: JudgedTurn) -> bool:
     """Whether the recording holds the end of the turn."""
-    return not look.ends_at_call
+    return not turn.ends_at_call
 
 
 ROWS: tuple[VerdictRow, ...] = (
     # The worst verdict, because the effects of a call with cut arguments cannot be undone.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
-        lambda look: RAN_CUT in look.rules,
-        lambda look: f"{say.cut_call(look)}; the agent ran it",
+        lambda turn: RAN_CUT in turn.rules,
+        lambda turn: f"{say.cut_call(turn)}; the agent ran it",
         _run_nothing),
     # The missing part will never be requested, because the conversation has continued without it.
     VerdictRow("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
-        lambda look: "agent.took_cut_answer" in look.rules,
-        lambda look: f"{say.cut_call(look)}; the agent went on without the rest",
+        lambda turn: "agent.took_cut_answer" in turn.rules,
+        lambda turn: f"{say.cut_call(turn)}; the agent went on without the rest",
         situation),
     # These two come before every row that tests an answer, since there is none to test.
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,
-        lambda look: look.edited,
-        lambda look: f"{say.who(look)} never received this input: it was edited, so no recorded answer belongs to it",
+        lambda turn: turn.edited,
+        lambda turn: f"{say.who(turn)} never received this input: it was edited, so no recorded answer belongs to it",
         ask_live),
     VerdictRow("UNANSWERED", "∅", "-", Severity.WARNING,
-        lambda look: look.unanswered,
-        lambda look: f"{say.who(look)}: the recording has no answer to the first request of this run",
+        lambda turn: turn.unanswered,
+        lambda turn: f"{say.who(turn)}: the recording has no answer to the first request of this run",
         ask_live),
     # Before TRUNCATED, because a call that waits matters more than a text that is cut.
     VerdictRow("CALL HELD", "▣", "#", Severity.ERROR,
-        lambda look: look.cut_call is not None and not look.is_repaired and (look.cut or (
-            look.word in HOLD_REASONS and (look.word is not Stop.INTERRUPTED or look.cut_call.rule in BLOCKING))),
+        lambda turn: turn.cut_call is not None and not turn.is_repaired and (turn.cut or (
+            turn.word in HOLD_REASONS and (turn.word is not Stop.INTERRUPTED or turn.cut_call.rule in BLOCKING))),
         say.cut_call_held, situation),
     VerdictRow("MALFORMED CALL", "▣", "#", Severity.ERROR,
-        lambda look: look.word is Stop.MALFORMED_TOOL_CALL and not look.is_repaired,
+        lambda turn: turn.word is Stop.MALFORMED_TOOL_CALL and not turn.is_repaired,
         say.ending_words, situation),
     _only_looks_finished(
         # For instance vLLM without `--tool-call-parser` returns a call as text
@@ -190,162 +190,162 @@ ROWS: tuple[VerdictRow, ...] = (
         Ending.EMPTY_ANSWER, "EMPTY ANSWER", "╳", "!", about_silence),
     # Before TRUNCATED, because the operator can raise the limit.
     VerdictRow("LIMIT REACHED", "✂", "%", Severity.WARNING,
-        lambda look: (look.final_turn.terminal in CUT_TERMINALS and look.last_word in FINISHED)
-        or (look.limit is not None
-            and (look.simulated or (look.over and look.last_word in FINISHED and not look.foreign))),
-        say.limit_reached, situation, of_end=lambda look: True),
+        lambda turn: (turn.final_turn.terminal in CUT_TERMINALS and turn.last_word in FINISHED)
+        or (turn.limit is not None
+            and (turn.simulated or (turn.reached_end and turn.last_word in FINISHED and not turn.agent_ran_calls))),
+        say.limit_reached, situation, of_end=lambda turn: True),
     # Sure only with the provider's word; a token count that reaches the cap is strong evidence, but an inference.
     VerdictRow("TRUNCATED", "✂", "%", Severity.ERROR,
-        lambda look: look.cut and look.word is not Stop.INTERRUPTED and not look.is_repaired,
-        say.cut_words, situation, lambda look: look.word is Stop.MAX_TOKENS,
+        lambda turn: turn.cut and turn.word is not Stop.INTERRUPTED and not turn.is_repaired,
+        say.cut_words, situation, lambda turn: turn.word is Stop.MAX_TOKENS,
         # The engine did not evaluate answers that the recorded agent requested after the limit.
-        of_end=lambda look: look.limit is not None and not look.over),
+        of_end=lambda turn: turn.limit is not None and not turn.reached_end),
     VerdictRow("CONTEXT FULL", "▤", "=", Severity.ERROR,
-        lambda look: look.word is Stop.CONTEXT_WINDOW_EXCEEDED,
-        lambda look: "; ".join(filter(None, (say.ending_words(look), say.router_words(look))))
-        if look.exchange.response.error is None
-        else f"{say.who(look)} refused the request: {say.failure(look)}",
+        lambda turn: turn.word is Stop.CONTEXT_WINDOW_EXCEEDED,
+        lambda turn: "; ".join(filter(None, (say.ending_words(turn), say.router_words(turn))))
+        if turn.exchange.response.error is None
+        else f"{say.who(turn)} refused the request: {say.failure(turn)}",
         situation),
     # Before INTERRUPTED: without a status line, the fault is in the address or the network, not in the stream.
     VerdictRow("NO ANSWER", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired and is_unanswered(look.exchange.response),
-        lambda look: f"{say.who(look)} did not answer the request{say.unreached_reason(look.exchange.response)}",
-        lambda look: "check the address, the network and the server; no answer began"),
+        lambda turn: turn.word is Stop.INTERRUPTED and not turn.is_repaired and is_unanswered(turn.exchange.response),
+        lambda turn: f"{say.who(turn)} did not answer the request{say.unreached_reason(turn.exchange.response)}",
+        lambda turn: "check the address, the network and the server; no answer began"),
     VerdictRow("INTERRUPTED", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.INTERRUPTED and not look.is_repaired,
-        lambda look: f"{say.who(look)} {say.break_words(look)}{say.held_beside(look)}",
+        lambda turn: turn.word is Stop.INTERRUPTED and not turn.is_repaired,
+        lambda turn: f"{say.who(turn)} {say.break_words(turn)}{say.held_beside(turn)}",
         situation),
     VerdictRow("ERROR", "╳", "!", Severity.ERROR,
-        lambda look: look.word is Stop.ERROR,
-        lambda look: f"{say.who(look)} failed: {say.failure(look)}{say.held_beside(look)}",
+        lambda turn: turn.word is Stop.ERROR,
+        lambda turn: f"{say.who(turn)} failed: {say.failure(turn)}{say.held_beside(turn)}",
         about_error),
     VerdictRow("BLOCKED", "⊘", "0", Severity.WARNING,
-        lambda look: look.word is Stop.SAFETY_BLOCKED,
-        lambda look: f"{say.who(look)} {'declined to answer' if model_declined(look) else 'filtered the answer'} "
-        f"({say.detail(look)}){say.filter_explanation(look)}{say.held_beside(look)}",
+        lambda turn: turn.word is Stop.SAFETY_BLOCKED,
+        lambda turn: f"{say.who(turn)} {'declined to answer' if model_declined(turn) else 'filtered the answer'} "
+        f"({say.detail(turn)}){say.filter_explanation(turn)}{say.held_beside(turn)}",
         situation),
     VerdictRow("UNDER WAY", "▷", ">", Severity.INFO,
-        lambda look: look.judgement.stop.detail == UNDER_WAY,
-        lambda look: f"{say.who(look)}: the answer is under way; {look.exchange.response.size:,} bytes of it are "
+        lambda turn: turn.judgement.stop.detail == UNDER_WAY,
+        lambda turn: f"{say.who(turn)}: the answer is under way; {turn.exchange.response.size:,} bytes of it are "
         "recorded",
-        sure=lambda look: False),
+        sure=lambda turn: False),
     # Only a warning: the recorder stopped, and nothing shows a fault of the provider.
     VerdictRow("RECORDING CUT", "∅", "-", Severity.WARNING,
-        lambda look: recording_cut(look.judgement.stop) or look.cut_behind,
-        lambda look: f"{say.ending_words(look)}, and the recording ends right after it: "
+        lambda turn: recording_cut(turn.judgement.stop) or turn.file_ends_at_call,
+        lambda turn: f"{say.ending_words(turn)}, and the recording ends right after it: "
         "what became of its calls is unknown"
-        if look.cut_behind else
-        f"{say.who(look)}: the recording is cut after {look.exchange.response.size:,} bytes of the answer, "
+        if turn.file_ends_at_call else
+        f"{say.who(turn)}: the recording is cut after {turn.exchange.response.size:,} bytes of the answer, "
         "so how it ended is not known",
-        lambda look: "record the turn again; nothing shows that the server failed"),
+        lambda turn: "record the turn again; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
-        lambda look: look.unseen,
-        lambda look: f"{say.who(look)}: how the answer ended was not recorded"
-        f"{f'; the file says: {look.stop_note}' if look.stop_note else ', and nothing in the file shows it'}",
-        lambda look: "run the agent with `inspector record`, which keeps the end of every answer"),
+        lambda turn: turn.is_end_missing,
+        lambda turn: f"{say.who(turn)}: how the answer ended was not recorded"
+        f"{f'; the file says: {turn.stop_note}' if turn.stop_note else ', and nothing in the file shows it'}",
+        lambda turn: "run the agent with `inspector record`, which keeps the end of every answer"),
     VerdictRow("NO STOP REASON", "?", "?", Severity.WARNING,
-        lambda look: look.word is Stop.UNKNOWN and look.judgement.stop.detail == NO_WORD,
-        lambda look: f"{say.who(look)} {say.no_reason_words(look)}; nothing shows that the answer is complete"
-        f"{say.held_beside(look)}",
-        lambda look: "look at the body: it contains no answer in this format" if nothing_read(look) else
+        lambda turn: turn.word is Stop.UNKNOWN and turn.judgement.stop.detail == NO_WORD,
+        lambda turn: f"{say.who(turn)} {say.no_reason_words(turn)}; nothing shows that the answer is complete"
+        f"{say.held_beside(turn)}",
+        lambda turn: "look at the body: it contains no answer in this format" if nothing_read(turn) else
         "check the answer before you use it; do not run any call from it"),
     VerdictRow("UNKNOWN REASON", "?", "?", Severity.WARNING,
-        lambda look: look.word is Stop.UNKNOWN and look.exchange.recorded,
-        lambda look: f"{say.ending_words(look)}{say.held_beside(look)}", situation),
+        lambda turn: turn.word is Stop.UNKNOWN and turn.exchange.recorded,
+        lambda turn: f"{say.ending_words(turn)}{say.held_beside(turn)}", situation),
     VerdictRow("NOT RECORDED", "∅", "-", Severity.WARNING,
-        lambda look: not look.exchange.recorded,
-        lambda look: f"{say.who(look)}: {why_missing(look.judgement.stop)}, so how the answer ended is not known",
-        lambda look: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
+        lambda turn: not turn.exchange.recorded,
+        lambda turn: f"{say.who(turn)}: {why_missing(turn.judgement.stop)}, so how the answer ended is not known",
+        lambda turn: "record the traffic with a proxy; a browser leaves streams out of its HAR file"),
     # A pause is not an end: the provider expects another request.
     VerdictRow("PAUSED", "‖", "|", Severity.WARNING,
-        lambda look: look.stays_paused,
-        lambda look: f"{say.who(look)} {say.pause_words(look)} ({say.detail(look)})",
-        lambda look: RESUMED.get(look.judgement.stop.detail or "", "send the response back unchanged")),
+        lambda turn: turn.stays_paused,
+        lambda turn: f"{say.who(turn)} {say.pause_words(turn)} ({say.detail(turn)})",
+        lambda turn: RESUMED.get(turn.judgement.stop.detail or "", "send the response back unchanged")),
     VerdictRow("CANCELLED", "╳", "!", Severity.WARNING,
-        lambda look: look.word is Stop.CANCELLED or look.final_turn.terminal == "cancelled" or look.stopped,
-        lambda look: f"{say.who(look)} was cancelled" if look.word is Stop.CANCELLED else
-        f"{'the turn was stopped' if look.stopped else 'the operator cancelled the turn'} after an answer "
-        f"({say.budget(look)})",
-        lambda look: "nothing to change"),
+        lambda turn: turn.word is Stop.CANCELLED or turn.final_turn.terminal == "cancelled" or turn.stopped,
+        lambda turn: f"{say.who(turn)} was cancelled" if turn.word is Stop.CANCELLED else
+        f"{'the turn was stopped' if turn.stopped else 'the operator cancelled the turn'} after an answer "
+        f"({say.budget(turn)})",
+        lambda turn: "nothing to change"),
     VerdictRow("CALL NOT RUN", "▣", "#", Severity.ERROR,
-        lambda look: any(position == len(look.answers) - 1 for position, _ in look.held_calls),
-        lambda look: f"{say.who(look)} ended with {say.budget(look)}; {say.held_call(look)}",
-        lambda look: "look at the call: it must not run as it is", of_last=True),
+        lambda turn: any(position == len(turn.answers) - 1 for position, _ in turn.held_calls),
+        lambda turn: f"{say.who(turn)} ended with {say.budget(turn)}; {say.held_call(turn)}",
+        lambda turn: "look at the call: it must not run as it is", of_last=True),
     VerdictRow("CALL REJECTED", "▣", "#", Severity.WARNING,
-        lambda look: bool(look.rejected_calls),
-        lambda look: f"{say.ending_words(look)}; its call "
-        f"{say.short(look.rejected_calls[-1].call.name or 'without a name')} is rejected: "
-        f"{look.rejected_calls[-1].why}",
-        lambda look: about_rejected(look.rejected_calls[-1]), of_last=True),
+        lambda turn: bool(turn.rejected_calls),
+        lambda turn: f"{say.ending_words(turn)}; its call "
+        f"{say.short(turn.rejected_calls[-1].call.name or 'without a name')} is rejected: "
+        f"{turn.rejected_calls[-1].why}",
+        lambda turn: about_rejected(turn.rejected_calls[-1]), of_last=True),
     VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
-        lambda look: bool(look.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in look.rules,
-        lambda look: f"{say.ending_words(look)}, but {say.lost_part(look)}",
-        lambda look: "send the request again; Wire shows the frame"),
+        lambda turn: bool(turn.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in turn.rules,
+        lambda turn: f"{say.ending_words(turn)}, but {say.lost_part(turn)}",
+        lambda turn: "send the request again; Wire shows the frame"),
     # Only the simulation knows this cut; a live loop behind such a server would take the answer for finished.
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,
-        lambda look: any(answer.cut_unseen for answer in look.answers),
-        lambda look: f"{say.ending_words(look)}, but this budget cuts its answer, "
+        lambda turn: any(answer.cut_unseen for answer in turn.answers),
+        lambda turn: f"{say.ending_words(turn)}, but this budget cuts its answer, "
         "and nothing that the server sends shows it",
-        lambda look: "use a larger max_tokens: no loop can see this cut"),
+        lambda turn: "use a larger max_tokens: no loop can see this cut"),
     # Never sure: the text may be right, but nothing in the segments proves it.
     VerdictRow("SEAM UNVERIFIED", "≍", "~", Severity.WARNING,
-        lambda look: bool(look.final_turn.doubtful_seams),
-        lambda look: f"{say.who(look)} was cut and continued ({say.budget(look)}); {say.seam(look)}",
-        lambda look: "read the text around the seam; with max_tokens large enough for the whole answer there is none",
-        sure=lambda look: False),
+        lambda turn: bool(turn.final_turn.doubtful_seams),
+        lambda turn: f"{say.who(turn)} was cut and continued ({say.budget(turn)}); {say.seam(turn)}",
+        lambda turn: "read the text around the seam; with max_tokens large enough for the whole answer there is none",
+        sure=lambda turn: False),
     # A guess from the text alone, but few whole texts end like this. Routers send `stop` for unknown ends.
     VerdictRow("TEXT UNFINISHED", "≈", "~", Severity.WARNING,
-        lambda look: look.unfinished is not None,
-        lambda look: f"{say.ending_words(_of_last(look))}, but {look.unfinished.message if look.unfinished else ''}",
-        lambda look: "read the end of the text; if it was cut, ask for the rest and look at the server's log",
-        sure=lambda look: False, of_last=True),
+        lambda turn: turn.unfinished is not None,
+        lambda turn: f"{say.ending_words(_of_last(turn))}, but {turn.unfinished.message if turn.unfinished else ''}",
+        lambda turn: "read the end of the text; if it was cut, ask for the rest and look at the server's log",
+        sure=lambda turn: False, of_last=True),
     # Needs no attention, but is not counted as complete, because the recorder left out the stop word.
     VerdictRow("END INFERRED", "≈", "~", Severity.INFO,
-        lambda look: look.inference is not None,
-        lambda look: f"{say.who(look)}: no stop reason was recorded{say.cut_before(look)}; {look.last_word.value} is "
-        f"inferred: {look.inference.note if look.inference else ''}",
-        sure=lambda look: False, of_last=True),
+        lambda turn: turn.inference is not None,
+        lambda turn: f"{say.who(turn)}: no stop reason was recorded{say.cut_before(turn)}; {turn.last_word.value} is "
+        f"inferred: {turn.inference.note if turn.inference else ''}",
+        sure=lambda turn: False, of_last=True),
     # Some servers report a cut answer as finished, and few whole answers end exactly at their cap.
     VerdictRow("MAYBE CUT", "≈", "~", Severity.INFO,
-        lambda look: look.at_cap,
-        lambda look: f"{say.ending_words(_of_last(look))}; it used every token that its request allows, so it may be "
+        lambda turn: turn.at_cap,
+        lambda turn: f"{say.ending_words(_of_last(turn))}; it used every token that its request allows, so it may be "
         "cut, although nothing else shows a cut",
-        sure=lambda look: False, of_last=True),
+        sure=lambda turn: False, of_last=True),
     # A recording may stop after any answer, so the last one counts. A run that stops at a call has not ended its turn.
     VerdictRow("AWAITS RESULT", "▷", ">", Severity.INFO,
-        lambda look: look.awaits_result,
-        lambda look: f"{say.ending_words(_of_last(look))}; the answer is complete, but the turn is not finished; "
-        f"{say.notice(look)}",
-        sure=lambda look: False, of_last=True),
+        lambda turn: turn.awaits_result,
+        lambda turn: f"{say.ending_words(_of_last(turn))}; the answer is complete, but the turn is not finished; "
+        f"{say.notice(turn)}",
+        sure=lambda turn: False, of_last=True),
     VerdictRow("CALL REPAIRED", "✓", "+", Severity.INFO,
-        lambda look: look.is_repaired and (Stop.MALFORMED_TOOL_CALL in look.words or any(
-            look.answers[position].word is not Stop.PAUSED for position, _ in look.held_calls)),
-        lambda look: f"{say.who(look)} sent a call that was held ({say.budget(look)}); asked again, it sent the "
-        f"complete call{say.tools_note(look)}", sure=_is_reached),
+        lambda turn: turn.is_repaired and (Stop.MALFORMED_TOOL_CALL in turn.words or any(
+            turn.answers[position].word is not Stop.PAUSED for position, _ in turn.held_calls)),
+        lambda turn: f"{say.who(turn)} sent a call that was held ({say.budget(turn)}); asked again, it sent the "
+        f"complete call{say.tools_note(turn)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
-        lambda look: look.is_repaired and Stop.MAX_TOKENS in look.words,
-        lambda look: f"{say.who(look)} was cut and completed ({say.budget(look)}){say.tools_note(look)}{say.gap(look)}",
-        sure=lambda look: _is_reached(look) and not look.is_continuation_guessed),
+        lambda turn: turn.is_repaired and Stop.MAX_TOKENS in turn.words,
+        lambda turn: f"{say.who(turn)} was cut and completed ({say.budget(turn)}){say.tools_note(turn)}{say.gap(turn)}",
+        sure=lambda turn: _is_reached(turn) and not turn.is_continuation_guessed),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
-        lambda look: any(answer.place is TurnPlace.RETRY for answer in look.answers),
-        lambda look: f"{say.who(look)} was asked again after a {say.attempt_words(look)} and ended with "
-        f"{say.budget(_of_last(look))}{say.tools_note(look)}{say.gap(look)}",
-        sure=lambda look: _is_reached(look) and not look.is_retry_guessed, of_last=True),
+        lambda turn: any(answer.place is TurnPlace.RETRY for answer in turn.answers),
+        lambda turn: f"{say.who(turn)} was asked again after a {say.attempt_words(turn)} and ended with "
+        f"{say.budget(_of_last(turn))}{say.tools_note(turn)}{say.gap(turn)}",
+        sure=lambda turn: _is_reached(turn) and not turn.is_retry_guessed, of_last=True),
     # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
-        lambda look: look.ends_at_call,
-        lambda look: f"{say.ending_words(_of_last(look))}{say.tools_note(look)}",
-        sure=lambda look: False, of_last=True),
+        lambda turn: turn.ends_at_call,
+        lambda turn: f"{say.ending_words(_of_last(turn))}{say.tools_note(turn)}",
+        sure=lambda turn: False, of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
-        lambda look: True,
-        lambda look: say.ending_words(_of_last(look)), of_last=True),
+        lambda turn: True,
+        lambda turn: say.ending_words(_of_last(turn)), of_last=True),
 )
 """The verdicts, worst first; the last row always holds."""
 
 
-def _of_last(look: JudgedTurn) -> JudgedTurn:
+def _of_last(turn: JudgedTurn) -> JudgedTurn:
     """The turn as if its last answer decided it."""
-    return look._replace(worst=len(look.answers) - 1, word=look.last_word)
+    return turn._replace(worst=len(turn.answers) - 1, word=turn.last_word)
 
 
 def is_unanswered(response: ChatResponse) -> bool:
@@ -356,45 +356,45 @@ def is_unanswered(response: ChatResponse) -> bool:
 
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:
     """The verdict on a turn with its findings; if a simulation answered the engine, on the simulated outcome."""
-    look = judged_turn_of(replay, turn, findings)
-    rank, row = row_of(look)
-    sentence, advice = row.say(look), _advice(replay, turn, findings, look, row.advise(look))
-    if look.simulated and not look.edited and not look.unanswered:
-        open_end = look.final_turn.outcome is State.UNRECORDED and not look.awaits_result  # that row says so itself
+    judged = judged_turn_of(replay, turn, findings)
+    rank, row = row_of(judged)
+    sentence, advice = row.say(judged), _advice(replay, turn, findings, judged, row.advise(judged))
+    if judged.simulated and not judged.edited and not judged.unanswered:
+        open_end = judged.final_turn.outcome is State.UNRECORDED and not judged.awaits_result  # that row says so itself
         never = "what it asks for next was never recorded"
-        end = f"; {look.final_turn.notice if is_requested_again(replay, turn) else never}" if open_end else ""
+        end = f"; {judged.final_turn.notice if is_requested_again(replay, turn) else never}" if open_end else ""
         live = replay.trace.steps[turn.deciding_step].fidelity is Fidelity.LIVE
         sentence = f"{'LIVE' if live else 'SIMULATED'}: {sentence}{end}"
-    elif look.has_simulated_answer and not look.simulated:  # the recorded answers come from a stand-in
+    elif judged.has_simulated_answer and not judged.simulated:  # the recorded answers come from a stand-in
         sentence = f"SIMULATED: {sentence}"
-    verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(sentence), advice, row.sure(look),
-                          row.answer(look), look.has_simulated_answer)
+    verdict = TurnVerdict(rank, row.word, row.glyph, row.ascii, row.severity, intern(sentence), advice,
+                          row.sure(judged), row.answer(judged), judged.has_simulated_answer)
     return shared(verdict) if advice is None else verdict  # a verdict with advice may hold settings, which have no hash
 
 
-def row_of(look: JudgedTurn) -> tuple[int, VerdictRow]:
+def row_of(turn: JudgedTurn) -> tuple[int, VerdictRow]:
     """The first row of the table that holds for a turn, and its rank."""
-    return next((rank, row) for rank, row in enumerate(ROWS) if row.holds(look))
+    return next((rank, row) for rank, row in enumerate(ROWS) if row.holds(turn))
 
 
-def verdict_word(look: JudgedTurn) -> tuple[str, bool]:
+def verdict_word(turn: JudgedTurn) -> tuple[str, bool]:
     """The word of a turn's verdict, and whether the turn is complete."""
-    _, row = row_of(look)
-    return row.word, is_complete(row.severity, row.sure(look))
+    _, row = row_of(turn)
+    return row.word, is_complete(row.severity, row.sure(turn))
 
 
-def good(look: JudgedTurn) -> bool:
+def good(turn: JudgedTurn) -> bool:
     """Whether a turn is complete and the engine has finished it too."""
-    return verdict_word(look)[1] and look.final_turn.terminal == "completed"
+    return verdict_word(turn)[1] and turn.final_turn.terminal == "completed"
 
 
 def _advice(
-    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], look: JudgedTurn, advice: str | Situation
+    replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding], judged: JudgedTurn, advice: str | Situation
 ) -> Advice | None:
     if isinstance(advice, str):
         return Advice(advice) if advice else None
     found = None
     if advice.tries:
         from inspector.report.trial import best_settings
-        found = best_settings(replay, turn, findings, look, advice.tries, good)
-    return guessed_advice(look, advice) if found is None else tested_advice(found.settings, found.basis)
+        found = best_settings(replay, turn, findings, judged, advice.tries, good)
+    return guessed_advice(judged, advice) if found is None else tested_advice(found.settings, found.basis)

@@ -58,9 +58,9 @@ def count_hits(stop: Breakpoint, view: View, marks: frozenset[int], among: Itera
     return sum(filters.begins(found, view, index, marks) for index in among)
 
 
-def suggestions_at(look: StepContext) -> list[str]:
+def suggestions_at(at: StepContext) -> list[str]:
     """Expressions that would stop at steps like this one."""
-    step, response = look.step, look.response
+    step, response = at.step, at.response
     found = [f"state:{step.state.value}"]
     if response is not None:
         found.append(f"stop:{response.judgement.stop.normalized.value}")

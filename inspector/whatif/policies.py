@@ -126,38 +126,38 @@ MESSAGE_CHARS = 100
 """The largest number of characters of an error's message that a reason quotes."""
 
 
-def _describe_failure(look: PolicyRun) -> str:
-    response = look.failed_response
+def _describe_failure(run: PolicyRun) -> str:
+    response = run.failed_response
     error = response.error if response is not None else None
     words = " ".join((error.message or error.type or error.code or "").split()) if error is not None else ""
     problem = with_status(response, words[:MESSAGE_CHARS]) if response is not None else ""
-    which = f"the request for {look.last_request}" if len(look.evaluations) > 1 else "the request"
+    which = f"the request for {run.last_request}" if len(run.evaluations) > 1 else "the request"
     return f"{which} failed ({problem or 'nothing came back'}); no part of an answer came that could be lost"
 
 
-def _describe_end(look: PolicyRun) -> str:
-    return f"{look.last.value if look.last else 'nothing'} is treated as a finished answer"
+def _describe_end(run: PolicyRun) -> str:
+    return f"{run.last.value if run.last else 'nothing'} is treated as a finished answer"
 
 
-def _describe_loss(look: PolicyRun) -> str:
-    if look.last in _UNFINISHED:
-        return f"{_describe_end(look)}; the rest is never asked for"
-    return f"its seams leave out {count_of(look.lost_characters, 'character')} that strict keeps"
+def _describe_loss(run: PolicyRun) -> str:
+    if run.last in _UNFINISHED:
+        return f"{_describe_end(run)}; the rest is never asked for"
+    return f"its seams leave out {count_of(run.lost_characters, 'character')} that strict keeps"
 
 
-def _holds(look: PolicyRun) -> bool:
-    if not look.unrun_calls:
+def _holds(run: PolicyRun) -> bool:
+    if not run.unrun_calls:
         return False
-    if not look.is_completed:
-        return bool(look.evaluations and held_calls(look.evaluations[-1].verdicts)) or look.turn.repairing
-    return not _has_run_after(look)
+    if not run.is_completed:
+        return bool(run.evaluations and held_calls(run.evaluations[-1].verdicts)) or run.turn.repairing
+    return not _has_run_after(run)
 
 
-def _has_run_after(look: PolicyRun) -> bool:
+def _has_run_after(run: PolicyRun) -> bool:
     """Whether a batch of calls ran after a call was held, because the model sent the call again."""
-    since = next((i for i, step in enumerate(look.steps) if step.state is State.EVALUATE_STOP
-                  and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(look.steps))
-    return any(_begins_batch(step) for step in look.steps[since:])
+    since = next((i for i, step in enumerate(run.steps) if step.state is State.EVALUATE_STOP
+                  and step.turn.evaluation is not None and held_calls(step.turn.evaluation.verdicts)), len(run.steps))
+    return any(_begins_batch(step) for step in run.steps[since:])
 
 
 def _begins_batch(step: Step) -> bool:
@@ -165,13 +165,13 @@ def _begins_batch(step: Step) -> bool:
     return any(isinstance(effect, RunTools) for effect in step.effects)
 
 
-def _describe_held(look: PolicyRun) -> str:
-    name = _name(look.unrun_calls[-1])
-    if look.is_completed:
+def _describe_held(run: PolicyRun) -> str:
+    name = _name(run.unrun_calls[-1])
+    if run.is_completed:
         return f"{name} does not run; the turn is treated as finished without it"
-    if look.turn.terminal == "unrecorded":
-        return f"{name} does not run; the loop asks for {look.last_request}, never recorded"
-    return f"{name} does not run; the turn ends with a notice ({look.turn.terminal})"
+    if run.turn.terminal == "unrecorded":
+        return f"{name} does not run; the loop asks for {run.last_request}, never recorded"
+    return f"{name} does not run; the turn ends with a notice ({run.turn.terminal})"
 
 
 _UNFINISHED = CUT_WORDS | {Stop.PAUSED}
@@ -197,46 +197,46 @@ class Decision(NamedTuple):
 
 DECISIONS: tuple[Decision, ...] = (
     Decision("ran a cut call", "ran cut", Severity.ERROR,
-             lambda look: look.cut is not None,
-             lambda look: _run_text(look.cut or look.run_calls[0])),
+             lambda run: run.cut is not None,
+             lambda run: _run_text(run.cut or run.run_calls[0])),
     Decision("ran a held call", "ran held", Severity.ERROR,
-             lambda look: bool(look.run_calls),
-             lambda look: _run_text(look.run_calls[0])),
+             lambda run: bool(run.run_calls),
+             lambda run: _run_text(run.run_calls[0])),
     Decision("stuck", "stuck", Severity.ERROR,
-             lambda look: look.turn.terminal == "stuck",
-             lambda look: f"{_name(look.evaluations[-1].verdicts[-1])} is begun and never ended"),
+             lambda run: run.turn.terminal == "stuck",
+             lambda run: f"{_name(run.evaluations[-1].verdicts[-1])} is begun and never ended"),
     Decision("held", "held", Severity.WARNING, _holds, _describe_held),
     # No loop takes this for an answer, because its client raises an error.
     Decision("request failed", "failed", Severity.WARNING,
-             lambda look: look.failed_response is not None, _describe_failure),
+             lambda run: run.failed_response is not None, _describe_failure),
     Decision("lost text", "lost text", Severity.ERROR,
-             lambda look: look.is_completed and (look.last in _UNFINISHED or look.lost_characters > 0),
+             lambda run: run.is_completed and (run.last in _UNFINISHED or run.lost_characters > 0),
              _describe_loss),
     Decision("lost a call", "lost call", Severity.ERROR,
-             lambda look: look.is_completed and bool(look.lost_calls),
-             lambda look: f"{_name(look.lost_calls[0])} is complete and allowed; "
+             lambda run: run.is_completed and bool(run.lost_calls),
+             lambda run: f"{_name(run.lost_calls[0])} is complete and allowed; "
                           "the turn is treated as finished without it"),
     Decision("ignored the stop reason", "ignored", Severity.ERROR,
-             lambda look: look.is_completed and look.last not in FINISHED,
+             lambda run: run.is_completed and run.last not in FINISHED,
              _describe_end, "missed the reason"),
     Decision("stopped at a limit", "limit", Severity.WARNING,
-             lambda look: look.turn.terminal in _LIMITS,
-             lambda look: f"{look.turn.terminal} after {count_of(look.turn.spend.continuations, 'continuation')}"),
+             lambda run: run.turn.terminal in _LIMITS,
+             lambda run: f"{run.turn.terminal} after {count_of(run.turn.spend.continuations, 'continuation')}"),
     Decision("goes on", "goes on", Severity.INFO,
-             lambda look: look.turn.terminal == "unrecorded",
-             lambda look: f"asks for {look.last_request}, never recorded"),
+             lambda run: run.turn.terminal == "unrecorded",
+             lambda run: f"asks for {run.last_request}, never recorded"),
     Decision("gave up with a notice", "gave up", Severity.WARNING,
-             lambda look: not look.is_completed,
-             lambda look: f"{look.turn.terminal}: {look.turn.notice or 'no notice'}", "ended with a notice"),
+             lambda run: not run.is_completed,
+             lambda run: f"{run.turn.terminal}: {run.turn.notice or 'no notice'}", "ended with a notice"),
     Decision("repaired", "repaired", Severity.INFO,
-             lambda look: bool(look.unrun_calls) or look.turn.spend.repairs > 0,
-             lambda look: "a call was held, asked for again, and came complete"),
+             lambda run: bool(run.unrun_calls) or run.turn.spend.repairs > 0,
+             lambda run: "a call was held, asked for again, and came complete"),
     Decision("continued", "continued", Severity.INFO,
-             lambda look: look.turn.spend.continuations > 0,
-             lambda look: f"finished after {count_of(look.turn.spend.continuations, 'continuation')}"),
+             lambda run: run.turn.spend.continuations > 0,
+             lambda run: f"finished after {count_of(run.turn.spend.continuations, 'continuation')}"),
     Decision("finished", "finished", Severity.INFO,
-             lambda look: True,
-             lambda look: "resumed and finished" if look.turn.spend.resumes else "finished"),
+             lambda run: True,
+             lambda run: "resumed and finished" if run.turn.spend.resumes else "finished"),
 )
 """The decisions, worst first. The first row that holds names the decision, and the last row always holds."""
 
@@ -328,14 +328,14 @@ def _cells(replays: Sequence[Replay], row: int, findings: Sequence[ReportedFindi
     by_strict = verdict_word(judged_turn_of(replays[0], theirs, findings))[1]
     for run in replays:
         turn = run.turns[row]
-        look = PolicyRun(_first_run(run, turn))
-        decision = next(each for each in DECISIONS if each.holds(look))
+        of_policy = PolicyRun(_first_run(run, turn))
+        decision = next(each for each in DECISIONS if each.holds(of_policy))
         differs = None if turn is theirs else first_difference(Trace(turn.steps), Trace(theirs.steps))
         step = None if differs is None else min(turn.first + differs, turn.end - 1)
         # A turn that runs as under strict has the same verdict.
         complete = by_strict if step is None else verdict_word(judged_turn_of(run, turn, findings))[1]
-        yield Cell(decision, decision.why(look), look.turn.spend.continuations, step, complete,
-                   look.steps[-1].fidelity)
+        yield Cell(decision, decision.why(of_policy), of_policy.turn.spend.continuations, step, complete,
+                   of_policy.steps[-1].fidelity)
 
 
 def _first_run(replay: Replay, turn: TurnRun) -> list[Step]:

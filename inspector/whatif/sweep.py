@@ -83,23 +83,23 @@ class Stem:
 
 def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) -> Stem:
     """The stem of a run. The total that a `simulated` run needs is unknown, because its answers depend on the total."""
-    looks = tuple(look for number, step in enumerate(steps) if (look := _guard_check(step, number)) is not None)
+    checks = tuple(check for number, step in enumerate(steps) if (check := _guard_check(step, number)) is not None)
     turn = steps[-1].turn
     lacks = turn.policy.lacks
     if "tokens" in lacks:  # such a policy has no token bound (`Turn.token_cap`)
         lacks |= {"room"}
-    limit, last = "", len(looks) * len(GUARDS)
-    if looks:
-        guard = exceeded_guard(looks[-1].place, turn.limits, looks[-1].spend, turn.token_stop, lacks)
+    limit, last = "", len(checks) * len(GUARDS)
+    if checks:
+        guard = exceeded_guard(checks[-1].place, turn.limits, checks[-1].spend, turn.token_stop, lacks)
         if guard is not None:
-            limit = "" if looks[-1].ended else guard.limit
-            last = _rank(len(looks) - 1, GUARDS.index(guard))
+            limit = "" if checks[-1].ended else guard.limit
+            last = _rank(len(checks) - 1, GUARDS.index(guard))
     answers = [step.event for step in steps if isinstance(step.event, ProviderResponse)]
     largest = _largest(answers)
     total = 0 if "room" in lacks else _least_total(steps, exchanges)
     needs: dict[str, int] = {}
-    if last == len(looks) * len(GUARDS):
-        needs = _needed_values(looks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
+    if last == len(checks) * len(GUARDS):
+        needs = _needed_values(checks, lacks, 0 if "room" in lacks else least_cap(turn.request) - 1)
     if simulated or largest is None:  # the cap counts for an answer that reports no tokens
         needs.pop(TOKENS, None)
     elif TOKENS in needs:
@@ -107,8 +107,8 @@ def stem(steps: Sequence[Step], exchanges: Sequence[Exchange], simulated: bool) 
     state, fidelity = turn.outcome or turn.state, steps[-1].fidelity.value
     unseen = _cut_unseen(steps)
     end = End(state, turn.terminal or "", limit, segments(turn), turn.spend, fidelity, tuple(needs.items()), unseen)
-    uncut = not unseen and all(look.place == "tools" for look in looks) and not any(map(is_cut, answers))
-    return Stem(steps, looks, end, last, largest, uncut, lacks, 0 if simulated else total)
+    uncut = not unseen and all(check.place == "tools" for check in checks) and not any(map(is_cut, answers))
+    return Stem(steps, checks, end, last, largest, uncut, lacks, 0 if simulated else total)
 
 
 def _least_total(steps: Sequence[Step], exchanges: Sequence[Exchange]) -> int:
@@ -152,12 +152,12 @@ def _guard_check(step: Step, number: int) -> GuardCheck | None:
     return GuardCheck(place, turn.state, spent, segments(turn), step.fidelity.value, number, ended)
 
 
-def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
+def _needed_values(checks: Sequence[GuardCheck], lacks: Container[str], more: int) -> dict[str, int]:
     """For each limit, the smallest value with which these checks pass; `more` tokens of the total must be left too."""
     needs: dict[str, int] = {}
     for guard in GUARDS:
         if guard.least is not None and guard.name not in lacks:
-            least = [guard.least(look.spend) for look in looks if look.place == guard.place]
+            least = [guard.least(check.spend) for check in checks if check.place == guard.place]
             if least:
                 room = more if guard.limit == TOKENS else 0
                 needs[guard.limit] = max(needs.get(guard.limit, 0), max(least) + room)
@@ -167,9 +167,9 @@ def _needed_values(looks: Sequence[GuardCheck], lacks: Container[str], more: int
 # -- where stricter limits leave the stem ----------------------------------------------------------------------------
 
 
-def _rank(look: int, guard: int) -> int:
+def _rank(check: int, guard: int) -> int:
     """The rank of a guard in a check: by check, then by guard. The guard with the smallest rank stops a turn."""
-    return look * len(GUARDS) + guard
+    return check * len(GUARDS) + guard
 
 
 def stop_ranks(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int]:
@@ -180,9 +180,9 @@ def stop_ranks(stem: Stem, limit: str, values: Sequence[int | None]) -> list[int
             continue
         at: list[int] = []
         highest: list[int] = []
-        for index, look in enumerate(stem.checks):
-            if look.place == guard.place:
-                least = guard.least(look.spend)
+        for index, check in enumerate(stem.checks):
+            if check.place == guard.place:
+                least = guard.least(check.spend)
                 at.append(_rank(index, number))
                 highest.append(max(least, highest[-1]) if highest else least)
         at.append(stem.last)
@@ -203,12 +203,12 @@ def end_at(stem: Stem, rank: int) -> tuple[End, Sequence[Step]]:
     if rank >= stem.last:
         return stem.end, stem.steps
     index, number = divmod(rank, len(GUARDS))
-    look, guard = stem.checks[index], GUARDS[number]
-    taken, steps = (look.segments, look.spend, look.fidelity), stem.steps[: look.step + 1]
-    if look.ended:
+    check, guard = stem.checks[index], GUARDS[number]
+    taken, steps = (check.segments, check.spend, check.fidelity), stem.steps[: check.step + 1]
+    if check.ended:
         end = End(State.COMPLETE, "completed", "", *taken)
     else:
-        end = End(_LEADS[look.state, guard.terminal], guard.terminal, guard.limit, *taken)
+        end = End(_LEADS[check.state, guard.terminal], guard.terminal, guard.limit, *taken)
     return replace(end, cut_unseen=_cut_unseen(steps)), steps
 
 

@@ -179,8 +179,8 @@ def admit_response(response: ChatResponse, judgement: Judgement, request: Reques
 
 def _incomplete(call: ToolCall, reading: Arguments, tool: Tool | None, stop: StopReason) -> str | None:
     # Without a stop word, formats that close calls by it leave them open: then the reason holds the call.
-    untold = stop.normalized is Stop.UNKNOWN and reading.shape is ArgumentShape.COMPLETE
-    if not call.closed and not untold:
+    whole_without_word = stop.normalized is Stop.UNKNOWN and reading.shape is ArgumentShape.COMPLETE
+    if not call.closed and not whole_without_word:
         if call.form is ArgsForm.OBJECT and reading.shape is ArgumentShape.COMPLETE:
             return (f"the answer ended in it ({stop.normalized.value}), and arguments that come already parsed look "
                     "complete even if they were cut")

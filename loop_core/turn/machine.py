@@ -262,15 +262,15 @@ def signal_of(turn: Turn) -> Signal:
         signal = Signal.NO_ANSWER  # the answer was not empty, so no message may tell the model that it was
     # MAX_TOKENS counts only during a repair, whose answer was cut again, so the call is still missing. Otherwise a cut
     # text is continued first.
-    owed = signal in _PEACEFUL_ENDS or (turn.repairing and signal is Signal.MAX_TOKENS)
-    if owed and (turn.repairing or (policy.settles and turn.unrepaired)):
+    would_succeed = signal in _ENDS_WITHOUT_FAILURE or (turn.repairing and signal is Signal.MAX_TOKENS)
+    if would_succeed and (turn.repairing or (policy.settles and turn.unrepaired)):
         return Signal.PARTIAL_CALL  # a call that was requested again did not arrive
     if signal is Signal.END_TURN and costs.misses_anchor(turn):
         return Signal.ANCHOR_MISSING
     return Signal.NO_PROGRESS if signal is Signal.END_TURN and costs.brought_nothing(turn) else signal
 
 
-_PEACEFUL_ENDS = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
+_ENDS_WITHOUT_FAILURE = frozenset({Signal.END_TURN, Signal.EMPTY, Signal.NO_ANSWER})
 """Signals that would end the turn without a failure although a call is still held."""
 
 

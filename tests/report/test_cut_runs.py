@@ -99,7 +99,7 @@ def test_a_call_of_a_transcript_without_stop_reasons_cannot_show_a_cut() -> None
     assert [text_of(line) for line in cut_run_lines(view, 0)] == [
         "this turn  the recording does not show whether a tool ran on cut arguments "
         "(1 call checked, none cut) · 1 without a recorded "
-        "stop reason, with arguments recorded already parsed: a cut could not be seen"]
+        "stop reason, with arguments recorded already parsed: a cut would not show"]
 
 
 def test_a_session_of_several_turns_is_counted_beside_the_turn() -> None:

@@ -108,7 +108,7 @@ class GrowingStep(StreamedPart):
     def _call(self, text: str, limit: int) -> ToolCall:
         first_arguments = self.fields.get("arguments")
         form = ArgsForm.STRING
-        untold = False
+        unsent = False
         arguments: str | None = text
         if not text and isinstance(first_arguments, str):
             arguments = first_arguments
@@ -117,9 +117,9 @@ class GrowingStep(StreamedPart):
         elif not text and (first_arguments or self.closed):
             # In an open call `{}` means that no arguments have arrived; as arguments it would be a complete call.
             arguments = slice_of(self.source, self.holder, "arguments") or compact(first_arguments)
-            form, untold = ArgsForm.OBJECT, not first_arguments
+            form, unsent = ArgsForm.OBJECT, not first_arguments
         return ToolCall(word(self.fields.get("id")), word(self.fields.get("name")) or "", arguments,
-                        self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=untold,
+                        self.closed and not self.orphan, form=form, signature=self.signature, arguments_unsent=unsent,
                         other_arguments=conflicting_arguments(first_arguments, text) if text else None,
                         at=self.place(limit, f"/{self.holder}"))
 
