@@ -49,7 +49,7 @@ _WITHOUT_VERSION = re.compile(r"^((?:/(?!v\d)[^/?]*)*?)(/messages)(?=\?|$)")
 MOST_BYTES = 512 * 1024 * 1024
 """The largest request body. An agent sends its whole history, with pictures, in every request."""
 MOST_BINARY = 1024 * 1024
-"""The largest request body that is recorded although it is no text, such as a small picture. Audio is not."""
+"""The largest request body that is recorded although it is not text, such as a small picture. Audio is not."""
 CONNECT_SECONDS = 30
 """How long a host may take to accept a connection. The client decides how long it waits for an answer."""
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",

@@ -26,7 +26,7 @@ FAILURES: tuple[Failure, ...] = (
     # Anthropic client, about a call of another provider.
     Failure("cut call", f"raise {INITIAL}: the call quoted in the message ends inside its JSON, perhaps by a cut",
             words=r"(?s)\bfailed to parse tool call arguments\b.*\barguments: \{(.*[^}\s])?\s*$"),
-    # Groq refuses what the model wrote, which is no fault of the request (https://console.groq.com/docs/errors).
+    # Groq refuses what the model wrote, which is not the fault of the request (https://console.groq.com/docs/errors).
     Failure("output refused", "send the request again: the server refused what the model wrote, not the request",
             words=r"\b(tool_use|json_validate)_failed\b"),
     Failure("unreadable body", "look at what answered instead of the model: a proxy, a login page, another address",

@@ -180,7 +180,7 @@ def _of_response(case: Case, link: Link, turn: str, unknown: set[tuple[str, str,
 def _findings_on_held_calls(
     case: Case, index: int, children: Sequence[Link], late: Sequence[ToolResultPart], turn: str
 ) -> Iterable[ReportedFinding]:
-    """What the recorded agent did with held and rejected calls; a result that is no error shows that one ran."""
+    """What the recorded agent did with held and rejected calls; a result that is not an error shows that one ran."""
     stop, refused = case.judgements[index].stop, case.recording.exchanges[index].refusals
     for verdict, answer, child in _answered_calls(case, index, children, late):
         where = f"request of response {response_number(child)}" if child is not None else "recording"
@@ -281,7 +281,7 @@ def _refuses(answer: ToolResultPart, call: ToolCall) -> bool:
 def _result_for(calls: Sequence[Verdict], position: int, results: Sequence[ToolResultPart]) -> ToolResultPart | None:
     call = calls[position].call
     own = [part for part in results if part.call_id and part.call_id in (call.id, call.item_id)]  # chatlas: the item's
-    if own:  # of several results, one that is no error shows that the call ran
+    if own:  # of several results, one that is not an error shows that the call ran
         return next((part for part in own if not is_error(part) and not _refuses(part, call)), own[0])
     # Gemini and Ollama may send results without an id; then the n-th result with a name answers the n-th call of that
     # name, and without names the n-th result answers the n-th call.

@@ -174,9 +174,9 @@ def cut_words(turn: JudgedTurn) -> str:
     return _with_limit(f"{cutter}{ending_words(turn)}", turn)
 
 
-def cut_call(turn: JudgedTurn) -> str:
+def cut_call_words(turn: JudgedTurn) -> str:
     """Which call was cut and how, and the limit that then ended the turn."""
-    return _with_limit(call_cut(turn), turn)
+    return _with_limit(_cut_call(turn), turn)
 
 
 def cut_call_held(turn: JudgedTurn) -> str:
@@ -186,7 +186,7 @@ def cut_call_held(turn: JudgedTurn) -> str:
         call in each.verdicts and is_runnable(policy, each.verdicts) and dispatched_calls(policy, (call,))
         for each in turn.answers)
     policy_words = f"; policy {policy.name} runs such a call, here it was not run" if runs else ""
-    return _with_limit(f"{call_cut(turn)}{policy_words}{_ran(turn, call)}", turn)
+    return _with_limit(f"{_cut_call(turn)}{policy_words}{_ran(turn, call)}", turn)
 
 
 def _with_limit(text: str, turn: JudgedTurn) -> str:
@@ -194,7 +194,7 @@ def _with_limit(text: str, turn: JudgedTurn) -> str:
     return f"{text}; {limit}" if limit else text
 
 
-def call_cut(turn: JudgedTurn) -> str:
+def _cut_call(turn: JudgedTurn) -> str:
     """Which call was cut, and how; if there is none, how the response ended."""
     exchange, verdict = turn.exchange, turn.cut_call
     if verdict is None:

@@ -148,12 +148,12 @@ ROWS: tuple[VerdictRow, ...] = (
     # The worst verdict, because the effects of a call with cut arguments cannot be undone.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
         lambda turn: RAN_CUT in turn.rules,
-        lambda turn: f"{say.cut_call(turn)}; the agent ran it",
+        lambda turn: f"{say.cut_call_words(turn)}; the agent ran it",
         _run_nothing),
     # The missing part will never be requested, because the conversation has continued without it.
     VerdictRow("TRUNCATED, ANSWER LOST", "✂", "%", Severity.ERROR,
         lambda turn: "agent.took_cut_answer" in turn.rules,
-        lambda turn: f"{say.cut_call(turn)}; the agent went on without the rest",
+        lambda turn: f"{say.cut_call_words(turn)}; the agent went on without the rest",
         situation),
     # These two come before every row that tests an answer, since there is none to test.
     VerdictRow("EDITED, NOT ASKED", "∅", "-", Severity.WARNING,

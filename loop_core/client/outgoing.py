@@ -293,7 +293,7 @@ def _content(request: LiveRequest) -> bytes:
 
 
 def _refused_constant(word: str) -> None:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def http_request(server: Server, turn: Turn, send: Send) -> HttpRequest:

@@ -355,7 +355,8 @@ CIRCLE.append(CIRCLE)
 
 @pytest.mark.parametrize(("value", "why"), [
     (object(), "not JSON serializable"), (b"x", "not JSON serializable"), (CIRCLE, "nested too deeply or holds itself"),
-    (float("nan"), "NaN is no number"), ({"top_p": float("-inf")}, "-Infinity is no number"), (10**5000, "digits"),
+    (float("nan"), "NaN is not a JSON number"),
+    ({"top_p": float("-inf")}, "-Infinity is not a JSON number"), (10**5000, "digits"),
 ], ids=["object", "bytes", "circle", "nan", "infinite", "digits"])
 def test_what_is_no_json_is_refused_before_anything_is_sent(value: Any, why: str) -> None:
     asked = Request("openai_chat", (ASK,), "m", stream=True, extra={"user": value})

@@ -151,7 +151,7 @@ def test_a_span_that_failed_beside_a_word_is_a_finding(status, attributes, why, 
     seen = show(traces(span(1, chat([message_of(text("hi"))], [GO], **attributes), status=status)), tmp_path)
     assert stops(seen) == ["end_turn"]
     told = [each.finding.message for each in seen.findings if each.finding.rule == "transcript.span_failed"]
-    assert told == ([] if why is None else [f"the span of this answer failed all the same: {why}"])
+    assert told == ([] if why is None else [f"the span of this answer failed nevertheless: {why}"])
 
 
 def test_messages_that_a_limit_on_attributes_cut_are_not_shown_as_text(tmp_path):

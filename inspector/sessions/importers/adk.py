@@ -2,7 +2,7 @@
 
 An event of a model has Gemini's parts and a stop word of Gemini's, whatever the model. For another provider that word
 is ADK's own: it is `STOP` also for `pause_turn` and for a missing reason, so it is no evidence; ADK for JavaScript only
-copies words. An answer that was streamed may take several events. Calls whose arguments were no JSON are left out; an
+copies words. An answer that was streamed may take several events. Calls whose arguments were not JSON are left out; an
 error message may name them. The tables of the first releases lack the word. Source: google-adk 2.13 `events/event.py`,
 `sessions/`, `models/lite_llm.py`; 120 sessions that it wrote, of three APIs; @google/adk 2.0 `utils/streaming_utils`.
 """
@@ -58,7 +58,7 @@ COUNTS = ("prompt_token_count", "candidates_token_count", "thoughts_token_count"
 FIELDS: Fields = {"": {"author": (str,), "content": (dict,), "event_data": (dict,)},
                   "event_data": {"author": (str,), "content": (dict,)}}
 UNPARSED = re.compile(r"were not a valid JSON object: (?P<names>.+)|could not be parsed as valid JSON")
-"""Matches the message about calls that ADK left out, because their arguments were cut or no JSON."""
+"""Matches the message about calls that ADK left out, because their arguments were cut or not JSON."""
 
 
 def sniff(head: bytes, path: str) -> int:

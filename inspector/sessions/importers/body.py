@@ -217,7 +217,7 @@ def _explain_json(value: Any) -> str:
 
 
 def _is_conversation(value: dict[str, Any]) -> bool:
-    """Whether an object is no request, by its messages: they have no roles, or there are answers among them and no
+    """Whether an object is not a request, by its messages: they have no roles, or there are answers among them and no
     model beside them."""
     messages = value.get("messages")
     roles = [message.get("role") if isinstance(message, dict) else None for message in messages] if isinstance(

@@ -68,7 +68,7 @@ END_NOTES = ((FEEDBACK, ("Stop hook", "ended")), (MALFORMED, ("Claude Code could
 SILENT = re.compile(r"\s*\[Your previous response (?:had|reached the output limit with) no visible output\b")
 """Matches the beginning of Claude Code's message to a model whose answer had no text."""
 UNPARSED = "__unparsedToolInput"
-"""The only member of a call's input if the model's arguments were no JSON. Its value has the first 2,048 characters of
+"""The only member of a call's input if the model's arguments were not JSON. Its value has the first 2,048 characters of
 them (`raw`) and their number (`len`). Seen in 2.1.197."""
 ASKERS = ("sdk", "repl_main_thread", "agent:")
 """The beginnings of the source of a request for an answer; others are for titles, summaries and suggestions."""
@@ -311,7 +311,7 @@ def early_usage(answer: TranscriptAnswer) -> None:
 
 
 def as_sent(block: dict[str, Any]) -> dict[str, Any]:
-    """A block with the model's own text as the input of a call that was no JSON; None for a text that is not whole."""
+    """A block with the model's own text as the input of a call that was not JSON; None for a text that is not whole."""
     given = block.get("input")
     if type(given) is not dict or given.keys() != {UNPARSED}:
         return block

@@ -2,8 +2,8 @@
 
 A line is an event; its `parentId` is the event before, so the events form no tree. The stop reason, in OpenAI's words,
 and the output cap are in an event for each request: `session.usage_record` of newer releases, and `assistant.usage`,
-which is never written to disk and can be only in what a client of the SDK stores. Of an answer that was cut, and that
-Copilot has the model continue, this event is all that is stored. The events of a subagent are in the same file, marked
+which is never written to disk and can be only in what a client of the SDK stores. If an answer was cut and Copilot
+has the model continue it, this event is all that is stored. The events of a subagent are in the same file, marked
 with its id (`agentId`) or, in older files, with the call that began it. Older files are one object each, with the
 messages that were sent.
 Source: @github/copilot-sdk 1.0.14; sessions of @github/copilot 1.0.102 against a scripted provider.
@@ -47,10 +47,10 @@ STOPS: Mapping[str, StopRow] = {
 RECORD = "session.usage_record"
 """The event that stores what a request used, in its member `usage`, and how the answer ended."""
 PASSED_ON = ("/chat/completions", None)
-"""The APIs of which `stop` is the provider's word; None in events that name no API. Of the others Copilot writes it
-also where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
+"""The APIs of which `stop` is the provider's word; None in events that name no API. For the others Copilot writes
+it also where the provider gave no reason, one that Copilot does not know, or `pause_turn`."""
 UNREAD = ("wasTruncatedByOutputLimit", "wasSyntaxError")
-"""The properties of a call whose arguments were no JSON: `{}` is stored in place of what the model wrote."""
+"""The properties of a call whose arguments were not JSON: `{}` is stored in place of what the model wrote."""
 OWN = ("skill-", "agent-")
 """The beginnings of the origin (`source`) of a message of the user that Copilot CLI wrote itself."""
 NOTHING = "No response was returned."
@@ -279,7 +279,7 @@ def _lose_arguments(answer: TranscriptAnswer, key: str | None, why: str) -> None
                                            part.at))
             if answer.stop is None or answer.stop.normalized is Stop.TOOL_CALL:
                 answer.stop = inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_unread", part.at,
-                                              "the arguments of a call were no JSON")
+                                              "the arguments of a call were not JSON")
 
 
 def _usage(line: TranscriptLine) -> dict[str, Any]:

@@ -42,7 +42,7 @@ FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "model": (str,), "provi
 _STATUS = re.compile(r'": ([45]\d\d) |\bError ([45]\d\d), Message')
 """Matches the HTTP status in the details of an error, as the clients of three providers write it."""
 UNPARSED = "Tool call failed: arguments were not valid JSON."
-"""The beginning of the result of a call whose arguments were cut or no JSON, and which Crush stores as `{}`
+"""The beginning of the result of a call whose arguments were cut or not JSON, and which Crush stores as `{}`
 (`agent.go`, `sanitizeToolInput`)."""
 NO_EXCHANGE = frozenset({"system"})
 

@@ -318,7 +318,7 @@ def _records(data: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 _APART = ("functionCall", "functionResponse")
-"""The members of parts that are no text: a call or a result."""
+"""The members of parts that are not text: a call or a result."""
 
 
 def parts_of(value: dict[str, Any]) -> list[tuple[JsonPath, dict[str, Any]]]:

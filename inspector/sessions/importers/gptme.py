@@ -3,7 +3,7 @@
 A message has no stop word and no cap. In gptme's format `tool` a call is in the text, as `@name(id): {…}`, with the
 arguments as they came; gptme does not run one whose arguments do not end. In its other formats, Markdown and XML, a
 call is a block of the text and is shown as text, because only gptme's settings tell such a block from an example; the
-result is a message of gptme. Of a stream that broke off only the error is stored. Source: gptme 0.35 `message.py`,
+result is a message of gptme. If a stream broke off, only its error is stored. Source: gptme 0.35 `message.py`,
 `tools/base.py`; 8 conversations that it wrote.
 """
 

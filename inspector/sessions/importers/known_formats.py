@@ -57,7 +57,7 @@ BINARY: Mapping[str, tuple[int, bytes]] = {
     "ZIP archive": (0, b"PK\x03\x04"),
     "DuckDB database, where Mastra may store its spans": (8, b"DUCK"),
 }
-"""Name of a format that is no text -> the place of its mark in the file, and the mark. Source: DuckDB
+"""Name of a format that is not text -> the place of its mark in the file, and the mark. Source: DuckDB
 `storage/storage_info.hpp`."""
 
 

@@ -277,7 +277,7 @@ class TraceReader(ChatReader):
         place = self.after.get(found.before or 0, TreePlace(None))
         if not messages and not isinstance(listed, list):
             text = listed if isinstance(listed, str) else value if isinstance(value, str) else _dump(value)
-            # an object that is no message is no evidence of a message after an answer
+            # an object that is not a message is no evidence of a message after an answer
             if text and (place.answer is None or isinstance(value, str) or isinstance(listed, str)):
                 place = self.say(line, place, text, own=place.answer is not None)
             return self._add_tool_results(line, place)

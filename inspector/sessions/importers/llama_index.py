@@ -3,7 +3,7 @@ memory of an agent, and lists of `ChatMessage.model_dump()`.
 
 Only a streamed answer of Claude has a stop word, the provider's own, and counts. The arguments of OpenAI's calls are
 the text that the model wrote; those of other providers are parsed. LlamaIndex completes cut arguments and runs the
-call. Of a failed run there is the message of the user alone; an answer that was cut while it was streamed from the
+call. A failed run leaves only the message of the user; an answer that was cut while it was streamed from the
 Responses API is an empty message. Sources: llama-index-core 0.11 and 0.14 `base/llms/types.py`, `storage/chat_store/`,
 `agent/workflow/base_agent.py`, llama-index-llms-anthropic 0.12 `base.py`; 107 files that they wrote of five APIs.
 """

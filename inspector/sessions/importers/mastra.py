@@ -1,7 +1,7 @@
 """Sessions of Mastra: its database (`LibSQLStore`), and a trace or a thread's messages as its server returns them.
 
 The spans have the AI SDK's word, the cap, the counts, and the arguments of a streamed call as received. Mastra runs a
-call whose arguments were no JSON with `{}`, also in a cut answer. The messages have neither a word nor a cap, and `{}`
+call whose arguments were not JSON with `{}`, also in a cut answer. The messages have neither a word nor a cap, and `{}`
 for such arguments. Source: 300 runs that @mastra/core 1.71 and 0.24 wrote over four APIs; `createTool` validation,
 `convertFullStreamChunkToMastra`, and `ModelSpanTracker` of @mastra/observability 1.17.
 """
@@ -220,7 +220,7 @@ def _take_parts(
     answer: TranscriptAnswer, line: TranscriptLine, output: dict[str, Any], chunks: Iterable[tuple[int, dict[str, Any]]]
 ) -> None:
     """Reads the parts of an answer. The arguments of a call are those of its piece of the stream, if there is one: of a
-    call that was no JSON, it has the text."""
+    call that was not JSON, it has the text."""
     pieces: dict[str, tuple[int, dict[str, Any]]] = {}
     texts: list[Any] = []
     for number, chunk in chunks:
@@ -292,7 +292,7 @@ def _refused(part: ToolResultPart, output: dict[str, Any]) -> ToolResultPart:
 
 
 def _doubt_empty(answer: TranscriptAnswer, results: list[ToolResultPart]) -> None:
-    """Doubts calls with `{}`, which Mastra also stores for arguments that were no JSON, and runs: the end of such an
+    """Doubts calls with `{}`, which Mastra also stores for arguments that were not JSON, and runs: the end of such an
     answer is not inferred from the results. If Mastra refused them, the answer is malformed."""
     refused = {part.call_id for part in results if refused_arguments(part, part.name)}
     for at, call in enumerate(answer.parts):
@@ -307,5 +307,5 @@ def _doubt_empty(answer: TranscriptAnswer, results: list[ToolResultPart]) -> Non
 
 
 def _note_empty(answer: TranscriptAnswer, call: ToolCall) -> None:
-    message = "the call has no arguments, or they were no JSON: Mastra stores {} for both"
+    message = "the call has no arguments, or they were not JSON: Mastra stores {} for both"
     answer.findings.append(Finding("transcript.empty_arguments", Severity.INFO, message, call.at))

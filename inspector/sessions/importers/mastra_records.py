@@ -116,7 +116,7 @@ class SpanForest:
 
     def has_answer(self, thread: str, message: str | None, trace: str | None, created: str) -> bool:
         """Whether the answer in a message is in the spans too. The message of an aborted run names no trace, so the
-        time of the user's message decides (`created`). Of a run whose end is not in the spans, the message has more."""
+        time of the user's message decides (`created`). The message has more if the run's end is not in the spans."""
         if message in self.messages or trace in self.traces:
             return True
         runs = self.threads.get(thread, [])

@@ -251,7 +251,7 @@ STOPS: Mapping[str, StopRow] = {
 }
 """Stop word of the AI SDK (`LanguageModelV2FinishReason`) -> its meaning; `other` and `unknown` have none."""
 UNPARSED = "tool.input-json"
-"""The type of the error of a call whose arguments were no JSON and were replaced by `{}`."""
+"""The type of the error of a call whose arguments were not JSON and were replaced by `{}`."""
 ERRORS: Mapping[str, StopRow] = {
     "MessageOutputLengthError": StopRow(Stop.MAX_TOKENS, None, "opencode message-v2.ts"),
     "MessageAbortedError": StopRow(Stop.CANCELLED, None, "opencode message-v2.ts"),
@@ -295,7 +295,7 @@ def call_of(block: dict[str, Any], at: At, slice_at: Callable[..., str | None]) 
 
 
 def _was_lost(block: dict[str, Any], state: dict[str, Any]) -> bool:
-    """Whether a failed call was never parsed: its arguments were cut or no JSON, and were replaced by `{}`. The second
+    """Whether a failed call was never parsed: its arguments were cut or not JSON, and were replaced by `{}`. The second
     version stores when a parsed call began to run (`time.ran`). In the first, a call that never ran has the member
     `raw` of a pending one, and equal times for start and end (`processor.ts`, `cleanup`)."""
     if state.get("status") != "error" or state.get("input") != {}:

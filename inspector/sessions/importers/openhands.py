@@ -115,7 +115,7 @@ MALFORMED = "_openhands_malformed_tool_call"
 
 
 def _reject(answer: TranscriptAnswer) -> None:
-    """Marks calls as malformed whose arguments the SDK replaced, because they were no JSON (`agent.py`)."""
+    """Marks calls as malformed whose arguments the SDK replaced, because they were not JSON (`agent.py`)."""
     errors = {call.id: stand_in.get("error") for call in answer.calls if call.arguments and MALFORMED in call.arguments
               and (stand_in := object_in(call.arguments)).get(MALFORMED) is True}
     if not errors:

@@ -240,7 +240,7 @@ class _Traces(ChatReader):
                 answer.stop = unclear_word_reason(answer.stop)
             if failed:
                 why = why_failed or kind or "it does not say why"
-                message = f"the span of this answer failed all the same: {why[:200]}"
+                message = f"the span of this answer failed nevertheless: {why[:200]}"
                 answer.findings.append(Finding("transcript.span_failed", Severity.WARNING, message, at))
         elif self.spans[line.number].attributes.get(OWN_END) == Stop.INTERRUPTED:  # no provider reported it
             answer.stop = recorder_reason(Stop.INTERRUPTED, None, at, kind or Stop.INTERRUPTED, OWN_END)

@@ -67,7 +67,7 @@ STOPS: Mapping[str, StopRow] = {
 UNMAPPED = re.compile(r"(?:Provider finish_reason|Unhandled stop reason): (?P<word>\w+)\Z")
 """Matches the error that pi writes for a word of the provider that it does not map to one of its own."""
 RECEIVED = "\n\nReceived arguments:\n"
-"""Precedes the model's own text in the error of a call whose arguments were no JSON; they are `{}` then (pi 1.3)."""
+"""Precedes the model's own text in the error of a call whose arguments were not JSON; they are `{}` then (pi 1.3)."""
 CLOSED = frozenset({"openai_responses", "gemini_generate"})
 """The wire formats in which `stop` without counts is only pi's default: pi has not read the end of the answer, which
 has the counts. Releases before 0.83 do not read `response.incomplete` of Responses, nor an error in Gemini's stream."""

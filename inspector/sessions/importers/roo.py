@@ -346,8 +346,8 @@ def _model_at(models: list[tuple[float, str]], at: Any) -> str | None:
 
 
 def _screen_messages(screen: bytes) -> Iterator[bytes]:
-    """The rows of the screen as messages: the model's texts between two requests are one answer. Of a row that is not a
-    message, only the type is kept, so that it is counted."""
+    """The rows of the screen as messages: the model's texts between two requests are one answer. A row that is
+    not a message keeps only its type, so that it is counted."""
     blocks: list[dict[str, str]] = []
     first, model = True, None
     requests = {request.ts: request for request in roo_store.requests_of(screen)}

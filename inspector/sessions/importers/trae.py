@@ -1,7 +1,7 @@
 """Trajectories of Trae Agent: an object with the requests (`llm_interactions`) and the steps of its run.
 
 A request has the messages since the one before it, and its answer has the provider's own word; OpenAI's is the status
-of Responses, without a reason. Arguments are parsed: an answer with a call that is no JSON is not stored, only the
+of Responses, without a reason. Arguments are parsed: an answer with a call that is not JSON is not stored, only the
 error of its step. Ollama's answers have no word. Source: bytedance/trae-agent `utils/trajectory_recorder.py`,
 `utils/llm_clients`, `agent/base_agent.py`.
 """

@@ -3,7 +3,7 @@
 A message of the assistant has the parts of all answers of a run, as the AI SDK stores them. The table of steps says to
 which answer a call belongs, and has the counts and, until the call has a result, the arguments. Stop words, caps,
 models and errors are not stored: a text that was cut, or whose stream broke off, looks like any other. VoltAgent
-refuses a call whose arguments were no JSON and stores `{}` for them; the refusal quotes them. `{}` also stands for
+refuses a call whose arguments were not JSON and stores `{}` for them; the refusal quotes them. `{}` also stands for
 arguments of which nothing came. Source: 120 runs of @voltagent/core 2.10 with @voltagent/libsql 2.1 over two APIs;
 `recordStepResults`, `ConversationBuffer`.
 """
@@ -66,7 +66,7 @@ def _records(path: str) -> Iterator[bytes]:
                 for run, *row in database.execute(
                         f'SELECT operation_id, {", ".join(_STEPS)} FROM "{quoted}steps" ORDER BY rowid'):  # noqa: S608
                     steps[run].append(record_of(_STEPS, tuple(row), "", _JSON).decode())
-            # the path of a JSON function would fail for a text that is no JSON
+            # the path of a JSON function would fail for a text that is not JSON
             query = f"""SELECT conversation_id, role, parts, created_at,
                         CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.operationId') END AS run
                         FROM "{quoted}messages" ORDER BY created_at, rowid"""  # noqa: S608
@@ -166,7 +166,7 @@ def _take(
 
 
 def _refused(part: dict[str, Any]) -> str | None:
-    """The arguments of a call that were no JSON; the result quotes them."""
+    """The arguments of a call that were not JSON; the result quotes them."""
     output = object_of(part.get("output"))
     found = REFUSED.match(known_text(output.get("value")) or "") if output.get("type") == "error-text" else None
     return None if found is None else found[1]

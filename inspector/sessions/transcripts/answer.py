@@ -78,7 +78,7 @@ class InterimRow(NamedTuple):
     own: bool = False
     """Whether the agent wrote the text, instead of the user."""
     mark: str | None = None
-    """The mark of a row that is no request: `interrupted`, `stopped`, `ended`, or a key of `ERROR_MARKS`; else None."""
+    """The mark of a row that is not a request: `interrupted`, `stopped`, `ended` or a key of `ERROR_MARKS`."""
     at_tool: bool = False
     """Whether a tool was interrupted, instead of the answer."""
     denied: bool = False
@@ -238,7 +238,7 @@ class TranscriptAnswer:
 
     @property
     def results(self) -> dict[str, ToolResultPart]:
-        """Id of a call -> its result among the rows after the answer: the first that is no error, else the first."""
+        """Id of a call -> its result in the rows after the answer: the first that is not an error, else the first."""
         found = self._results
         # Importers look results up at every row, so each row is read once.
         fresh = [part for row in self.after[self._rows_read :] for part in row.results]

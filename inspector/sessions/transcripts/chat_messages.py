@@ -128,7 +128,7 @@ class ChatReader(TranscriptReader):
     awaits_results: ClassVar[bool] = False
     """Whether `unanswered` is also true of sessions that end with the results of calls."""
     hides_broken_arguments: ClassVar[bool] = False
-    """Whether the agent stores `{}` for arguments that were no JSON too."""
+    """Whether the agent stores `{}` for arguments that were not JSON too."""
 
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)

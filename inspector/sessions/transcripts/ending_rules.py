@@ -173,13 +173,13 @@ def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
 
 def call_rejected(answer: TranscriptAnswer, agent: str) -> StopReason | None:
     """The stop reason of an answer with a call of `{}` that the agent refused for its arguments; None without one. For
-    agents that store `{}` for text that is no JSON too: the call did not come whole."""
+    agents that store `{}` for text that is not JSON too: the call did not come whole."""
     refused = [call for call in answer.calls if call.arguments == "{}" and call.id in answer.results
                and answer.results[call.id].is_error and refused_arguments(answer.results[call.id], call.name)]
     if not refused:
         return None
     answer.parts = [part._replace(closed=False) if part in refused else part for part in answer.parts]
-    note = f"{agent} refuses {{}} for the call of {refused[0].name}, and stores {{}} for text that is no JSON too"
+    note = f"{agent} refuses {{}} for the call of {refused[0].name}, and stores {{}} for text that is not JSON too"
     return inferred_reason(Stop.MALFORMED_TOOL_CALL, answer.word_at, "call_rejected", refused[0].at, note)
 
 
