@@ -18,7 +18,7 @@ from urllib.parse import quote
 from inspector import __version__
 from inspector.check.reports import Problem, Report
 from inspector.check.rules import RULES
-from inspector.report.ci_log import in_a_log
+from inspector.report.ci_log import without_ci_commands
 from inspector.report.lines.spans import count_of, escape_markdown, inert, one_line
 from inspector.sessions import intake, redact
 from inspector.sessions.file_format import entry_name
@@ -252,10 +252,10 @@ def markdown(report: Report) -> str:
 
 
 FORMS: Mapping[str, Callable[[Report], str]] = {
-    "text": lambda report: in_a_log(text(report)),
-    "json": lambda report: in_a_log(as_json(report), ".json"),
-    "junit": lambda report: in_a_log(junit(report), ".xml"),
-    "sarif": lambda report: in_a_log(sarif(report), ".json"),
+    "text": lambda report: without_ci_commands(text(report)),
+    "json": lambda report: without_ci_commands(as_json(report), ".json"),
+    "junit": lambda report: without_ci_commands(junit(report), ".xml"),
+    "sarif": lambda report: without_ci_commands(sarif(report), ".json"),
     "github": github, "md": markdown,
 }
 

@@ -214,11 +214,11 @@ def without_credentials(text: str) -> str:
 def say(notices: Iterable[str], before: str = "inspector: ") -> None:
     """Writes lines to standard error. If standard error cannot be written, the lines are lost without an error."""
     for notice in notices:
-        from inspector.report.ci_log import in_a_log
+        from inspector.report.ci_log import without_ci_commands
         from inspector.report.lines.spans import one_line  # imported here, because there is mostly no notice
 
         try:
-            click.echo(in_a_log(f"{before}{without_credentials(one_line(notice))}"), err=True)
+            click.echo(without_ci_commands(f"{before}{without_credentials(one_line(notice))}"), err=True)
         except OSError:
             sys.stderr = None  # the rest of its buffer would be written once more at the end
 
@@ -250,9 +250,9 @@ def output_width(wide: int) -> int:
 
 def write(text: str) -> None:
     """Writes text to standard output, which may be the log of a CI server."""
-    from inspector.report.ci_log import in_a_log
+    from inspector.report.ci_log import without_ci_commands
 
-    _put(in_a_log(without_credentials(text)))
+    _put(without_ci_commands(without_credentials(text)))
 
 
 def write_report(text: str) -> None:
@@ -262,11 +262,11 @@ def write_report(text: str) -> None:
 
 def write_files(files: Mapping[str, str]) -> None:
     """Writes the contents of files to standard output, which may be the log of a CI server."""
-    from inspector.report.ci_log import in_a_log
+    from inspector.report.ci_log import without_ci_commands
 
     for name, text in files.items():
         shown = without_credentials(ascii_json(text) if name.endswith(".jsonl") else text)
-        _put(in_a_log(shown, os.path.splitext(name)[1]))
+        _put(without_ci_commands(shown, os.path.splitext(name)[1]))
 
 
 def write_json(value: Any) -> None:
@@ -276,9 +276,9 @@ def write_json(value: Any) -> None:
 
 
 def _json_in_a_log(text: str) -> str:
-    from inspector.report.ci_log import in_a_log
+    from inspector.report.ci_log import without_ci_commands
 
-    return in_a_log(without_credentials(text), ".json")
+    return without_ci_commands(without_credentials(text), ".json")
 
 
 def write_result(as_json: bool, document: Callable[[], Any], text: Callable[[], str]) -> None:

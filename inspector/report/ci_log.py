@@ -12,7 +12,7 @@ NUMBER_SIGNS: Mapping[str, str] = {
 requests in JSON, Python files quoted texts."""
 
 
-def in_a_log(text: str, suffix: str = "") -> str:
+def without_ci_commands(text: str, suffix: str = "") -> str:
     """`text` without commands to the CI server that logs it: GitHub takes `##[name` anywhere for one and `::name` at
     the beginning of a line, Azure Pipelines `##vso[name`. `suffix`: that of a file with this text."""
     if "##" in text:

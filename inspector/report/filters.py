@@ -385,10 +385,10 @@ def hit_after(expression: Filter, view: View, step: int, direction: int, marks: 
     """The next step in direction 1 or -1 at which a breakpoint stops; a condition that lasts for a response or a turn
     stops once."""
     ahead = range(step + 1, len(view.steps)) if direction > 0 else range(step - 1, -1, -1)
-    return next((index for index in ahead if begins(expression, view, index, marks)), None)
+    return next((index for index in ahead if stops_at(expression, view, index, marks)), None)
 
 
-def begins(expression: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
+def stops_at(expression: Filter, view: View, index: int, marks: frozenset[int]) -> bool:
     """Whether a breakpoint stops at a step: it matches, and did not at the step before of the same answer or turn."""
     here = StepContext(view, index, marks)
     if not expression.matches(here):

@@ -94,7 +94,7 @@ def error_in_text(text: str, status: int | None, kind: str | None) -> ProviderEr
         body = None
     error = read_error(body, status) if isinstance(body, dict) else None
     retryable = status in RETRYABLE_STATUS or kind in RETRYABLE_WORDS | {"rate_limit"} or (
-        status is None and is_passing(text))
+        status is None and is_temporary(text))
     return error or ProviderError(text, kind, None if status is None else str(status), retryable)
 
 
@@ -284,7 +284,7 @@ FIRST_BYTES = 64
 
 # -- Lost connections, after which clients send a request again unchanged --------------------------------------------
 
-LOST: tuple[str, ...] = (
+LOST_CONNECTION: tuple[str, ...] = (
     r"terminated", r"fetch failed", r"failed to fetch", r"socket hang up", r"other side closed", r"premature close",
     r"connection error", r"connection (?:was )?(?:lost|reset|closed|aborted|refused)",
     r"network (?:error|connection lost)", r"time[ds]?[ -]?out", r"(?:cannot|could not|unable to|failed to) connect",
@@ -306,14 +306,14 @@ SERVER_FAILED: tuple[str, ...] = (
 """Patterns of the messages by which the providers' servers, gateways before them and clients report a limit of requests
 or a failure of the server, which pass: the phrases of HTTP; OpenAI, Groq, Anthropic, Gemini, Bedrock; LiteLLM's and the
 SDKs' types of errors; VS Code; axios and Codex CLI, which quote a status."""
-_PASSING = rf"\b(?:{'|'.join((*LOST, *SERVER_FAILED))})\b"
+_TEMPORARY = rf"\b(?:{'|'.join((*LOST_CONNECTION, *SERVER_FAILED))})\b"
 _SEARCHED_NOTE = 400
-"""The number of characters at the beginning of a message that are searched for a failure that passes."""
+"""The number of characters at the beginning of a message that are searched for a temporary failure."""
 
 
-def is_passing(message: str) -> bool:
+def is_temporary(message: str) -> bool:
     """Whether the message of a failed request reports a lost connection, or a server that may answer later."""
-    return re.search(_PASSING, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None
+    return re.search(_TEMPORARY, message[:_SEARCHED_NOTE], re.IGNORECASE) is not None
 
 
 def quotes_parser(text: str, call: ToolCall) -> bool:

@@ -22,7 +22,7 @@ from inspector.tui.remarks import RemarkBook
 from inspector.tui.session_files import command_with_files, gone_note, reading_of
 from inspector.tui.session_panes import Panes
 from inspector.tui.stage import SessionPart, SessionStage
-from inspector.whatif.tree import parting_step
+from inspector.whatif.tree import differing_step
 from loop_core.errors import CallerError, LoopError
 from loop_core.turn.policy import STRICT
 
@@ -260,7 +260,7 @@ class Branches(SessionPart):
         index, _ = runs.with_settings(self._table.settings(), 0)
         self._table.opened.add(runs.tree.every[index].key)
         run = runs.every[index]
-        view, parts = run.view, None if run.branch is None else parting_step(run.branch, single_turn)
+        view, parts = run.view, None if run.branch is None else differing_step(run.branch, single_turn)
         self.switch(index, compare=parts is not None)
         turn = view.turn_of(stage.step if parts is None else parts) if single_turn is None else view.turns[single_turn]
         stage.step = view.deciding_step(turn) if parts is None else parts

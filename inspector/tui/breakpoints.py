@@ -55,7 +55,7 @@ def next_stop(
 def count_hits(stop: Breakpoint, view: View, marks: frozenset[int], among: Iterable[int]) -> int:
     """The number of these steps at which a breakpoint stops."""
     found = filter_of(stop.text)
-    return sum(filters.begins(found, view, index, marks) for index in among)
+    return sum(filters.stops_at(found, view, index, marks) for index in among)
 
 
 def suggestions_at(at: StepContext) -> list[str]:

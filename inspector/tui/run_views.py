@@ -22,7 +22,7 @@ from inspector.tui.session_files import Run
 from inspector.tui.stage import SessionRuns
 from inspector.tui.text_view import TextView
 from inspector.whatif.branch_lines import run_line
-from inspector.whatif.tree import EqualSteps, Node, StepPair, line_of, tree_prefix
+from inspector.whatif.tree import EqualSteps, Node, StepPair, path_to, tree_prefix
 from inspector.whatif.turn_pair import PairRow, TurnPair, TurnSide
 
 
@@ -126,7 +126,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         """Removes the run at the cursor at the second press, because on other screens the key exports."""
         node = self._list.shown[self._list.cursor][0]
         if node is not self._removal and node.parent is not None:
-            self._removal, more = node, sum(node in line_of(each) for each in self._list.runs.tree.every) - 1
+            self._removal, more = node, sum(node in path_to(each) for each in self._list.runs.tree.every) - 1
             made = f" and {count_of(more, 'run')} made from it" if more else ""
             self.note = f"the same key again removes {node.name}{made}"
             return

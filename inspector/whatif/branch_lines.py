@@ -45,11 +45,11 @@ def branch_sheet(branch: Branch, step: int | None) -> LineSheet:
                    safe(f" beside {other}, {_basis(branch)}", Tone.DIM))
     turn = compared_turn(branch, step)
     if turn is None:
-        return LineSheet([title, (), field("differs at", *parting_line(branch)), *_limit_changes(branch)])
+        return LineSheet([title, (), field("differs at", *difference_line(branch)), *_limit_changes(branch)])
     others = [(old, new) for old, new in zip(branch.original.turns, branch.view.turns, strict=True)
               if new is not turn and is_changed(old, new)]
     lines = [title, (), *_turn_lines(branch, original_of(branch, turn), turn),
-             field("differs at", *parting_line(branch, turn)),
+             field("differs at", *difference_line(branch, turn)),
              *_limit_changes(branch), *_edits(branch), (),
              (Span(f"turn {branch.view.number(turn):,}: what it says and calls", Tone.DIM),),
              *content_lines(contents_of(branch.original, original_of(branch, turn)), contents_of(branch.view, turn),
@@ -106,7 +106,7 @@ def _bound_text(value: int | None, none: str = "no bound") -> str:
     return none if value is None else f"{value:,}"
 
 
-def parting_line(branch: Branch, turn: TurnFacts | None = None) -> Line:
+def difference_line(branch: Branch, turn: TurnFacts | None = None) -> Line:
     """The first steps at which a turn differs between the two runs; without a turn, a note that none differs."""
     pair = None if turn is None else first_difference_of(original_of(branch, turn).run, turn.run)
     if turn is None or pair is None:
@@ -205,11 +205,11 @@ def run_line(
     return (mark, *title, Span("  "), *join_groups([
         end, (Span(count_of(turn.segments, "segment"), Tone.DIM),),
         (Span(f"{turn.spend.output_tokens:,} output tokens", Tone.DIM),),
-        *([] if branch is None else [(Span(_parting_text(branch, turn), Tone.DIM),)]),
+        *([] if branch is None else [(Span(_difference_text(branch, turn), Tone.DIM),)]),
     ]))
 
 
-def _parting_text(branch: Branch, turn: TurnFacts) -> str:
+def _difference_text(branch: Branch, turn: TurnFacts) -> str:
     """The step at which a turn first differs from the run that this one was made from."""
     pair = first_difference_of(original_of(branch, turn).run, turn.run)
     if pair is None:

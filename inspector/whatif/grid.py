@@ -237,7 +237,7 @@ class End:
         return self.fidelity == Fidelity.SIMULATED
 
     @property
-    def looks(self) -> State:
+    def glyph_state(self) -> State:
         """The state whose glyph represents this end."""
         if self.complete:
             return State.COMPLETE
@@ -333,7 +333,7 @@ class TurnGrid:
         return None if code == UNDONE_CODE else self.ends[code]
 
     @property
-    def steady(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether the turn ends in the same way in every cell."""
         return len(self.ends) == 1 and UNDONE_CODE not in self.codes
 

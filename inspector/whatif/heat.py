@@ -222,7 +222,7 @@ _GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
 
 def mark_of(end: End) -> tuple[str, Tone]:
     """The glyph and the role of an end: those of its state, or of the verdict on a turn that is whole so far."""
-    return (_GLYPHS[end.verdict], Tone.PLAIN) if end.verdict in _GLYPHS else STATE[end.looks]
+    return (_GLYPHS[end.verdict], Tone.PLAIN) if end.verdict in _GLYPHS else STATE[end.glyph_state]
 
 
 def end_word(end: End) -> str:
@@ -311,7 +311,7 @@ def cell_name(tuning: TunedGrid, cell: int, budget: int | None = None) -> str:
 
 def completes(turn: TurnGrid) -> bool:
     """Whether a turn completes in every cell."""
-    return turn.steady and turn.ends[0].complete
+    return turn.is_constant and turn.ends[0].complete
 
 
 def turn_counts(steady: int, undone: int, remaining: int) -> Iterator[Line]:
@@ -377,7 +377,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
     if end is None:
         yield field("ends in", Span("not run", Tone.WARN))
         return
-    glyph, role = STATE[end.looks]
+    glyph, role = STATE[end.glyph_state]
     reason = reason_of_end(end.state, end.terminal)
     yield field("ends in", Span(f"{glyph} {end.state.value}", role), *((Span(f"  {reason}"),) if reason else ()))
     if end.cut_unseen:

@@ -174,14 +174,14 @@ class Tree:
             return node.branch or compare(node.view, node.view, "unchanged", node.path)
         if node.branch is not None and node.parent is other:
             return node.branch
-        line = [each for each in reversed(line_of(node)) if each not in line_of(other)]
+        line = [each for each in reversed(path_to(node)) if each not in path_to(other)]
         return compare(other.view, node.view, ", ".join(each.name for each in line) or node.name, other.path)
 
     def remove(self, node: Node) -> list[Node]:
         """Removes a branch and its descendants; returns the removed nodes. The original stays."""
         if node is self.original:
             return []
-        gone = [each for each in self.every if node in line_of(each)]
+        gone = [each for each in self.every if node in path_to(each)]
         self.every = [each for each in self.every if each not in gone]
         return gone
 
@@ -219,9 +219,9 @@ def tree_prefix(follows: tuple[bool, ...]) -> str:
     return "".join("│ " if more else "  " for more in follows[:-1]) + ("├ " if follows[-1] else "└ ")
 
 
-def line_of(node: Node) -> list[Node]:
+def path_to(node: Node) -> list[Node]:
     """A run and its ancestors, the original last."""
-    return [node] if node.parent is None else [node, *line_of(node.parent)]
+    return [node] if node.parent is None else [node, *path_to(node.parent)]
 
 
 # -- The steps of two turns, aligned: of one turn in two runs, or of any two turns ------------------------------------
@@ -308,7 +308,7 @@ def first_difference_of(left: TurnRun, right: TurnRun) -> StepPair | None:
     return next((pair for pair in step_pairs(left, right) if not pair.same), None)
 
 
-def parting_step(branch: Branch, turn: int | None) -> int | None:
+def differing_step(branch: Branch, turn: int | None) -> int | None:
     """The first step of a run, in the turn with this index or in any, that differs from the other run; None if none."""
     if turn is None:
         return branch.difference

@@ -332,13 +332,13 @@ def mapped_reason(stop: Stop, raw: str, detail: str | None, rule: str, at: At | 
     return StopReason(stop, raw, detail, (Evidence(rule, at, raw),))
 
 
-PASSING = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
+OVERRIDABLE = FINISHED | {Stop.UNKNOWN, Stop.PAUSED}
 """The reasons that a later stop word may replace. A cut, a filter or a failure is never replaced."""
 
 
 def keep_earlier(stop: StopReason, stops: Iterable[StopReason], rule: str) -> StopReason:
     """The reason of an answer that sent several stop words: a cut or a failure outranks a clean word after it."""
-    before = next((each for each in stops if each.normalized not in PASSING), None)
+    before = next((each for each in stops if each.normalized not in OVERRIDABLE), None)
     if before is None or stop.normalized not in FINISHED:
         return stop
     evidence = Evidence(rule, before.evidence[0].at, before.raw or "")

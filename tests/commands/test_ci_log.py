@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inspector.report.ci_log import in_a_log
+from inspector.report.ci_log import without_ci_commands
 from tests.scenes.command import Output
 from tests.scenes.shapes import ANSWERS, REQUESTS, URLS
 
@@ -66,4 +66,4 @@ def test_what_export_prints_is_no_command(form: str, inspector: Inspector, hosti
 
 def test_many_blank_lines_take_no_longer_than_they_are() -> None:
     blank = " \n" * 200_000 + "::"
-    assert in_a_log(blank) == f"{blank[:-2]}: :"
+    assert without_ci_commands(blank) == f"{blank[:-2]}: :"

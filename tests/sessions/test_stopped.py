@@ -7,7 +7,7 @@ import json
 import pytest
 
 from inspector.config.settings import Settings
-from inspector.sessions.reasons import is_passing
+from inspector.sessions.reasons import is_temporary
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TreePlace
 from inspector.sessions.wordings import interruption, refusal
 from loop_core.values import ProviderError, ToolResultPart
@@ -535,7 +535,7 @@ def test_what_the_agent_writes_itself_is_no_message_of_the_user(tmp_path, said):
     "Response stream ended without a finish reason.", "Reconnecting... 2/5",
 ])
 def test_a_lost_connection_or_a_failed_server_is_asked_again(tmp_path, message):
-    assert is_passing(message)
+    assert is_temporary(message)
     row = pi_reply(text("Editing:"), stop="error", message={"errorMessage": message})
     seen = show(pi(pi_user("edit"), row), tmp_path)
     assert (stops(seen), seen.responses[0].judgement.stop.detail) == (["error"], "retryable")
@@ -565,7 +565,7 @@ def test_an_answer_that_broke_and_was_asked_for_at_once_again_is_a_retry(tmp_pat
 @each_row("message", ["model not found", "invalid x-api-key", "the contract was terminatedly signed",
                                      "the operator is not overloadedly defined"])
 def test_another_failure_is_no_lost_connection(message):
-    assert not is_passing(message)
+    assert not is_temporary(message)
 
 
 # -- an answer that a parent quotes -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from inspector.sessions.transcripts.member_values import cap_of, number_of, obje
 from inspector.sessions.wordings import interruption, interruption_in
 from loop_core.values import At, Finding, ReasoningPart, ResponsePart, Severity, Stop, ToolCall, ToolResultPart, Usage
 from loop_core.wire.anthropic_messages.table import STOP_REASONS, read_block
-from loop_core.wire.failures import PASSING
+from loop_core.wire.failures import OVERRIDABLE
 
 ENDED = frozenset({"stop_hook_summary", "turn_duration"})
 """The subtypes of system records that are written when the agent's loop has ended by itself."""
@@ -74,7 +74,7 @@ ASKERS = ("sdk", "repl_main_thread", "agent:")
 """The beginnings of the source of a request for an answer; others are for titles, summaries and suggestions."""
 ABORTED = re.compile(r"API Error:? *\(?Request was aborted")
 """Matches Claude Code's row if the user stopped a request before any output."""
-_LASTING = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in PASSING)
+_NOT_OVERRIDDEN = frozenset(word for word, row in STOP_REASONS.items() if row.stop not in OVERRIDABLE)
 """The stop words, such as those for a cut or a filter, that a later row does not replace."""
 _CHARS_A_TOKEN = 8
 """The largest plausible number of characters per token, twice the usual number. A token count with more characters was
@@ -120,7 +120,7 @@ def take_end(answer: TranscriptAnswer, message: dict[str, Any], at: At, path: st
     is never replaced. The largest counts are used, because counts only grow."""
     word = message.get("stop_reason")
     pointer = At(at.part, at.start, at.end, intern(f"{path}/stop_reason"))
-    if isinstance(word, str) and word and answer.word not in _LASTING:
+    if isinstance(word, str) and word and answer.word not in _NOT_OVERRIDDEN:
         answer.word, answer.word_at = word, pointer
     elif answer.word is None:
         answer.word_at = pointer

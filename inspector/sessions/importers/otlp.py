@@ -59,7 +59,7 @@ for every streamed one. If the counts show that the model wrote something, `[]` 
 FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 """The status of a span that failed, in the spellings of different exporters."""
 STRANDS = "strands-agents"
-"""The name of Strands Agents in its spans. It writes `{}` for arguments that were no JSON too."""
+"""The name of Strands Agents in its spans. It writes `{}` for arguments that were not JSON too."""
 OWN_END = "loop_inspector.stop.normalized"
 """The attribute with the effective stop reason, in Loop Inspector's own spans."""
 FIELDS: Fields = {"": {"name": (str,), "attributes": (list, dict), "events": (list,), "status": (dict,)}}

@@ -23,8 +23,8 @@ from inspector.sessions.reasons import (
     PROVIDER,
     RECORDER,
     error_reason,
-    is_passing,
     is_recorders,
+    is_temporary,
     table_reason,
     unrecorded_reason,
 )
@@ -138,7 +138,7 @@ def _error(message: str) -> ProviderError:
     words = message.replace(":", " ").replace('"', " ").lower().split()
     status = written_status(words[0]) if words else None
     retryable = status in RETRYABLE_STATUS or not RETRYABLE_WORDS.isdisjoint(words) or (
-        status is None and is_passing(message))
+        status is None and is_temporary(message))
     return ProviderError(message, None, None if status is None else str(status), retryable)
 
 

@@ -28,7 +28,7 @@ from loop_core.values import (
 from loop_core.wire import base
 from loop_core.wire.asking import CALL_FIELDS, ITEM_FIELDS, usual_losses
 from loop_core.wire.body import list_of, mapping_of, string, token_count, word
-from loop_core.wire.failures import PASSING, StopRow, read_error
+from loop_core.wire.failures import OVERRIDABLE, StopRow, read_error
 from loop_core.wire.framing import Frame
 from loop_core.wire.json_values import NDJSON, byte_span, path_of, slice_of
 from loop_core.wire.reads import FactRow
@@ -182,7 +182,7 @@ class Decoder(base.Decoder):
             return False
         message, reason = mapping_of(line.get("message")), string(line["done_reason"])
         again = self._begins_again or any(message.get(name) for name in (*_FIELDS, "tool_calls"))
-        return self._done_at is None or not (again or self.map_word(reason, None).normalized in PASSING)
+        return self._done_at is None or not (again or self.map_word(reason, None).normalized in OVERRIDABLE)
 
     def _message(self, message: dict[str, Any]) -> None:
         for field in _FIELDS:
