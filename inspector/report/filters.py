@@ -34,9 +34,6 @@ from inspector.report.filter_words import (
 from loop_core.errors import CallerError
 from loop_core.turn.continuation import Method
 
-QUOTED_TEXT = 'in "quotes" it is searched as text'
-"""The advice on how to search for a text that looks like a term."""
-
 
 class FilterError(CallerError):
     """The expression is invalid; `column` counts from 1."""
@@ -258,9 +255,9 @@ def _text(word: str, column: int) -> Test:
 def _flag(name: str, column: int) -> Test:
     row = FLAGS.get(name)
     if row is None:
-        takes_value = name in WORDS or name in NUMBERS
-        raise FilterError(column, f"{name} needs a value, such as {name}:…; {QUOTED_TEXT}") if (
-            takes_value) else UnknownTermError(column, name)
+        if name in WORDS or name in NUMBERS:
+            raise FilterError(column, f'{name} needs a value, such as {name}:…; in "quotes" it is searched as text')
+        raise UnknownTermError(column, name)
     return _once(lambda place: place.flag(name)) if row.of_response is not None else lambda place: place.flag(name)
 
 

@@ -78,11 +78,11 @@ class AskLive(Dialog["BranchRequest | None"]):
     AUTO_FOCUS = ""  # the focus is set without scrolling, so that the title stays in sight where there is little room
 
     def __init__(
-        self, title: str, look: Callable[[str, str], BranchRequest], play: Callable[[], BranchRequest]
+        self, title: str, live: Callable[[str, str], BranchRequest], stand_in: Callable[[], BranchRequest]
     ) -> None:
-        """`look` makes the request for a base URL and a model, `play` the one that a stand-in answers."""
+        """`live` makes the request for a base URL and a model, `stand_in` the one that a stand-in answers."""
         super().__init__()
-        self._title, self._look, self._play = title, look, play
+        self._title, self._live, self._stand_in = title, live, stand_in
         self._wanted: BranchRequest | None = None
         self._waiting: Timer | None = None
         self._pressed = 0.0
@@ -119,7 +119,7 @@ class AskLive(Dialog["BranchRequest | None"]):
     def action_play(self) -> None:
         """Lets a stand-in answer instead of the provider."""
         try:
-            self.dismiss(self._play())
+            self.dismiss(self._stand_in())
         except LoopError as why:
             self.query_one(CostLines).lines = [field("cannot", safe(str(why), Tone.ERROR))]
 
@@ -141,7 +141,7 @@ class AskLive(Dialog["BranchRequest | None"]):
         self._waiting = None
         base, model = (self.query_one(f"#{name}", Input).value.strip() for name in OPTION_FIELDS)
         try:
-            self._wanted = self._look(base, model)
+            self._wanted = self._live(base, model)
             lines = request_fields(self._wanted)
         except LoopError as why:
             message = with_field_names(why, {name: name for name in OPTION_FIELDS})
@@ -232,7 +232,7 @@ class LiveAttempt(SessionPart):
         first = replay.turns[turn].first if since is None else since
         settings = settings_asked(assignments, replay.settings)
 
-        def look(base: str, model: str) -> BranchRequest:
+        def live(base: str, model: str) -> BranchRequest:
             return branch_request(replay, settings, first, os.environ, base=base, model=model or None)
 
         def play() -> BranchRequest:
@@ -241,7 +241,7 @@ class LiveAttempt(SessionPart):
             return stand_in_request(replay, settings, first, os.environ)
 
         title = f"Ask turn {turn + 1:,} live again, from step {first + 1:,} on"
-        self.stage.app.push_screen(AskLive(title, look, play), lambda found: self._begin(found, node, settings, first))
+        self.stage.app.push_screen(AskLive(title, live, play), lambda found: self._begin(found, node, settings, first))
 
     def _begin(self, request: BranchRequest | None, node: Node, settings: Settings, since: int) -> None:
         if request is None:
