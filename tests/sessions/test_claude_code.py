@@ -1068,6 +1068,20 @@ def test_a_failure_behind_the_beginning_of_its_answer_is_that_answer(tmp_path, r
     assert words(seen) == ["ERROR"]
 
 
+def test_a_call_that_ran_while_its_answer_arrived_is_a_call_of_the_answer_that_broke(tmp_path):
+    # Claude Code 2.1.332 writes the result first, and `tool_use` into the rows, which no provider sent
+    lost = failure("API Error: Connection lost mid-response. The response above may be incomplete.")
+    begun = prompt("write"), block(use(**WHOLE), stop="tool_use", tokens=1), result("written")
+    done = block(text("Done."), "msg_02", "end_turn", 2)
+    seen = show(claude(*begun, lost, done), tmp_path)
+    assert (stops(seen), words(seen), places(seen)) == (["error", "end_turn"], ["ERROR"], [["request", "tool_result"]])
+    (note,) = messages(seen, "agent.ran_unsure_call")
+    assert "the recorded agent ran Write" in note
+    assert seen.responses[0].exchange.response.raw_stop_reason is None
+    typed = show(claude(*begun, prompt("And now?"), lost), tmp_path)
+    assert stops(typed) == ["tool_call", "error"], "a message of the user ends the answer above"
+
+
 def test_a_refused_answer_keeps_the_word_of_its_provider(tmp_path):
     seen = show(claude(prompt("go"), block(text("I will"), stop="refusal"), failure(FLAGGED, requestId="req_msg_01")),
                  tmp_path)
