@@ -156,6 +156,10 @@ class Index:
     def _named_key(self, calls: tuple[ToolCall, ...]) -> int:
         return self.tree.key(("named", tuple((call.id, call.name) for call in calls)))
 
+    def _named(self, calls: tuple[ToolCall, ...]) -> set[tuple[str, str, str]]:
+        """The ids, names and arguments of the calls that have an id."""
+        return {(call.id, call.name, self.tree.arguments(call)) for call in calls if call.id}
+
     def _text_key(self, text: str) -> int:
         return self.tree.key(("text", squeeze(text)))
 
@@ -196,6 +200,9 @@ class Index:
                 found = [one for one in answers.get(self._alone_key(calls), ()) if _same_ids(one.calls, calls)]
             if not found and tell:  # opencode renames a call that it cannot run: `invalid`; Haystack leaves it out
                 found = [one for _, one in self._answers[node] if {call.id for call in one.calls}.issuperset(names)]
+            if not found:  # Claude Code leaves out a call that a lost connection cut, and goes on with those before it
+                kept, near = self._named(calls), self._answers[node][-64:]
+                found = [one for _, one in near if one.cut and kept and self._named(one.calls) > kept]
             if not found:  # Google ADK reads calls out of markup in the text
                 found = [one for said, one in self._answers[node][-64:] if not one.calls and all(
                     call.name in said and squeeze(call.arguments or "") in squeeze(said) for call in calls)]

@@ -91,6 +91,21 @@ def test_an_answer_is_found_though_the_client_left_out_a_call_that_it_could_not_
     assert shape(loaded) == [[("write both", [(0, "request", 1), (1, "tool_result", 1)])]]
 
 
+@each_row(("sent", "answer", "turns"), [
+    ('{"path": "a.md"}', '{"path": "b.md", "text": "Satur', 1),
+    ('{"path": "a.md"}', '{"path": "b.md"}', 2),
+    ('{"path": "c.md"}', '{"path": "b.md", "text": "Satur', 2),
+])
+def test_a_call_before_the_cut_one_is_found_by_its_arguments_where_ids_tell_nothing(load, sent, answer, turns):
+    """Claude Code runs the calls that came whole, and leaves out the one that was cut."""
+    first = [user("write both")]
+    loaded = load(har(
+        entry(first, chat_body(None, "tool_calls", call("write", '{"path": "a.md"}', "0"), call("write", answer, "1"))),
+        entry([*first, assistant(None, call("write", sent, "0")), result("written", "0")], chat_body("Done.")),
+    ))
+    assert len(loaded.turns) == turns
+
+
 def test_an_answer_is_found_though_the_client_read_a_call_out_of_its_markup(load):
     """Google ADK takes the JSON out of the text, gives the call an id of its own, and runs it."""
     arguments = '{"path": "a.md", "text": "Saturated."}'
