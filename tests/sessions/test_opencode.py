@@ -189,6 +189,14 @@ def test_a_step_that_did_not_finish_before_the_next_was_asked_for_again(tmp_path
     assert "retry" not in places(seen)[0]
 
 
+def test_a_call_that_ran_before_its_step_broke_is_held(tmp_path):
+    """opencode 1.18 runs a call while its answer still arrives; after an error it sends the request again."""
+    seen = export(tmp_path, prompt(), reply(START, tool(), START, text("All is done."), end()))
+    assert (stops(seen), words(seen)) == (["interrupted", "end_turn"], ["INTERRUPTED"])
+    assert [note.finding.rule for note in seen.findings if "ran write" in note.finding.message] == [
+        "agent.ran_unsure_call"]
+
+
 def test_a_message_that_never_ended_has_no_word(tmp_path):
     seen = export(tmp_path, prompt(), reply(START, text("I will"), time={"created": 1}))
     assert stops(seen) == ["unknown"]

@@ -29,6 +29,7 @@ from inspector.sessions.recording import FileReading, Options, TurnPlace, Unread
 from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import InterimRow, TranscriptAnswer, TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader
+from inspector.sessions.transcripts.ending_rules import step_unfinished
 from inspector.sessions.transcripts.member_values import api_of, is_mask, numbered_objects, object_of, text_or_none
 from loop_core.values import At, ReasoningPart, TextPart, ToolResultPart
 
@@ -189,8 +190,10 @@ class _Reader(ChatReader):
             self._user_part(line, lines)
         elif kind == "step-start":
             # An earlier step of the message did not finish: opencode sent its request again, without a record of an
-            # error.
-            self.again = self.open is not None and self.open.stop is None and not self.open.calls
+            # error, although calls may have run.
+            if (broken := self.open) is not None and broken.stop is None:
+                self.again = not broken.calls
+                broken.stop = step_unfinished(broken, f"{self.unit} {line.number}")
             self._end_step()
         elif kind == "retry":
             self._end_step()

@@ -171,6 +171,14 @@ def call_unfinished(answer: TranscriptAnswer) -> StopReason | None:
     return inferred_reason(Stop.INTERRUPTED, answer.word_at, "call_unfinished", call.at, note)
 
 
+def step_unfinished(answer: TranscriptAnswer, row: str) -> StopReason:
+    """The stop reason of an answer of an agent that marks the end of each answer, if its next one begins at `row` and
+    this one has no mark. A result of its call is no evidence: an agent may run a call before its answer has ended."""
+    note = f"{row}: the next answer begins, and this one has no mark of its end"
+    return inferred_reason(Stop.INTERRUPTED, answer.word_at, "step_unfinished",
+                           At(ExchangePart.REQUEST, None, None, row), note)
+
+
 def call_rejected(answer: TranscriptAnswer, agent: str) -> StopReason | None:
     """The stop reason of an answer with a call of `{}` that the agent refused for its arguments; None without one. For
     agents that store `{}` for text that is not JSON too: the call did not come whole."""
