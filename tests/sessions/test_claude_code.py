@@ -1068,9 +1068,12 @@ def test_a_failure_behind_the_beginning_of_its_answer_is_that_answer(tmp_path, r
     assert words(seen) == ["ERROR"]
 
 
-def test_a_call_that_ran_while_its_answer_arrived_is_a_call_of_the_answer_that_broke(tmp_path):
+@each_row("lost", [
+    failure("API Error: Connection lost mid-response. The response above may be incomplete."),
+    failure("API Error: Overloaded", requestId="req_msg_01"),
+])
+def test_a_call_that_ran_while_its_answer_arrived_is_a_call_of_the_answer_that_broke(tmp_path, lost):
     # Claude Code 2.1.332 writes the result first, and `tool_use` into the rows, which no provider sent
-    lost = failure("API Error: Connection lost mid-response. The response above may be incomplete.")
     begun = prompt("write"), block(use(**WHOLE), stop="tool_use", tokens=1), result("written")
     done = block(text("Done."), "msg_02", "end_turn", 2)
     seen = show(claude(*begun, lost, done), tmp_path)

@@ -364,12 +364,10 @@ class Session(TranscriptReader):
             return where
         blocked = claude_rows.BLOCKED.search(text) is not None
         request = claude_rows.request_of(line.value)
-        # The part of an answer that arrived before the failure is in rows of the same request. Its first calls may have
-        # run meanwhile, with their results above this row.
-        begun = above is not None and above.open and (
-            all(row.results for row in where.rows()) if claude_rows.MID_ANSWER.search(text) is not None else
-            where.since is None and request is not None and request == next(
-                (key[3] for key, answer in reversed(self.groups.items()) if answer is above), None))
+        # What arrived before the failure is in rows of its request, perhaps above results of calls that ran meanwhile.
+        begun = above is not None and above.open and all(row.results for row in where.rows()) and (
+            claude_rows.MID_ANSWER.search(text) is not None or (request is not None and request == next(
+                (key[3] for key, answer in reversed(self.groups.items()) if answer is above), None)))
         answer = above if begun and above is not None else self._begin(line, message.get("id"), None, where)
         at = answer.take(line)
         row = Evidence(RECORDER, at, text[:200])
