@@ -401,6 +401,32 @@ def test_cut_arguments_that_langchain_js_repaired_are_held_under_a_clean_word(tm
     assert response(seen).tool_calls[0].arguments == '{"path": "a.md", "content": "# Rep'
 
 
+RESPONSE = {"model_provider": "openai", "id": "resp_1", "model_name": "gpt-5", "model": "gpt-5"}
+MESSAGE = {"model_provider": "anthropic", "usage": {}}
+START = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude"}
+
+
+@each_row(("metadata", "more", "stop", "place"), [
+    (RESPONSE, {}, "interrupted", "/kwargs/response_metadata/id"),
+    (MESSAGE, START, "interrupted", "/kwargs/additional_kwargs/id"),
+    ({**RESPONSE, "object": "response"}, {}, "unknown", None),  # a whole body without a status
+    ({**RESPONSE, "id": "chatcmpl-1"}, {}, "unknown", None),
+    (MESSAGE, {**START, "stop_reason": "tool_use"}, "tool_call", None),
+    (MESSAGE, {}, "unknown", None),
+])
+def test_a_call_that_langchain_ran_from_a_stream_without_its_end_is_held(tmp_path, metadata, more, stop, place):
+    """LangChain.js 1.4 parses what came of the arguments, runs the call, and keeps no error of the stream."""
+    answer = of_class("AIMessage", content=[], additional_kwargs=more, invalid_tool_calls=[],
+                      response_metadata=metadata, tool_calls=[CALL])
+    end = {"model_provider": "openai", "finish_reason": "stop"}
+    done = of_class("AIMessage", content="Done.", response_metadata=end)
+    seen = show(json.dumps([ASKED, answer, ANSWERED, done]), tmp_path, name="history.json")
+    broken = stop == "interrupted"
+    assert (words(seen), stops(seen)) == (["INTERRUPTED" if broken else "COMPLETE"], [stop, "end_turn"])
+    assert seen.responses[0].verdicts[0].admission.value == ("ready" if stop == "tool_call" else "held")
+    assert not broken or response(seen).stop_reason.evidence[-1].at.pointer == place
+
+
 def test_a_piece_of_another_block_is_no_part_of_the_arguments(tmp_path):
     call = streamed("tool_use", args={"path": "a.md"})
     call["kwargs"]["content"] += [

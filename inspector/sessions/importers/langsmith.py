@@ -25,7 +25,7 @@ from inspector.sessions.importers.records import (
 )
 from inspector.sessions.importers.span_messages import SpanMessage, message_of, received_arguments, take_output
 from inspector.sessions.importers.trace_order import TraceRecord, order_of_start
-from inspector.sessions.reasons import provider_reason
+from inspector.sessions.reasons import inferred_reason, provider_reason
 from inspector.sessions.recording import FileReading, Options
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace
@@ -57,6 +57,8 @@ APIS: Mapping[str, str] = {
 THREADS = ("thread_id", "session_id", "conversation_id")
 """The members of a run's metadata that name its conversation. Source: docs.langchain.com/langsmith/threads."""
 _METADATA = ("generations", 0, 0, "message", "kwargs", "response_metadata")
+FIRST_EVENT = frozenset({"id", "model", "model_name", "model_provider", "headers"})
+"""The members of `response_metadata` after the first event of Responses; the last one adds the status and others."""
 _TYPES = frozenset({"llm", "chain", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
@@ -242,7 +244,22 @@ def take_message_end(
     if word is not None:
         _take_word(answer, word, APIS.get(provider), pointer_at(at, *path, "finish_reason"))
         return True
-    return take_provider_word(answer, message.get("additional_kwargs"), at, *path[:-1], "additional_kwargs")
+    if take_provider_word(answer, message.get("additional_kwargs"), at, *path[:-1], "additional_kwargs"):
+        return True
+    if (begun := _beginning_alone(metadata, object_of(message.get("additional_kwargs")), provider)) is None:
+        return False
+    place, note = pointer_at(at, *path[:-1], begun, "id"), "its message has the id of a stream, and nothing of its end"
+    answer.stop = inferred_reason(Stop.INTERRUPTED, answer.word_at, "no_last_event", place, note)
+    return True
+
+
+def _beginning_alone(metadata: dict[str, Any], extra: dict[str, Any], provider: str) -> str | None:
+    """The member of a message of LangChain with what only the first event of a stream brings, if its last one, with the
+    status (Responses) or the stop reason (Messages in LangChain.js), left nothing; else None."""
+    if provider == "openai" and str(metadata.get("id")).startswith("resp_") and metadata.keys() <= FIRST_EVENT:
+        return "response_metadata"
+    first = provider == "anthropic" and extra.get("type") == "message" and isinstance(extra.get("id"), str)
+    return "additional_kwargs" if first and "stop_reason" not in extra.keys() | metadata.keys() else None
 
 
 def _take_word(answer: TranscriptAnswer, word: str, api: str | None, at: At) -> None:
