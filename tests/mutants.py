@@ -112,7 +112,6 @@ OF_NAME = {
     "values.FINISHED": ("tests/wire/test_finished.py",),
     **dict.fromkeys(("records.STARTED", "EVENT_MEMBERS", "stored_bodies.KINDS", "TIMES", "HOLDERS"),
                     ("tests/sessions/test_open.py",)),
-    **dict.fromkeys(("SPAN_COLUMNS", "MESSAGE_COLUMNS"), ("tests/sessions/test_mastra.py",)),
     "heat.MEASURES": ("tests/whatif/test_tune_report.py",), "FOLDERS_BESIDE": ("tests/report/test_turn_index.py",),
     "MAY_RUN": ("tests/turn/test_presets.py",), "mini_swe_agent.FIELDS": ("tests/sessions/test_trajectories.py",),
     "cursor.FIELDS": ("tests/sessions/test_droid_cursor.py",),

@@ -173,6 +173,7 @@ def test_the_database_of_promptfoo_is_read_with_the_cap_of_each_provider(tmp_pat
     first, second, third = opened.exchanges
     assert [given.format for given in opened.inputs] == ["promptfoo"]
     assert (first.cap, first.api, [each.arguments for each in first.response.tool_calls]) == (16, "openai_chat", [CUT])
+    assert first.request.messages[-1].text == "go"
     assert (second.cap, second.response.text) == (None, "Hi.")
     assert second.response.stop_reason.normalized.value == "max_tokens"
     assert third.response.error.message == "The server had an error."

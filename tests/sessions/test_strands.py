@@ -199,6 +199,13 @@ def test_a_snapshot_has_the_messages_of_a_session(tmp_path):
     assert "messages that end the session without an answer" in "".join(failed.inputs[0].notices)
 
 
+@each_row("lacking", ["scope", "schemaVersion", "data"])
+def test_an_object_without_one_of_the_members_is_no_snapshot(tmp_path, lacking):
+    path = snapshot(tmp_path, GO)
+    written = {name: value for name, value in json.loads(path.read_text()).items() if name != lacking}
+    assert choose(json.dumps(written).encode(), str(path)) != "strands"
+
+
 @each_row("data", [{"messages": {}}, {"nodes": []}, []])
 def test_a_snapshot_without_messages_is_not_of_this_format(tmp_path, data):
     path = snapshot(tmp_path, data=data)

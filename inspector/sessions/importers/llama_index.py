@@ -15,6 +15,7 @@ from typing import Any
 
 from inspector.sessions.importers import SQLITE
 from inspector.sessions.importers.database import schema, snapshot
+from inspector.sessions.importers.recognition import own_tables
 from inspector.sessions.importers.records import (
     compact_json,
     first_look,
@@ -36,8 +37,6 @@ from loop_core.wire import wire
 FIELDS: Fields = {"": {"session": (str,), "role": (str,), "blocks": (list,), "additional_kwargs": (dict,)},
                   "additional_kwargs": {"tool_calls": (list,), "tool_call_id": (str,), "stop_reason": (str,)}}
 MESSAGE = frozenset({"role", "additional_kwargs"})
-COLUMNS = frozenset({"key", "timestamp", "role", "status", "data"})
-"""The columns of a table of messages, whose name the program chooses."""
 CLAUDE = "anthropic_messages"
 MODEL = frozenset({"assistant", "chatbot", "model"})
 TOOL = frozenset({"tool", "function"})
@@ -73,9 +72,8 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _rows(path: str) -> Iterator[bytes]:
     """The messages in the tables of a database, in the order of their times."""
-    tables = sorted(name for name, columns in schema(path).items() if columns >= COLUMNS)
     with snapshot(path) as database:
-        for name in tables:
+        for name in own_tables("llama-index", schema(path)):
             quoted = name.replace('"', '""')
             for row in database.execute(f'SELECT "key", data FROM "{quoted}" ORDER BY timestamp, rowid'):  # noqa: S608
                 yield with_ids(row["data"], session=row["key"])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inspector.sessions.importers.database import Schema, has, jsonb_text, record_of
+from inspector.sessions.importers.recognition import own_tables
 from inspector.sessions.importers.records import compact_json, member_name, object_in, with_ids
 from inspector.sessions.transcripts.member_values import first_text, known_text, object_of, objects_of
 
@@ -36,8 +37,6 @@ TOOLS = frozenset({"tool_call", "mcp_tool_call"})
 UNNAMED = "New Thread "
 """The beginning of the title of a thread that has none, in older releases."""
 _HEAD = ("traceId", "spanId", "parentSpanId", "startedAt", "endedAt", "spanType", "name")
-SPAN_COLUMNS = (*_HEAD, "metadata", "attributes", "input", "output", "error")
-MESSAGE_COLUMNS = ("id", "thread_id", "role", "createdAt", "content")
 _ANSWER = ("spanId", "startedAt", "attributes", "output", "error")
 _INSIDE: Mapping[str, tuple[str, ...]] = {
     INFERENCE: ("spanType", "attributes"), CHUNK: ("spanType", "attributes", "output"),
@@ -233,19 +232,15 @@ def database_records(database: sqlite3.Connection, found: Schema) -> Iterator[by
     if has(found, THREADS, "id", "title"):
         titles = {str(key): str(title) for key, title in database.execute("SELECT id, title FROM mastra_threads")
                   if title and not str(title).startswith(UNNAMED)}
-    heads = _heads(database) if is_span_table(found) else []
+    tables = own_tables("mastra", found)
+    heads = _heads(database) if SPANS in tables else []
     forest = SpanForest(heads, lambda place, names: _row(database, place, names))
     messages: list[DatedRecord] = []
-    if has(found, MESSAGES, *map(str.lower, MESSAGE_COLUMNS)):
+    if MESSAGES in tables:
         rows = database.execute(
             "SELECT id, thread_id, role, createdAt, content FROM mastra_messages ORDER BY createdAt, rowid")
         messages += message_records(map(tuple, rows), forest, titles)
     yield from (record for _, record in sorted([*forest.records(titles), *messages], key=lambda each: each[0]))
-
-
-def is_span_table(found: Schema) -> bool:
-    """Whether a database has Mastra's table of spans."""
-    return has(found, SPANS, *map(str.lower, SPAN_COLUMNS))
 
 
 def _heads(database: sqlite3.Connection) -> Iterator[SpanHead]:
@@ -278,7 +273,8 @@ def _plain(value: Any) -> Any:
 def message_records(
     rows: Iterable[tuple[Any, ...]], forest: SpanForest, titles: Mapping[str, str]
 ) -> Iterator[DatedRecord]:
-    """The messages whose answer is not in the spans, each with the messages before it. A row has `MESSAGE_COLUMNS`."""
+    """The messages whose answer is not in the spans, each with the messages before it. A row has the
+    columns `id`, `thread_id`, `role`, `createdAt` and `content`."""
     waiting: defaultdict[str, list[tuple[str, bytes]]] = defaultdict(list)
     """Thread -> its messages since the last answer."""
     for key, thread, role, created, content in rows:

@@ -136,6 +136,13 @@ def _are_in(tables: Mapping[str, frozenset[str]], wanted: Mapping[str, str]) -> 
                for name, columns in wanted.items())
 
 
+def own_tables(name: str, tables: Mapping[str, frozenset[str]]) -> list[str]:
+    """The tables of a database with the columns by which the format with this name is recognised, in order."""
+    return sorted(table for table, found in tables.items() for wanted in DATABASES[name]
+                  for pattern, columns in wanted.items()
+                  if fnmatchcase(table, pattern) and found.issuperset(columns.split()))
+
+
 def _best(head: bytes, path: str) -> tuple[str | None, int]:
     from inspector.sessions.importers.records import first_look
 

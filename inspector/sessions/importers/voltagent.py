@@ -18,6 +18,7 @@ from typing import Any
 from inspector.sessions.importers.ai_sdk_messages import RESULTS, UNFINISHED, take_part
 from inspector.sessions.importers.database import has, record_of, schema, snapshot
 from inspector.sessions.importers.opencode_records import REFUSED
+from inspector.sessions.importers.recognition import own_tables
 from inspector.sessions.importers.records import number_records
 from inspector.sessions.reasons import UNREAD_CALL, unrecorded_reason
 from inspector.sessions.recording import FileReading, Options
@@ -28,7 +29,6 @@ from inspector.sessions.transcripts.member_values import counts_of, known_text, 
 from loop_core.values import CallKind, Finding, Severity, ToolCall, ToolResultPart, Usage
 
 FIELDS: Fields = {"": {"role": (str,), "parts": (list,), "steps": (list,)}}
-_MESSAGES = ("conversation_id", "message_id", "role", "parts", "metadata", "created_at")
 _STEPS = ("id", "step_index", "type", "content", "arguments", "usage")
 _RECORD = ("conversation_id", "title", "role", "parts", "created_at", "steps")
 _JSON = frozenset({"parts", "steps", "arguments", "usage"})
@@ -49,9 +49,7 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def _prefixes(path: str) -> list[str]:
     """The beginnings of the names of the tables; the application may choose them."""
-    found = schema(path)
-    return [name.removesuffix("messages") for name in sorted(found)
-            if name.endswith("_messages") and has(found, name, "format_version", *_MESSAGES)]
+    return [name.removesuffix("messages") for name in own_tables("voltagent", schema(path))]
 
 
 def _records(path: str) -> Iterator[bytes]:
