@@ -131,6 +131,25 @@ def test_a_stricter_reason_behind_message_stop_counts(late: str, reason: Stop) -
     assert read("anthropic_messages", whole + begun + behind).stop_reason is Stop.TOOL_CALL, "of another message"
 
 
+@each_row("first", ["pause_turn", "stop_sequence", "another", None])
+@each_row("late", ["tool_use", "end_turn"])
+def test_a_reason_behind_message_stop_releases_no_call(first: str | None, late: str) -> None:
+    """The last word counted, so that a call of a paused answer was ready."""
+    ended = b'"stop_reason":"tool_use"'
+    whole = b"".join(stream_of("anthropic_messages")).replace(ended, b'"stop_reason":' + json.dumps(first).encode())
+    behind = event({"type": "message_delta", "delta": {"stop_reason": late}}, "message_delta")
+    reading = read("anthropic_messages", whole + behind)
+    assert (reading.raw, [each.admission for each in reading.calls]) == (first, ["held"])
+    assert places(reading, "frame.after_end")
+
+
+def test_a_stop_sequence_without_a_name_behind_message_stop_holds_the_call() -> None:
+    """Translators write this word for a filter."""
+    late = event({"type": "message_delta", "delta": {"stop_reason": "stop_sequence"}}, "message_delta")
+    reading = read("anthropic_messages", [*stream_of("anthropic_messages"), late])
+    assert (reading.stop_reason, reading.calls[0].admission) == (Stop.UNKNOWN, "held")
+
+
 WORDS = {"anthropic_messages": "tool_use", "bedrock_converse": "tool_use", "bedrock_invoke": "tool_use",
          "cohere_chat": "TOOL_CALL", "gemini_interactions": "requires_action"}
 """Format whose calls have a beginning of their own -> its word for calls."""

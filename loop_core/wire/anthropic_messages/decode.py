@@ -7,6 +7,7 @@ any reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -40,8 +41,6 @@ _PROSE = frozenset({"text", "thinking"})
 """The types of blocks that mean nothing while they are empty."""
 _USAGE = ("input_tokens", "output_tokens", "thinking_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """The names of the token counts, in the order of the fields of `Usage`."""
-_LATE = {"content_block_delta": "partial_json", "message_delta": "stop_reason"}
-"""Event -> the member of its delta that counts even behind the end: the call is not whole, or the reason is another."""
 _MESSAGE_NATIVE = ("stop_sequence", "stop_details", "container", "context_management")
 
 
@@ -73,7 +72,7 @@ class Decoder(base.Decoder):
         """Reads one SSE event; its name repeats its `type`."""
         kind = event.get("type")
         if self.saw_done and kind != "error" and name != "error" and not self.take_late_event(
-                mapping_of(event.get("delta")).get(_LATE.get(kind, "")),
+                self._late_value(kind, mapping_of(event.get("delta"))),
                 kind in ("message_start", "content_block_start")):
             if kind != "ping":
                 self.after_end()
@@ -189,6 +188,15 @@ class Decoder(base.Decoder):
             self._parts += table.read_block(block, closed, at, partial(slice_of, text, "content", i))
 
     # -- events --------------------------------------------------------------------------------------------------
+
+    def _late_value(self, kind: Any, delta: Mapping[str, Any]) -> Any:
+        """What counts even behind the end: a piece of a call, which is then not whole, or a reason under which no call
+        may run. A reason that releases calls would come too late."""
+        word = delta.get("stop_reason")
+        if kind != "message_delta" or not word:
+            return kind == "content_block_delta" and delta.get("partial_json")
+        unnamed = word == "stop_sequence" and not delta.get("stop_sequence")
+        return unnamed or self.map_word(str(word), None).normalized not in FINISHED
 
     def _message_start(self, message: Any) -> None:
         # The same id once more is the same message, sent again, unless a block that ended begins again; without an id
