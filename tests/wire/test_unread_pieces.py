@@ -212,7 +212,7 @@ def test_a_piece_that_is_no_text_between_pieces_of_text_holds_the_call(api: str)
 
     assert released('{"path": "/tmp/', "a", '.txt"}') == ["ready"]
     assert released('{"path": "/tmp/', True, '.txt"}') == released('{"path": "/tmp/', 7, '.txt"}') == ["held"]
-    assert released({"path": "/tmp/a.txt"}) == ["ready"]
+    assert released({"path": "/tmp/a.txt"}) == released("", {"path": "/tmp/a.txt"}) == ["ready"]
 
 
 def test_a_piece_of_a_call_of_claude_in_a_chunk_without_a_type_holds_the_call() -> None:

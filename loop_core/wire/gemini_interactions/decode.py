@@ -59,7 +59,7 @@ class GrowingStep(StreamedPart):
             self.notes += notes if isinstance(notes, list) else []
         elif kind == "arguments_delta" and self.type == table.CALL:
             piece = delta.get("arguments")
-            if self.chunks and not isinstance(piece, str | None):
+            if not isinstance(piece, str | None) and any(self.chunks):
                 return False  # inside a text its JSON would parse as a part of that text
             if piece is not None:
                 self.append(piece if isinstance(piece, str) else compact(piece))

@@ -250,7 +250,7 @@ class CallAssembly:
             return False
         self._note(f"{API}.arguments_object", "arguments were sent as JSON instead of a string; a cut would not show",
                    call.at)
-        if call.pieces and call.form is ArgsForm.STRING:  # inside a text it would parse as a part of that text
+        if any(call.pieces or ()) and call.form is ArgsForm.STRING:  # its JSON would parse as a part of the text
             self._note(f"{API}.{UNREAD_CALL}", "a piece of arguments that are sent as a text is no text", call.at)
         call.grow(text)
         call.form = ArgsForm.OBJECT
