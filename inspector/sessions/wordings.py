@@ -85,7 +85,7 @@ RESULTS: tuple[HintWording, ...] = (
 )
 """Wordings with which agents tell a model in a tool result that its call was cut and did not run."""
 
-RESULT_TEXTS: tuple[str, ...] = (r"observation:", r"call id: \S+ error:", r"error: (?:error executing|unknown) tool ")
+RESULT_TEXTS = (r"observation:", r"call id: \S+ error:", r"error: (?:error executing tool '|unknown tool \S+,)")
 """Patterns of the beginning of a user message in which an agent sends back a result: smolagents, also release 1.26."""
 
 _SEARCHED_CHARACTERS = 600

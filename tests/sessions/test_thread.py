@@ -617,6 +617,8 @@ def test_a_nudge_after_a_cut_call_asks_for_it_again(load, kept):
     ("Error:\nUnknown tool write, should be one of: final_answer.\nNow let's retry", "tool_result"),
     ("My observation: it is late.", "request"),
     ("Error: it is late.", "request"),
+    ("Error: unknown tool chain 'gcc' in my build", "request"),
+    ("Error: Error executing tool calls with the new server", "request"),
 ])
 def test_a_result_that_smolagents_sends_back_as_a_text(load, text, place):
     first = [user("write it")]
