@@ -182,9 +182,8 @@ def cut_arguments(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None  # not recorded to its end: the server may have sent the rest
     for call, reading in case.calls:
         if reading.shape is ArgumentShape.CUT:
-            though = f"though the reason is {stop.raw!r}" if stop.raw else "without a stop reason of the provider"
-            return Correction(Stop.MAX_TOKENS, None, call.at,
-                              f"the arguments of {arguments.name_of(call)} are cut, {though}", Severity.ERROR)
+            note = f"the arguments of {arguments.name_of(call)} are cut, {endings.despite(stop)}"
+            return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
     return None
 
 
@@ -262,7 +261,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return None
     sign = endings.cut_at_cap(case.response, case.request)
     if sign is not None:
-        note = f"{usage_text}, and the text stops in the middle ({sign.text}), though the reason is {stop.raw!r}"
+        note = f"{usage_text}, and the text stops in the middle ({sign.text}), {endings.despite(stop)}"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.ERROR,
                           quote=FactQuote("text", sign.start, sign.end))
     server, has_reasoning = case.server, endings.has_reasoning(case.response)
@@ -272,7 +271,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if endings.has_calls(case.response) and server is not None and server.reasoning_under_cap:
         # A call does not show whether its batch was cut, or whether `{}` stands for lost arguments (vLLM #46303).
-        note = f"{usage_text}, though the reason is {stop.raw!r}: the batch may be cut"
+        note = f"{usage_text}, {endings.despite(stop)}: the batch may be cut"
         return Correction(Stop.MAX_TOKENS, None, None, note, Severity.WARNING)
     if has_reasoning:
         return Correction(None, None, None, f"{usage_text}; reasoning may not count under the cap", Severity.INFO)
@@ -282,7 +281,7 @@ def usage_at_cap(case: JudgeCase, stop: StopReason) -> Correction | None:
             "came already parsed, so a cut would not show" if unseen else "")
         if lacks:  # a server sends this for a call that it could not parse (vLLM PR#46303)
             of_call = f"the arguments of {arguments.name_of(call)} {lacks}"
-            note = f"{usage_text}, and {of_call}, though the reason is {stop.raw!r}"
+            note = f"{usage_text}, and {of_call}, {endings.despite(stop)}"
             return Correction(Stop.MAX_TOKENS, None, call.at, note, Severity.ERROR)
     return Correction(None, None, None, f"{usage_text}; nothing else shows a cut", Severity.INFO)
 

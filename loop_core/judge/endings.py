@@ -322,6 +322,11 @@ def maybe_cut_at_cap(response: ChatResponse, request: Request | None) -> bool:
     return spent_cap(response, request) is not None and not (has_reasoning(response) or hit_stop_string(response))
 
 
+def despite(stop: StopReason) -> str:
+    """The end of a note about a cut that the stop reason does not tell of; a recorder's own word is no reason."""
+    return f"though the reason is {stop.raw!r}" if stop.raw else "without a stop reason of the provider"
+
+
 def cut_at_cap(response: ChatResponse, request: Request | None) -> Sign | None:
     """The sign that a text which used all allowed tokens stops in the middle; None if there is none. A stop string may
     end a text anywhere, so if one may have been hit, the result is None."""

@@ -63,15 +63,18 @@ def test_a_request_that_repeats_an_answer_of_another_trace_continues_it(tmp_path
 
 
 @each_row(("provider", "stream", "admission"), [
-    ("anthropic", False, "held"), ("bedrock", False, "held"), ("anthropic", True, "ready"), ("openai", False, "ready")])
+    ("anthropic", False, "held"), ("bedrock", False, "held"), ("vertex_ai", False, "held"), ("azure_ai", False, "held"),
+    ("anthropic", True, "ready"), ("vertex_ai", True, "ready"), ("openai", False, "ready")])
 def test_a_call_whose_arguments_litellm_wrote_again_may_be_cut_at_the_cap(provider, stream, admission, tmp_path):
     """Claude's whole answers have parsed arguments, which look whole also if the call was cut."""
     given = payload("tool_calls", model="claude-x", custom_llm_provider=provider, model_parameters={
         "max_tokens": 9, "stream": stream})
     whole = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": '{"path": "a"}'}}
     given["response"]["choices"][0]["message"]["tool_calls"] = [whole]
-    verdict, = show(json.dumps(given), tmp_path, name="a.json").responses[0].verdicts
-    assert verdict.admission.value == admission
+    seen = show(json.dumps(given), tmp_path, name="a.json").responses[0]
+    assert seen.verdicts[0].admission.value == admission
+    notes = [each.message for each in seen.judgement.findings if "already parsed" in each.message]
+    assert [note.endswith("without a stop reason of the provider") for note in notes] == [True] * (admission == "held")
 
 
 def test_an_answer_that_is_json_is_its_text(load):

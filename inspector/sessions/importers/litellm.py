@@ -40,9 +40,9 @@ text of more than 2,048 characters (`MAX_STRING_LENGTH_PROMPT_IN_DB`)."""
 NEAR = 2_000_000
 """The number of nanoseconds by which the start times in two records of one exchange may differ: the spend table rounds
 them."""
-PARSED = frozenset({"anthropic", "bedrock"})
-"""The providers whose whole answers have calls with parsed arguments. LiteLLM writes them as text again, which looks
-whole also if the call was cut."""
+PARSED = ("anthropic/", "bedrock/", "vertex_ai/claude", "azure_ai/claude")
+"""The beginnings of `provider/model` for which a whole answer has calls with parsed arguments. LiteLLM writes them as
+text again, which looks whole also if the call was cut."""
 FIELDS: Fields = {"": {"response": (dict, str), "model_parameters": (dict,)}}
 
 
@@ -214,7 +214,7 @@ class PayloadReader(ChatReader):
             # LiteLLM's name of a model: `provider/model`
             take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
             answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
-            if provider in PARSED and True not in (value.get("stream"), parameters.get("stream")):
+            if f"{provider}/{model}".startswith(PARSED) and True not in (value.get("stream"), parameters.get("stream")):
                 answer.parts = [part._replace(form=ArgsForm.OBJECT) if isinstance(part, ToolCall) else part
                                 for part in answer.parts]
         _mark_shortened(answer, at)
