@@ -88,6 +88,9 @@ def _case_changes(word: str) -> int:
 _STRUCTURE = r"\s*[,:\]}](?:[\s,:\[\]{}0-9.eE+-]|true|false|null|\\[nrt])*"
 """Matches JSON structure after a string that ends in `password=`; a mask there would break the JSON."""
 
+_ROUTE = r"(?:https?:/)?(?:/[a-z0-9_.:-]{1,24}){2,}/?"
+"""Matches a path of short words in lower case, alone or in an address."""
+
 NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
@@ -152,8 +155,9 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     # a token of log probabilities is shorter
     "member": ("token", lambda name, quote, value, after: len(value) >= 20 and random_looking(value)),
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
-    # Translations and forms have such names too, over prose: `resetPassword`.
+    # Translations, forms and tables of routes have such names too, over prose and paths: `resetPassword`.
     "camel password": ("password", lambda name, quote, value, after: re.search("[0-9]", value) is not None
+                                                                     and re.fullmatch(_ROUTE, value) is None
                                                                      and is_password(value, True, after)),
     # In code a value without a digit is often a name in the same spelling.
     "camel": ("", lambda name, quote, value, after: re.search("[0-9]", value) is not None and random_looking(value)),

@@ -907,6 +907,7 @@ WORD = "Zx9Qm2Lp7Vr4Tn8Kw1Yb"
 @pytest.mark.parametrize("given", [
     f'{{"openaiApiKey": "{WORD}"}}', f'{{"awsSecretAccessKey":"{WORD}"}}', f"config.openaiAPIKey = '{WORD}'",
     '{"dbPassword": "Zx9Qm2!"}', f'Content-Disposition: form-data; name="api_key"\r\n\r\n{WORD}\r\n--b',
+    'dbPassword: "/Zx9Qm2/b"',
     'form-data; name="password"\n\nZx9Qm2!\n', json.dumps('form-data; name="password"\r\n\r\nZx9Qm2!\r\n--b'),
 ])
 def test_a_name_at_the_end_of_a_word_and_a_field_of_a_form_are_names_of_credentials(given):
@@ -922,6 +923,7 @@ def test_a_name_at_the_end_of_a_word_and_a_field_of_a_form_are_names_of_credenti
     "ForStorageKey: Storage.trackCacheStorageForStorageKeyReturnValue",
     'form-data; name="model"\r\n\r\ngpt-4o-2024-08-06\r\n',
     'newPassword: "{{new1}}"',
+    'resetPassword: "/api/v1/auth/reset-password", forgotPassword: "https://api.example.com/v2/users/:id/forgot"',
 ])
 def test_a_longer_word_over_prose_code_or_another_token_is_no_name_of_a_credential(given):
     assert redact.text(given) == given
