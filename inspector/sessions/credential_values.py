@@ -50,8 +50,8 @@ _UUID = r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 def random_looking(value: str) -> bool:
     """Whether a value of 12 characters or more looks random: letters and digits mixed within one word."""
-    # a mask, a variable or a placeholder
-    written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*"))
+    # a mask, a variable or a placeholder; or the name of a session of OpenClaw: `agent:main:subagent:` and an id
+    written = value.startswith(("[masked", REDACTED, "$", "%", "<", "{", "*", "agent:"))
     words = re.split(r"[-_.:/@ ]", value)
     if len(value) < 12 or written:
         return False

@@ -923,6 +923,7 @@ def test_a_name_at_the_end_of_a_word_and_a_field_of_a_form_are_names_of_credenti
     "ForStorageKey: Storage.trackCacheStorageForStorageKeyReturnValue",
     'form-data; name="model"\r\n\r\ngpt-4o-2024-08-06\r\n',
     'newPassword: "{{new1}}"',
+    '{"childSessionKey": "agent:main:subagent:3f2b8c1d-7e64-4a09-b5d2-90c1e7a4f683"}',
     'resetPassword: "/api/v1/auth/reset-password", forgotPassword: "https://api.example.com/v2/users/:id/forgot"',
 ])
 def test_a_longer_word_over_prose_code_or_another_token_is_no_name_of_a_credential(given):
