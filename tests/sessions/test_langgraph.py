@@ -408,6 +408,7 @@ START = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude
 
 @each_row(("metadata", "more", "stop", "place"), [
     (RESPONSE, {}, "interrupted", "/kwargs/response_metadata/id"),
+    ({**RESPONSE, "headers": {}}, {}, "interrupted", "/kwargs/response_metadata/id"),
     (MESSAGE, START, "interrupted", "/kwargs/additional_kwargs/id"),
     ({**RESPONSE, "object": "response"}, {}, "unknown", None),  # a whole body without a status
     ({**RESPONSE, "id": "chatcmpl-1"}, {}, "unknown", None),

@@ -31,8 +31,8 @@ FIELDS: Fields = {"": {"message": (dict,), "message_id": (int,), "redact_message
                   "message": {"role": (str,), "content": (list,), "metadata": (dict,)}}
 AGENT = frozenset({"agent_id", "conversation_manager_state"})
 MESSAGE = frozenset({"message", "message_id", "created_at"})
-SNAPSHOT = frozenset({"scope", "schemaVersion", "data"})
-"""The members of a snapshot of Strands for JavaScript."""
+SNAPSHOT = frozenset({"scope", "schemaVersion"})
+"""Members of a snapshot of Strands for JavaScript, besides its `data`."""
 COUNTS = ("inputTokens", "outputTokens", None, "cacheReadInputTokens", "cacheWriteInputTokens")
 CUT = re.compile(r"The selected tool (.+?)'s tool use was incomplete due to maximum token limits being reached\.")
 """Matches the text that Strands writes instead of a call of a cut answer."""
@@ -48,7 +48,7 @@ def sniff(head: bytes, path: str) -> int:
 
 def _is_snapshot(value: Any) -> bool:
     first = object_of(value)
-    return first.keys() >= SNAPSHOT and isinstance(object_of(first["data"]).get("messages"), list)
+    return first.keys() >= SNAPSHOT and isinstance(object_of(first.get("data")).get("messages"), list)
 
 
 def read(data: bytes, path: str, options: Options) -> FileReading:
