@@ -15,9 +15,13 @@ from inspector.report.lines.wire import wire
 from inspector.report.turn_rows import rows_of
 from inspector.sessions import intake, open_paths
 from inspector.sessions.copies import files_by_session
+from inspector.sessions.file_format import HEAD
 from inspector.sessions.folders import is_beside
+from inspector.sessions.importers import claude_code
+from inspector.sessions.recording import Options
 from loop_core.turn.limits import Limits
 from loop_core.values import ReasoningPart, TextPart, ToolCall
+from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import (
     CAP,
@@ -207,6 +211,17 @@ def test_an_answer_whose_rows_are_all_there_has_nothing_from_its_events(tmp_path
     (facts,) = show(stream(*rows[: -1 if end is BEGUN else None]), tmp_path).responses[:1]
     assert facts.exchange.response.text == "I look."
     assert "partial_row" not in "".join(each.rule for each in facts.judgement.stop.evidence)
+
+
+def test_the_events_of_a_long_block_are_read_in_linear_time(tmp_path):
+    def pieces(count):
+        return stream(RUN, BEGUN, SPOKEN[0], *[SPOKEN[1]] * count).encode()
+
+    def read(data):
+        return claude_code.reader(str(tmp_path / "x"), Options(), data[:HEAD]).read(data)
+
+    assert read(pieces(2)).exchanges[0].response.text == "I I "
+    assert growth(read, pieces, 8000) < IN_PROPORTION
 
 
 @pytest.mark.parametrize("first", [{"hook_event": "SessionStart"}, {"claude_code_version": "2.1.0", "tools": []}])

@@ -126,7 +126,7 @@ class Session(TranscriptReader):
         self.written: tuple[TranscriptAnswer | None, set[tuple[object, ...]]] = None, set()
         self.run: str | None = None
         """The id of the current run, empty after its result; further runs may follow in the same file."""
-        self.streamed: dict[Any, claude_rows.StreamedBlock] = {}
+        self.open_blocks: dict[Any, claude_rows.OpenBlock] = {}
         """Agent -> what the events of a stream have brought of its answer and is in no row."""
 
     def read(self, data: bytes | IO[bytes]) -> FileReading:
@@ -149,7 +149,7 @@ class Session(TranscriptReader):
     def settle(self) -> None:
         """Sets the stop reasons: by the provider's word if a row has it, else by inference."""
         caps = frozenset(self.caps)
-        self._take_streamed()
+        self._take_open_blocks()
         for answer in self.answers:
             claude_rows.early_usage(answer)
             answer.stop = answer.stop or provider_stop(answer, caps, STOP_REASONS)
@@ -172,17 +172,17 @@ class Session(TranscriptReader):
         lines.count(kind, NO_EXCHANGE)
         if kind == "result":
             self.run = ""
-            self.streamed.clear()
+            self.open_blocks.clear()
             if not self.answers and isinstance(line.value.get("result"), str):
                 return self._result_alone(line, place)
         elif line.value.get("subtype") == "init":
             before, self.run = self.run, str(line.value.get("session_id"))
             if before not in (None, self.run):  # of a further run; one that was killed wrote no result
-                self._take_streamed()
+                self._take_open_blocks()
                 place = TreePlace(None)
         elif kind == "stream_event":
-            block = claude_rows.streamed(line, self.streamed.pop(self.author, None), place)
-            self.streamed |= {} if block is None else {self.author: block}
+            block = claude_rows.block_after(line, self.open_blocks.pop(self.author, None), place)
+            self.open_blocks |= {} if block is None else {self.author: block}
         self._other(line, place)
         return place
 
@@ -262,14 +262,14 @@ class Session(TranscriptReader):
             why = "a failed request that Claude Code sent again: " + claude_rows.retry_note(value)
             self.reading.skipped.append(Skipped(line.number - 1, why))
 
-    def _take_streamed(self) -> None:
+    def _take_open_blocks(self) -> None:
         """Adds what is in no row, because a run ends within an answer, to the answer."""
-        for author, (where, message, answer, *_, lines) in self.streamed.items():
-            if lines:  # else rows have all of it
-                self.author = author
-                answer = answer or self._begin(lines[0], message.get("id"), message.get("model"), where)
-                claude_rows.take_streamed(answer, self.streamed[author])
-        self.streamed.clear()
+        for author, last in self.open_blocks.items():
+            if events := last.events():  # else rows have all of it
+                self.author, message = author, last.message
+                answer = last.answer or self._begin(events[0].line, message.get("id"), message.get("model"), last.where)
+                claude_rows.take_open_block(answer, last)
+        self.open_blocks.clear()
 
     def _retract(self, line: TranscriptLine) -> None:
         """Marks answers as refused whose rows Claude Code withdrew after the refusal, to ask another model."""
@@ -297,8 +297,8 @@ class Session(TranscriptReader):
             if len(again) == len(message["content"]):
                 return where
         answer = (again and where.right_above) or self._group(line, message, where)
-        if (block := self.streamed.get(self.author)) is not None and block.message.get("id") == message.get("id"):
-            self.streamed[self.author] = claude_rows.StreamedBlock(where, block.message, answer)
+        if (block := self.open_blocks.get(self.author)) is not None and block.message.get("id") == message.get("id"):
+            self.open_blocks[self.author] = claude_rows.OpenBlock(where, block.message, answer)
         at = answer.take(line)
         self._blocks(answer, line, message["content"], at, again)
         claude_rows.take_end(answer, message, at)

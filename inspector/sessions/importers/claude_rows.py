@@ -345,11 +345,16 @@ def _only_member(data: bytes, name: str) -> str | None:
 
 # -- The block that the events of a stream have begun (`--include-partial-messages`), until a row has it ---------------
 
-_STREAMED = {"text": "text", "thinking": "thinking"}
-"""Type of a block -> the member with its text; the texts of other blocks are pieces of a call's input."""
+class StreamEvent(NamedTuple):
+    """An event of a stream with its piece of a block. It holds the event before it, since a list for each event would
+    take quadratic time."""
+
+    line: TranscriptLine
+    piece: str = ""
+    before: StreamEvent | None = None
 
 
-class StreamedBlock(NamedTuple):
+class OpenBlock(NamedTuple):
     """An answer of which the stream has not brought the end, and the block of it that is in no row."""
 
     where: TreePlace
@@ -357,28 +362,39 @@ class StreamedBlock(NamedTuple):
     answer: TranscriptAnswer | None = None
     """The answer, if a row has an earlier block of it."""
     block: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    texts: tuple[str, ...] = ()
-    lines: tuple[TranscriptLine, ...] = ()
+    event: StreamEvent | None = None
+    """The last event of the block, or the one that begins the answer; None if rows have all of the answer so far."""
+
+    def events(self) -> list[StreamEvent]:
+        """The events in order."""
+        found: list[StreamEvent] = []
+        event = self.event
+        while event is not None:
+            found.append(event)
+            event = event.before
+        return found[::-1]
 
 
-def take_streamed(answer: TranscriptAnswer, last: StreamedBlock) -> None:
+def take_open_block(answer: TranscriptAnswer, last: OpenBlock) -> None:
     """Adds a block to its answer, which the stream ends without: Claude Code was killed, or still runs."""
-    answer.word_at = at = [answer.take(line) for line in last.lines][-1]
-    text, name = "".join(last.texts), _STREAMED.get(str(last.block.get("type")), "input")
-    given: Any = text if name != "input" else {} if text else None
-    answer.parts += read_block({**last.block, name: given}, False, at, lambda *_: text) if last.block else []
+    events = last.events()
+    answer.word_at = at = [answer.take(event.line) for event in events][-1]
+    text, kind = "".join(event.piece for event in events), str(last.block.get("type"))
+    # the pieces of any other block are those of a call's input
+    content: dict[str, Any] = {kind: text} if kind in ("text", "thinking") else {"input": {} if text else None}
+    answer.parts += read_block({**last.block, **content}, False, at, lambda *_: text) if last.block else []
     answer.stop = inferred_reason(Stop.INTERRUPTED, at, "partial_row", at, "the stream ends within this answer")
 
 
-def streamed(line: TranscriptLine, before: StreamedBlock | None, where: TreePlace) -> StreamedBlock | None:
+def block_after(line: TranscriptLine, before: OpenBlock | None, where: TreePlace) -> OpenBlock | None:
     """What is in no row after an event of the stream; `before` is what was in no row until then."""
     event = object_of(line.value.get("event"))
     kind, delta = event.get("type"), object_of(event.get("delta"))
     if kind == "message_start":
-        return StreamedBlock(where, object_of(event.get("message")), lines=(line,))
+        return OpenBlock(where, object_of(event.get("message")), event=StreamEvent(line))
     if before is None or kind in ("message_delta", "message_stop"):
         return None
     if kind == "content_block_start":
-        return before._replace(block=object_of(event.get("content_block")), texts=(), lines=(line,))
+        return before._replace(block=object_of(event.get("content_block")), event=StreamEvent(line))
     piece = next((delta[name] for name in ("text", "thinking", "partial_json") if isinstance(delta.get(name), str)), "")
-    return before._replace(texts=(*before.texts, piece), lines=(*before.lines, line))
+    return before._replace(event=StreamEvent(line, piece, before.event))
