@@ -20,7 +20,7 @@ from inspector.sessions.folders import is_beside
 from inspector.sessions.importers import claude_code
 from inspector.sessions.recording import Options
 from loop_core.turn.limits import Limits
-from loop_core.values import ReasoningPart, TextPart, ToolCall
+from loop_core.values import ArgsForm, ReasoningPart, TextPart, ToolCall
 from tests.scenes.costs import IN_PROPORTION, growth
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import (
@@ -200,6 +200,7 @@ def test_the_events_of_a_run_that_was_killed_show_its_last_block(tmp_path, event
     seen = show(stream(RUN, *events, *further), tmp_path)
     response = seen.responses[0].exchange.response
     assert (response.text or "", [call.arguments for call in response.tool_calls]) == (says, arguments)
+    assert {call.form for call in response.tool_calls if call.arguments} <= {ArgsForm.STRING}, "as they came"
     assert (stops(seen)[0], rules(seen)[-1]) == ("interrupted", "transcript.inferred.partial_row")
     assert [verdict.admission.value for verdict in seen.responses[0].verdicts] == ["held"] * len(arguments)
     assert len(seen.responses) == 1 + bool(further)

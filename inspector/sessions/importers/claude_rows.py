@@ -380,8 +380,8 @@ def take_open_block(answer: TranscriptAnswer, last: OpenBlock) -> None:
     events = last.events()
     answer.word_at = at = [answer.take(event.line) for event in events][-1]
     text, kind = "".join(event.piece for event in events), str(last.block.get("type"))
-    # the pieces of any other block are those of a call's input
-    content: dict[str, Any] = {kind: text} if kind in ("text", "thinking") else {"input": {} if text else None}
+    # the pieces of any other block are the text of a call's input
+    content = {kind: text} if kind in ("text", "thinking") else {"input": text or None}
     answer.parts += read_block({**last.block, **content}, False, at, lambda *_: text) if last.block else []
     answer.stop = inferred_reason(Stop.INTERRUPTED, at, "partial_row", at, "the stream ends within this answer")
 
