@@ -115,6 +115,13 @@ def test_a_step_without_an_answer_is_skipped_with_its_reason(more, why, tmp_path
     assert [skip.why for skip in seen.inputs[0].skipped] == [why]
 
 
+def test_an_answer_whose_request_was_not_stored_is_read(tmp_path):
+    event = {**chat(None, "length"), "choices": [{"index": 0, "delta": {"content": "Ha"}, "finish_reason": "length"}]}
+    for more in (step(1, chat("Ha", "length")), step(1, [event], kind="stream", raw_response=None)):
+        seen = show(generations({**more, "raw_request": None}), tmp_path)
+        assert (words(seen), seen.responses[0].exchange.response.text) == (["TRUNCATED"], "Ha")
+
+
 def test_a_cut_file_gives_the_steps_before(tmp_path):
     whole = generations(step(1, chat("Done.", "stop")), step(2, chat("Two.", "stop"), run="u2"))
     path = tmp_path / "generations.json"

@@ -132,6 +132,14 @@ def test_the_end_of_droids_loop_is_the_end_of_its_last_answer(reason, note, word
     assert "unknown type" not in notices(seen)
 
 
+@each_row("reason", ["permission_rejected", "no_approver_available"])
+def test_the_reason_for_which_droid_stopped_a_turn_is_a_finding(reason, tmp_path):
+    seen = show(lines(START, message("m1", "user", text("go")), message("m2", "assistant", use()), outcome(reason)),
+                tmp_path)
+    (found,) = [noted.finding for noted in seen.findings if noted.finding.rule == "transcript.stopped"]
+    assert reason in found.message
+
+
 @each_row(("reason", "note", "word", "stop"), [
     ("model_provider_unavailable", "The model timed out.", "ERROR", "error"),
     ("model_rate_limited", "", "ERROR", "error"),

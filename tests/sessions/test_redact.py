@@ -210,7 +210,7 @@ def test_the_table_is_large_and_names_its_sources():
     "proxyAuthorization", "refreshToken", "secret", "secretAccessKey", "secretKey", "secretToken",
     "securityToken", "sessionToken", "sharedAccessKey", "sharedSecret", "signingKey", "signingSecret", "sshKey",
     "storageKey", "subscriptionKey", "webhookSecret", "xApiKey", "xAuthToken", "password", "passwd",
-    "passphrase", "pwd", "pgpassword", "mysqlPwd", "userPassword",
+    "passphrase", "pwd", "pgpassword", "mysqlpwd", "mysqlPwd", "userpassword", "userPassword",
     "adminToken", "apiAuthToken", "appToken", "authSecret", "botToken", "cookieSecret", "csrfToken", "deployToken",
     "digitaloceanToken", "discordToken", "dockerToken", "ghToken", "githubToken", "gitlabToken", "hfToken",
     "identityToken", "jwtToken", "linodeToken", "loginToken", "notionToken", "npmToken", "pass", "pypiToken",

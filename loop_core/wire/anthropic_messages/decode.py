@@ -190,7 +190,7 @@ class Decoder(base.Decoder):
     # -- events --------------------------------------------------------------------------------------------------
 
     def _late_value(self, kind: Any, delta: Mapping[str, Any]) -> Any:
-        """What counts even behind the end: a piece of a call, which is then not whole, or a reason under which no call
+        """What counts even after the end: a piece of a call, which is then not whole, or a reason under which no call
         may run. A reason that releases calls would come too late."""
         word = delta.get("stop_reason")
         if kind != "message_delta" or not word:
