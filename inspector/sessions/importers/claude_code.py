@@ -268,7 +268,7 @@ class Session(TranscriptReader):
             if events := last.events():  # else rows have all of it
                 self.author, message = author, last.message
                 answer = last.answer or self._begin(events[0].line, message.get("id"), message.get("model"), last.where)
-                claude_rows.take_open_block(answer, last)
+                claude_rows.take_open_block(answer, last.block, events)
         self.open_blocks.clear()
 
     def _retract(self, line: TranscriptLine) -> None:

@@ -375,14 +375,13 @@ class OpenBlock(NamedTuple):
         return found[::-1]
 
 
-def take_open_block(answer: TranscriptAnswer, last: OpenBlock) -> None:
-    """Adds a block to its answer, which the stream ends without: Claude Code was killed, or still runs."""
-    events = last.events()
+def take_open_block(answer: TranscriptAnswer, block: dict[str, Any], events: list[StreamEvent]) -> None:
+    """Adds a block with its events to an answer that the stream does not end: Claude Code was killed, or still runs."""
     answer.word_at = at = [answer.take(event.line) for event in events][-1]
-    text, kind = "".join(event.piece for event in events), str(last.block.get("type"))
+    text, kind = "".join(event.piece for event in events), str(block.get("type"))
     # the pieces of any other block are the text of a call's input
     content = {kind: text} if kind in ("text", "thinking") else {"input": text or None}
-    answer.parts += read_block({**last.block, **content}, False, at, lambda *_: text) if last.block else []
+    answer.parts += read_block({**block, **content}, False, at, lambda *_: text) if block else []
     answer.stop = inferred_reason(Stop.INTERRUPTED, at, "partial_row", at, "the stream ends within this answer")
 
 
