@@ -53,6 +53,16 @@ def _answer_tokens(one: SeatedExchange) -> set[str]:
     return one.tokens
 
 
+def repeats_reasoning(item: HistoryItem, one: SeatedExchange) -> bool:
+    """Whether an item of a history may follow the request of an exchange: if it is of an assistant, it must have the
+    exchange's own reasoning."""
+    return item.kind is not ItemKind.ASSISTANT or not _item_tokens(item).isdisjoint(_answer_tokens(one))
+
+
+def _item_tokens(item: HistoryItem) -> set[str]:
+    return _tokens(part for message in item.messages for part in message.parts)
+
+
 _URL_SAFE = str.maketrans("-_", "+/")
 _MARK = 48
 """The number of characters that identify a signature. A recorder may have left out the rest."""
@@ -293,7 +303,7 @@ def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered:
     """The candidates that match best: the same session, signatures, server, model, system text, and an earlier time."""
     if len(left := list(match.candidates)) == 1:
         return left
-    repeated = _tokens(part for message in history.items[match.item].messages for part in message.parts)
+    repeated = _item_tokens(history.items[match.item])
     # `identity` is wire format, host, model and system text, in the order of `seat`.
     tests: list[Callable[[SeatedExchange], bool]] = [
         lambda one: one.exchange.session == child.exchange.session,

@@ -56,8 +56,17 @@ def opening(history: History) -> int:
     return user_items[0] if user_items else -1
 
 
+def is_output(item: HistoryItem) -> bool:
+    """Whether an item is a tool's result, or a model's text or call; reasoning alone is none of them."""
+    return item.kind is ItemKind.RESULTS or (item.kind is ItemKind.ASSISTANT and bool(item.text or item.calls))
+
+
 def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
-    """The place of an exchange whose history adds `tail` to its parent's answer."""
+    """The place of an exchange whose history adds `tail` to its parent's answer, or to its parent's request."""
+    if tail and tail[0].kind is ItemKind.ASSISTANT:  # Codex CLI sends no more than the reasoning back
+        tail = tail[1:]
+        if not tail:
+            return PlaceEvidence(TurnPlace.RETRY, "the same request again, with the reasoning of an answer that broke")
     if not tail:
         return _prefill(parent) if parent is None or parent.exchange.recorder is None else _at_once(parent)
     if any(item.kind is ItemKind.RESULTS for item in tail):

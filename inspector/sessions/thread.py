@@ -15,15 +15,14 @@ from typing import NamedTuple
 from inspector.sessions.histories import (
     History,
     HistoryTree,
-    ItemKind,
     SeatedExchange,
     name_answers,
     seat,
     size_of,
     split_prompts,
 )
-from inspector.sessions.parents import Index, last_answer, narrow
-from inspector.sessions.places import is_of_no_use, new_message, opening, place, tail_of
+from inspector.sessions.parents import Index, last_answer, narrow, repeats_reasoning
+from inspector.sessions.places import is_of_no_use, is_output, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again
@@ -247,10 +246,11 @@ class _Threader:
         leaves out the answer; None for any other. The items before `begin` are another request and its answer."""
         items, nodes = history.items, history.nodes
         start = len(items)
-        while start > begin and items[start - 1].kind in (ItemKind.USER, ItemKind.SYSTEM):
+        while start > begin and not is_output(items[start - 1]):
             start -= 1
-            before = self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
-            again = bool(before) and asks_again(items[start].text) is not None
+            before = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
+                      if repeats_reasoning(items[start], each)]
+            again = bool(before) and asks_again("".join(item.text for item in items[start:])) is not None
             cut = [each for each in before if each.cut or each.is_silent or again]
             if cut and start > begin:
                 placed = place(items[start:], cut[0])

@@ -65,11 +65,11 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`; Inspect agent/_types.py",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool|"
         r"proceed to the next step using your best judgement)(?: or )?)+\.", call=True, again=True),
-    HintWording("answer_of_no_use", "Claude Code 2.1.332: also behind a message whose answer it leaves out; Droid",
-        r"^(?:(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was (?:cut off (?:mid-stream|"
-        r"because it exceeded)|stopped by a safety classifier)|your previous response was interrupted mid-generation|"
-        r"your tool call was malformed and could not be parsed|the previous response failed to produce a valid tool "
-        r"call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
+    HintWording("answer_of_no_use", "Claude Code 2.1.332, also after an answer that it leaves out; Droid; Codex",
+        r"^(?:<content_filter_guidance>|(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was "
+        r"(?:cut off (?:mid-stream|because it exceeded)|stopped by a safety classifier)|your previous response was "
+        r"interrupted mid-generation|your tool call was malformed and could not be parsed|the previous response failed "
+        r"to produce a valid tool call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
         r"\[your previous response (?:had|reached the output limit with) no visible\b))", again=True),
 )
 

@@ -1023,6 +1023,30 @@ def message_item(text):
     }
 
 
+def thought_item(key):
+    return {"type": "reasoning", "id": key, "summary": [{"type": "summary_text", "text": "Let me see."}]}
+
+
+@pytest.mark.parametrize(("status", "more", "added", "place"), [
+    ("in_progress", {}, [], "retry"),
+    ("failed", {"error": {"code": "server_error", "message": "busy"}}, [], "retry"),
+    ("incomplete", {"incomplete_details": {"reason": "content_filter"}},
+     [{"role": "developer", "content": "<content_filter_guidance>\nYour previous response was blocked."}], "nudge"),
+])
+def test_of_an_answer_that_broke_codex_sends_the_reasoning_alone(load, status, more, added, place):
+    asked = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "go"}]
+
+    def loaded(*sent):
+        broken = responses("resp_a", [thought_item("rs_1"), message_item("I lo")], status, **more)
+        return load(har(entry(None, broken, **asks(RESPONSES, model="m", input=asked)),
+                        entry(None, responses("resp_b", [message_item("Done.")]),
+                              **asks(RESPONSES, model="m", input=[*asked, *sent, *added]))))
+
+    found = loaded(thought_item("rs_1"))
+    assert [(link.place.value, link.parent) for link in found.turns[0].links] == [("request", None), (place, 0)]
+    assert len(loaded(thought_item("rs_9")).turns) == 2, "the reasoning of another answer"
+
+
 def test_a_chain_of_response_ids_is_a_conversation(load):
     called = {
         "type": "function_call",
