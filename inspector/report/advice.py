@@ -273,6 +273,8 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("declare the tool that the model wants to call, or remove its name from the prompts")),
     Situation("call without arguments", lambda turn: _malformed(turn) and _without_arguments(turn),
               _says("ask for the call again; if the tool takes no arguments, declare it with empty properties")),
+    Situation("lost frame", lambda turn: _malformed(turn) and "judge.lost_frame" in turn.rules,
+              _says("ask for the call again; Wire shows the frame that was not read")),
     Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda turn: _broke(turn) and nothing_read(turn),
               _says("send the request again, and look at the body: no answer was found in it")),

@@ -199,9 +199,8 @@ def _cut_call(turn: JudgedTurn) -> str:
     exchange, verdict = turn.exchange, turn.cut_call
     if verdict is None:
         return ending_words(turn)
-    size = len(verdict.call.arguments or "")
+    size, shape = len(verdict.call.arguments or ""), parse_call(verdict.call).shape
     name = f"{short(verdict.call.name or 'a call')}{_which(turn, turn.worst, verdict)}"
-    shape = parse_call(verdict.call).shape
     word, cut = turn.word, _cut(turn)
     if verdict.rule == "gate.contradiction":
         clause = f"sent {name} twice with different arguments; nothing shows which are meant"
@@ -214,6 +213,8 @@ def _cut_call(turn: JudgedTurn) -> str:
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:
         clause = f"sent {name} with invalid arguments"
+    elif word is Stop.MALFORMED_TOOL_CALL and "judge.lost_frame" in turn.rules:
+        clause = f"sent {name}, but {lost_part(turn)}"
     elif word not in CUT_WORDS:
         clause = f"sent {name} under a stop reason that allows no call"
     elif verdict.call.kind is CallKind.CUSTOM:

@@ -611,6 +611,18 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     assert sentence.endswith("a JSON object in it has a duplicate key: nothing shows which of the two values is meant")
 
 
+def test_a_call_beside_a_frame_that_could_not_be_read_is_held_for_that():
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m-1"}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    frames = [json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": word}]})
+              for delta, word in (({"content": "I look."}, None), ({"tool_calls": [call]}, None), ({}, "tool_calls"))]
+    sent = (frames[0][:-9], *frames[1:], "[DONE]")
+    word, _, sentence, advice = alone("".join(f"data: {frame}\n\n" for frame in sent))
+    assert word == "CALL HELD"
+    assert "sent look, but one of its frames could not be read, so a part of the answer is missing" in sentence
+    assert advice == "ask for the call again; Wire shows the frame that was not read"
+
+
 def test_a_simulated_budget_that_cuts_and_is_not_seen():
     """mistral.rs says `completed` for a cut answer too, and whether its reasoning counts under the cap is not known."""
     thought, cut = llama_responses(12, 13, 100, thought=1), Settings(max_tokens=5, simulate=True, profile="mistral_rs")
