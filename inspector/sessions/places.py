@@ -12,8 +12,9 @@ from inspector.sessions.parents import last_answer
 from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.json_parser import from_json
+from loop_core.judge.endings import has_calls, has_content
 from loop_core.turn.continuation import repeats_request
-from loop_core.values import Message, Role, Stop, ToolCall, ToolResultPart
+from loop_core.values import FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
 
 _QUOTE = 24
 """The characters at the end of a cut text, without white space, that a continuation must repeat."""
@@ -139,10 +140,17 @@ def _lacks_call(parent: SeatedExchange) -> bool:
     return parent.exchange.response.stop_reason.normalized is Stop.TOOL_CALL and not (parent.calls or parent.is_silent)
 
 
+_ENDS_WITHOUT_TEXT = FINISHED | {Stop.MAX_TOKENS, Stop.SAFETY_BLOCKED}
+"""The stop words of an answer that ended, perhaps before its text began."""
+
+
 def is_of_no_use(one: SeatedExchange) -> bool:
-    """Whether an answer is empty, broken, or without a whole call although it has a part of one or its word asks for
+    """Whether an answer is broken, or without a text and a whole call, or without a call although its word asks for
     tools."""
-    return one.is_silent or one.call_cut or one.is_broken or _lacks_call(one)
+    response = one.exchange.response
+    if response.stop_reason.normalized in _ENDS_WITHOUT_TEXT and not (has_calls(response) or has_content(response)):
+        return True
+    return one.call_cut or one.is_broken or _lacks_call(one)
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:

@@ -65,12 +65,13 @@ HINTS: tuple[HintWording, ...] = (
     HintWording("answer_wanted", "Pydantic AI messages.py: the feedback of `no_output`; Inspect agent/_types.py",
         r"^(?:<system>)?please (?:(?:return (?:text|an image)|include your response in a tool call|call a tool|"
         r"proceed to the next step using your best judgement)(?: or )?)+\.", call=True, again=True),
-    HintWording("answer_of_no_use", "Claude Code 2.1.332, also after an answer that it leaves out; Droid; Codex",
+    HintWording("answer_of_no_use", "Claude Code 2.1.332, also after an answer left out; Droid; Codex; Gemini CLI",
         r"^(?:<content_filter_guidance>|(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was "
         r"(?:cut off (?:mid-stream|because it exceeded)|stopped by a safety classifier)|your previous response was "
         r"interrupted mid-generation|your tool call was malformed and could not be parsed|the previous response failed "
         r"to produce a valid tool call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
-        r"\[your previous response (?:had|reached the output limit with) no visible\b))", again=True),
+        r"\[your previous response (?:had|reached the output limit with) no visible\b)|\[system: you (?:previously (?:"
+        r"returned an empty|generated thoughts but)|successfully executed a tool but returned an)\b)", again=True),
 )
 
 RESULTS: tuple[HintWording, ...] = (
@@ -152,8 +153,9 @@ REFUSALS: tuple[NotRun, ...] = (
     NotRun("arguments_invalid", r"(?:the arguments provided to the tool are invalid\b|"
            r"the \S+ tool was called with invalid arguments\b|\S+ tool missing required parameters?: )",
            "the agent refused its arguments", "opencode; Letta Code"),
-    NotRun("user_rejected", r"the (?:user rejected (?:permission to use this specific|this) tool call|"
-           r"tool call is rejected by the user)\b", "the user refused it", "opencode; Copilot CLI; Kiro; Kimi CLI"),
+    NotRun("user_rejected", r"(?:the user rejected (?:permission to use this specific|this) tool call|"
+           r"(?:the tool call is|tool call invocation was) rejected by (?:the )?user)\b", "the user refused it",
+           "opencode; Copilot CLI; Kiro; Kimi CLI; Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
            r"command blocked by security policy$|this \"\S+\" invocation was denied by permission rules\b)",
            "a permission rule refused it", "opencode; Continue CLI; Qwen Code"),
@@ -200,8 +202,6 @@ REFUSALS: tuple[NotRun, ...] = (
            "the agent could not parse its arguments", "OpenAI Agents SDK tool.py; its JavaScript twin tool.ts"),
     NotRun("argument_parsing", r"argument parsing failed\.(?: exception: |$)",
            "the agent could not parse its arguments", "Microsoft Agent Framework 1.23 _tools.py"),
-    NotRun("invocation_rejected", r"tool call invocation was rejected by user\.", "the user refused it",
-           "Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("parameters_no_json", r"an error occurred when calling tool `\S+`: "
            r"valueerror: parameters must be formatted as a valid json!", "the agent could not parse its arguments",
            "Qwen-Agent agent.py, tools/base.py: a tool's first check"),

@@ -135,6 +135,24 @@ def test_an_answer_is_found_though_the_client_joined_it_with_the_one_before(load
 NO_OUTPUT = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 
 
+@pytest.mark.parametrize(("said", "parts"), [
+    ("You previously returned an empty response with no text or thoughts. Please call a tool now.", [{"text": "go"}]),
+    ("You previously generated thoughts but failed to provide a final user-facing response.", [{"text": "go"}]),
+    ("You successfully executed a tool but returned an empty response. Please analyze the tool output.",
+     [{"functionResponse": {"name": "look", "response": {"output": "a tree"}}}]),
+])
+def test_what_gemini_cli_adds_to_the_message_before_an_empty_answer(load, said, parts):
+    called = [{"role": "user", "parts": [{"text": "look"}]},
+              {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}]
+    history = called if "functionResponse" in parts[0] else []
+    empty, done = (json.dumps({"candidates": [{"content": {"role": "model", "parts": each}, "finishReason": "STOP"}]})
+                   for each in ([], [{"text": "Done."}]))
+    found = load(har(*(entry(None, body, url=GEMINI,
+                             request={"contents": [*history, {"role": "user", "parts": sent}]})
+                       for body, sent in ((empty, parts), (done, [*parts, {"text": f"\n[System: {said}]"}])))))
+    assert [link.place.value for link in found.turns[0].links][1:] == ["nudge"]
+
+
 @pytest.mark.parametrize(("said", "word", "content", "place"), [
     (NO_OUTPUT, "end_turn", [], "nudge"),
     ("Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing.", "max_tokens",
@@ -767,6 +785,9 @@ def test_the_same_request_after_an_answer_is_another_conversation(load):
     (chat_body("I look."), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
     (chat_body(None, "tool_calls", CUT_CALL), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "repair"),
     (chat_body("half an ans", "length"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
+    (chat_body("", "length"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
+    (chat_body("", "content_filter"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
+    (None, ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
     (chat_body(""), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z"), "request"),
     (chat_body(""), (None, None), "request"),
 ])
