@@ -328,7 +328,7 @@ FAILURES: Sequence[tuple[type[BaseException], str]] = (
     (aiohttp.ClientHttpProxyError, "the proxy that the environment names does not lead to {host}"),
     (aiohttp.ClientConnectorError, "cannot connect to {host}: {why}"),
     (aiohttp.ServerDisconnectedError, "{host} closed the connection without an answer"),
-    (aiohttp.ClientPayloadError, "{host} closed the connection before the answer was complete"),
+    (aiohttp.ClientPayloadError, "{host} closed the connection before the body was complete"),
     (aiohttp.ClientResponseError, "{host} sent what cannot be read as HTTP/1.1"),
 )
 """The exceptions that end an answer, and their words; the first row that fits counts."""

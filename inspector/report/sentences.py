@@ -18,7 +18,7 @@ from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
 from loop_core.turn.state import RequestPlace
-from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, Usage
+from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, TransportEnd, Usage
 
 
 def who(turn: JudgedTurn) -> str:
@@ -122,18 +122,21 @@ TOOLS_NAMED = 2
 """The largest number of tools that a sentence names; with more it gives the number of calls."""
 
 
-def tools_note(turn: JudgedTurn) -> str:
-    """The remark that the turn's last answer calls tools; empty if it does not. Later turns may be recorded."""
+def end_note(turn: JudgedTurn) -> str:
+    """Remarks on the turn's last answer, where they apply: its connection broke, it calls tools."""
+    response = turn.answers[-1].exchange.response
+    broke = response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+    note = "; then its connection broke, which some clients take for a failure" if broke else ""
     if not turn.ends_at_call:
-        return ""
-    calls = [call for call in turn.answers[-1].exchange.response.tool_calls if not is_phantom(call)]
+        return note
+    calls = [call for call in response.tool_calls if not is_phantom(call)]
     names = list(dict.fromkeys(short(call.name or "a tool without a name") for call in calls))
     tools = " and ".join(names) if len(names) <= TOOLS_NAMED else f"{len(calls)} tool calls"
     after = "no later answer of this turn is in its file"
     if turn.may_follow:
         number = response_number(turn.may_follow[0])
         after = f"it is not known whether response {number} comes next: its request fits several answers"
-    return f"; the answer is complete and asks for {tools}, and {after}"
+    return f"{note}; the answer is complete and asks for {tools}, and {after}"
 
 
 def attempt_words(turn: JudgedTurn) -> str:
@@ -301,8 +304,7 @@ def break_words(turn: JudgedTurn) -> str:
 
 def _break(turn: JudgedTurn) -> str:
     """The client's error about the broken connection, as an addition to a sentence; empty if there is none."""
-    why = turn.exchange.response.broken_connection
-    return f"; {short(why)}" if why else ""
+    return f"; {short(why)}" if (why := turn.exchange.response.broken_connection) else ""
 
 
 def _broke_off(turn: JudgedTurn, response: ChatResponse) -> str:
@@ -349,8 +351,7 @@ def held_beside(turn: JudgedTurn) -> str:
 
 def unreached_reason(response: ChatResponse) -> str:
     """Why no server answered, if known."""
-    reason = response.broken_connection
-    return f": {reason}" if reason else ""
+    return f": {reason}" if (reason := response.broken_connection) else ""
 
 
 def cut_before(turn: JudgedTurn) -> str:
@@ -394,7 +395,6 @@ def detail(turn: JudgedTurn) -> str:
     words = [word for word in (first, stop.detail) if word]
     words = words[:1] if words[:1] == words[1:] else words
     words = [reason, *words[1:]] if (reason := router_words(turn)) else words
-    category = turn.exchange.response.native.get("stop_details.category")
-    if category:
+    if category := turn.exchange.response.native.get("stop_details.category"):
         words.append(f"category {category}")
     return ", ".join(words) if words else "no word sent"

@@ -321,24 +321,24 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda turn: turn.is_repaired and (Stop.MALFORMED_TOOL_CALL in turn.words or any(
             turn.answers[position].word is not Stop.PAUSED for position, _ in turn.held_calls)),
         lambda turn: f"{say.who(turn)} sent a call that was held ({say.budget(turn)}); asked again, it sent the "
-        f"complete call{say.tools_note(turn)}", sure=_is_reached),
+        f"complete call{say.end_note(turn)}", sure=_is_reached),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda turn: turn.is_repaired and Stop.MAX_TOKENS in turn.words,
-        lambda turn: f"{say.who(turn)} was cut and completed ({say.budget(turn)}){say.tools_note(turn)}{say.gap(turn)}",
+        lambda turn: f"{say.who(turn)} was cut and completed ({say.budget(turn)}){say.end_note(turn)}{say.gap(turn)}",
         sure=lambda turn: _is_reached(turn) and not turn.is_continuation_guessed),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda turn: any(answer.place is TurnPlace.RETRY for answer in turn.answers),
         lambda turn: f"{say.who(turn)} was asked again after a {say.attempt_words(turn)} and ended with "
-        f"{say.budget(_of_last(turn))}{say.tools_note(turn)}{say.gap(turn)}",
+        f"{say.budget(_of_last(turn))}{say.end_note(turn)}{say.gap(turn)}",
         sure=lambda turn: _is_reached(turn) and not turn.is_retry_guessed, of_last=True),
     # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda turn: turn.ends_at_call,
-        lambda turn: f"{say.ending_words(_of_last(turn))}{say.tools_note(turn)}",
+        lambda turn: f"{say.ending_words(_of_last(turn))}{say.end_note(turn)}",
         sure=lambda turn: False, of_last=True),
     VerdictRow("COMPLETE", "✓", "+", Severity.INFO,
         lambda turn: True,
-        lambda turn: say.ending_words(_of_last(turn)), of_last=True),
+        lambda turn: f"{say.ending_words(_of_last(turn))}{say.end_note(turn)}", of_last=True),
 )
 """The verdicts, worst first; the last row always holds."""
 

@@ -159,7 +159,7 @@ async def test_an_answer_that_is_reset_is_cut_for_the_client_too(tmp_path: Path)
     assert (exchange.body, exchange.response.transport_end) == (CHUNK, TransportEnd.RESET)
     assert exchange.response.stop_reason.normalized is Stop.INTERRUPTED
     host = server.url.removeprefix("http://")
-    assert exchange.response.broken_connection == f"{host} closed the connection before the answer was complete"
+    assert exchange.response.broken_connection == f"{host} closed the connection before the body was complete"
 
 
 async def test_a_client_that_leaves_ends_the_request_and_is_recorded_so(tmp_path: Path) -> None:

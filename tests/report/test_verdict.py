@@ -27,7 +27,8 @@ from loop_core.turn.presets import PI_PRESENCE
 from loop_core.turn.state import State
 from loop_core.values import Severity, Stop
 from tests.scenes import transcripts as agents
-from tests.scenes.bodies import llama_responses
+from tests.scenes.bodies import call as called
+from tests.scenes.bodies import chat_body, llama_responses
 from tests.scenes.recordings import (
     ASKS,
     CHAT,
@@ -609,6 +610,22 @@ def test_an_answer_of_which_a_frame_could_not_be_read_is_not_whole():
     word, _, sentence, _ = frames_verdict(*said, twice)
     assert word == "GAP IN THE ANSWER"
     assert sentence.endswith("a JSON object in it has a duplicate key: nothing shows which of the two values is meant")
+
+
+@each_row("end", ["reset", "timeout", "eof", "aborted"])
+@each_row(("reason", "word"), [("stop", "COMPLETE"), ("tool_calls", "COMPLETE SO FAR")])
+def test_a_complete_answer_says_that_its_connection_broke_after_it(end, reason, word):
+    """Gemini CLI ended with an error at such a break: the answer is whole, and the agent stopped all the same."""
+    calls = [called("look", "{}")] if reason == "tool_calls" else []
+    records = [{"loop_inspector_session": 1},
+               {"type": "request", "id": "r0", "api": "openai_chat", "url": "http://127.0.0.1:1/v1/chat/completions",
+                "method": "POST", "body": {"model": "m", "messages": [{"role": "user", "content": "go"}]}},
+               {"type": "response", "request": "r0", "status": 200, "headers": []},
+               {"type": "bytes", "request": "r0", "text": chat_body("Done.", reason, *calls)},
+               {"type": "end", "request": "r0", "end": end}]
+    found = only(show(data=session_bytes(records))).verdict
+    assert found.word == word
+    assert ("then its connection broke" in found.sentence) == (end in ("reset", "timeout"))
 
 
 def test_a_call_beside_a_frame_that_could_not_be_read_is_held_for_that():
