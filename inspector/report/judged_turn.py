@@ -223,6 +223,11 @@ class JudgedTurn(NamedTuple):
             for before, after in pairwise(self.answers))
 
     @property
+    def has_unseen_seam(self) -> bool:
+        """Whether the agent continued a cut answer where the engine no longer followed it, and so checked no seam."""
+        return bool(_continued(self.answers)) and not self.reached_end
+
+    @property
     def rejected_calls(self) -> tuple[Verdict, ...]:
         """The rejected calls of the last response, whose outcome is not recorded."""
         return tuple(v for v in self.answers[-1].verdicts if v.admission is Admission.REJECTED)
@@ -371,6 +376,13 @@ def _is_guessed(answer: TurnAnswer) -> bool:
             and request is not None and not request.messages)
 
 
+def _continued(answers: Sequence[TurnAnswer]) -> frozenset[int]:
+    """The cut texts that the agent continued after a retry of a cut answer, which the engine does not follow."""
+    again = next((place for place, answer in enumerate(answers) if answer.place is TurnPlace.RETRY), len(answers))
+    return frozenset(place for place in range(again, len(answers) - 1) if answers[place].word is Stop.MAX_TOKENS
+                     and not answers[place].verdicts and answers[place + 1].place is TurnPlace.CONTINUATION)
+
+
 def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     last = len(answers) - 1
     # An answer of which nothing was recorded, as of a run that was killed, does not outweigh a fault before it.
@@ -378,7 +390,7 @@ def _deciding(answers: Sequence[TurnAnswer], turn: Turn) -> int:
     if not (is_lost or _clean(answers[last].judgement, turn)):
         return last
     # A failed attempt does not decide the turn once the agent's retry was answered.
-    retried = {place for place, (_, after) in enumerate(pairwise(answers)) if after.place is TurnPlace.RETRY}
+    retried = {at for at, after in enumerate(answers[1:]) if after.place is TurnPlace.RETRY} | _continued(answers)
     # Nor does an answer whose end was not recorded, if the agent went on from it in a request that was recorded, or if
     # the last end is only inferred, so that the turn does not count as complete anyway.
     inferred = inference_of(answers[last].judgement.stop) is not None

@@ -148,12 +148,13 @@ def attempt_words(turn: JudgedTurn) -> str:
 
 
 def gap(turn: JudgedTurn) -> str:
-    """The remark that the request after a cut answer, or its reason, was not recorded; empty if it was."""
+    """The remark that the request after a cut answer, or its reason, was not recorded or not followed; else empty."""
     if turn.is_retry_guessed:
         return "; it is a guess that the same request was sent again because of the cut: an output cap was not recorded"
-    if not turn.is_continuation_guessed:
-        return ""
-    return "; it is a guess that the next answer is its rest: the request between them was not recorded"
+    if turn.has_unseen_seam:
+        return "; the agent then asked for the rest of a cut answer, and nothing checked that the two belong together"
+    note = "; it is a guess that the next answer is its rest: the request between them was not recorded"
+    return note if turn.is_continuation_guessed else ""
 
 
 def lost_part(turn: JudgedTurn) -> str:
@@ -361,8 +362,7 @@ def cut_before(turn: JudgedTurn) -> str:
 
 def failure(turn: JudgedTurn) -> str:
     """The error reported in place of an answer."""
-    response = turn.exchange.response
-    error = response.error
+    response, error = turn.exchange.response, turn.exchange.response.error
     message = error.message.strip() or error.type or error.code or "without a message" if error else _failure_word(turn)
     most = 300 if is_redirect(turn) else 100  # a redirect's address is useless if it is cut
     return with_status(response, message if len(message) <= most else f"{message[:most - 3]}…")

@@ -330,7 +330,7 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda turn: any(answer.place is TurnPlace.RETRY for answer in turn.answers),
         lambda turn: f"{say.who(turn)} was asked again after a {say.attempt_words(turn)} and ended with "
         f"{say.budget(_of_last(turn))}{say.end_note(turn)}{say.gap(turn)}",
-        sure=lambda turn: _is_reached(turn) and not turn.is_retry_guessed, of_last=True),
+        sure=lambda turn: _is_reached(turn) and not (turn.is_retry_guessed or turn.has_unseen_seam), of_last=True),
     # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda turn: turn.ends_at_call,

@@ -55,8 +55,12 @@ def _answer_tokens(one: SeatedExchange) -> set[str]:
 
 def repeats_reasoning(item: HistoryItem, one: SeatedExchange) -> bool:
     """Whether an item of a history may follow the request of an exchange: if it is of an assistant, it must have the
-    exchange's own reasoning."""
-    return item.kind is not ItemKind.ASSISTANT or not _item_tokens(item).isdisjoint(_answer_tokens(one))
+    exchange's own reasoning, by a signature or an id, or word for word."""
+    if item.kind is not ItemKind.ASSISTANT or not _item_tokens(item).isdisjoint(_answer_tokens(one)):
+        return True
+    parts = (part for message in item.messages for part in message.parts if type(part) is ReasoningPart)
+    thought = squeeze("".join(part.text or "" for part in parts))
+    return bool(thought) and thought == squeeze(one.exchange.response.reasoning_content or "")
 
 
 def _item_tokens(item: HistoryItem) -> set[str]:

@@ -157,8 +157,8 @@ REFUSALS: tuple[NotRun, ...] = (
            r"(?:the tool call is|tool call invocation was) rejected by (?:the )?user)\b", "the user refused it",
            "opencode; Copilot CLI; Kiro; Kimi CLI; Microsoft Agent Framework 1.23 _tools.py"),
     NotRun("rule_prevents", r"(?:the user has specified a rule which prevents you from using this specific tool call\b|"
-           r"command blocked by security policy$|this \"\S+\" invocation was denied by permission rules\b)",
-           "a permission rule refused it", "opencode; Continue CLI; Qwen Code"),
+           r"command blocked by security policy$|(?:this|tool) \"\S+\" (?:invocation was|is) denied by permission "
+           r"rules\b)", "a permission rule refused it", "opencode; Continue CLI; Qwen Code"),
     NotRun("denied", r"(?:user denied permission\b|the user has declined to run this tool\b|"
            r"the user declined this tool call\b|permission denied by user$|user denied the tool execution$|"
            r"tool execution denied\.$)", "the user refused it",

@@ -685,6 +685,17 @@ def test_a_cut_answer_whose_request_was_sent_again_was_no_failure():
     assert (turn.verdict.word, "asked again after a cut" in turn.verdict.sentence) == ("RETRIED", True)
 
 
+def test_a_cut_answer_that_was_sent_again_and_then_continued_is_not_truncated():
+    """Qwen Code sends a cut request again with a larger cap, and asks for the rest of an answer that is cut again."""
+    half, hint = "The relay keeps a queue of all that was sen", user("Output token limit hit. Resume directly.")
+    asked = [user("hi")]
+    cut = [pair_of(asked, chat(half, "length"), max_tokens=cap) for cap in (50, 90)]
+    (turn,) = show(*cut, pair_of([*asked, assistant(half), hint], chat("t before."), max_tokens=90)).turns
+    assert (turn.verdict.word, turn.verdict.sure) == ("RETRIED", False)
+    assert turn.verdict.sentence.endswith("and nothing checked that the two belong together")
+    assert show(*cut).turns[0].verdict.word == "TRUNCATED"
+
+
 # -- transcripts of agents, which keep no word for an end -------------------------------------------------------------
 
 

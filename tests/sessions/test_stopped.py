@@ -173,6 +173,8 @@ def test_of_a_batch_only_the_refused_call_did_not_run(tmp_path):
     ("Command blocked by security policy", "a permission rule refused it"),
     ('This "run_shell_command" invocation was denied by permission rules. Matching deny rule: "Bash".',
      "a permission rule refused it"),
+    ('Tool "run_shell_command" is denied by permission rules. Matching deny rule: "read-only".',
+     "a permission rule refused it"),
     ("Error: file_path is required and must be a string", "the agent refused its arguments"),
     ("[Operation Cancelled] Reason: User did not allow tool call", "the user cancelled it"),
     ("<exception>action was not executed</exception>", "the run ended before it"),

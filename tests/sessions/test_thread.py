@@ -1044,8 +1044,8 @@ def message_item(text):
     }
 
 
-def thought_item(key):
-    return {"type": "reasoning", "id": key, "summary": [{"type": "summary_text", "text": "Let me see."}]}
+def thought_item(key, text="Let me see."):
+    return {"type": "reasoning", "id": key, "summary": [{"type": "summary_text", "text": text}]}
 
 
 @pytest.mark.parametrize(("status", "more", "added", "place"), [
@@ -1065,7 +1065,19 @@ def test_of_an_answer_that_broke_codex_sends_the_reasoning_alone(load, status, m
 
     found = loaded(thought_item("rs_1"))
     assert [(link.place.value, link.parent) for link in found.turns[0].links] == [("request", None), (place, 0)]
-    assert len(loaded(thought_item("rs_9")).turns) == 2, "the reasoning of another answer"
+    assert len(loaded(thought_item("rs_9", "Now another.")).turns) == 2, "the reasoning of another answer"
+
+
+@pytest.mark.parametrize(("thought", "turns"), [("Let me see.", 1), ("Now another.", 2), ("", 2)])
+def test_of_an_answer_cut_in_its_reasoning_qwen_code_sends_the_reasoning_alone(load, thought, turns):
+    cut = json.loads(chat_body("", "length"))
+    cut["choices"][0]["message"]["reasoning_content"] = "Let me see."
+    sent = [user("go"), {"role": "assistant", "content": "", "reasoning_content": thought},
+            user("Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing.")]
+    found = load(har(entry([user("go")], json.dumps(cut), max_tokens=9), entry(sent, chat_body("Done."), max_tokens=9)))
+    assert len(found.turns) == turns
+    if turns == 1:
+        assert link(found, 1).place.value == "continuation"
 
 
 def test_a_chain_of_response_ids_is_a_conversation(load):
