@@ -42,7 +42,7 @@ def test_an_answer_and_its_counts(tmp_path):
     made = facts.exchange.response
     assert (made.text, made.reasoning_content, facts.exchange.recorder) == ("Hi", "hm", "codex-exec")
     assert made.usage == (9, 5, 2, 4, 3)
-    assert stops(seen) == ["unknown"]
+    assert (stops(seen), words(seen)) == (["end_turn"], ["END INFERRED"])
     assert "Codex CLI keeps none" in seen.inputs[0].notices[0]
     assert "of unknown type" not in "\n".join(seen.inputs[0].notices)
 
@@ -85,10 +85,21 @@ def test_each_row_of_an_answer_is_in_its_body_once(tmp_path):
     assert (facts.exchange.lines, facts.exchange.body.count(b"401")) == ((3,), 1)
 
 
+def test_a_turn_that_ends_without_a_message_is_no_answer_that_ended_well(tmp_path):
+    ran = [item("agent_message", text="I look."), item("command_execution", command="ls", aggregated_output="a")]
+    thought, left_open = item("reasoning", text="hm"), item("command_execution", event="started", command="ls")
+    for rows, reasons in (([], ["unknown"]), (ran, ["tool_call", "unknown"]), ([thought], ["unknown"]),
+                          ([left_open], ["unknown"])):
+        seen = read(tmp_path, *rows, turn_end())
+        assert stops(seen) == reasons
+        assert "transcript.no_last_message" in [each.rule for each in seen.responses[-1].exchange.response.findings]
+
+
 def test_ids_begin_anew_with_each_turn(tmp_path):
     call = item("command_execution", command="ls", aggregated_output="a")
-    seen = read(tmp_path, call, turn_end(), {"type": "turn.started"}, call, item("agent_message", text="Done."))
-    assert (len(seen.turns), len(seen.responses)) == (2, 3)
+    said = item("agent_message", text="Done.")
+    seen = read(tmp_path, call, said, turn_end(), {"type": "turn.started"}, call, said)
+    assert (len(seen.turns), len(seen.responses)) == (2, 4)
 
 
 @pytest.mark.parametrize(("message", "stop"), [

@@ -19,7 +19,7 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptLine, TreePlace
 from inspector.sessions.transcripts.chat_messages import ChatReader, call_of, command_call, pointer_at
 from inspector.sessions.transcripts.member_values import counts_of, known_text, object_of
-from loop_core.values import Stop, Usage
+from loop_core.values import Finding, Severity, Stop, TextPart, Usage
 from loop_core.wire.failures import StopRow
 
 EVENTS = frozenset({"thread.started", "turn.started", "item.started", "item.updated", "item.completed",
@@ -71,8 +71,20 @@ class _Stream(ChatReader):
             return self._item(line, lines, item, place)
         if kind == "turn.completed" and len(self.answers) == 1:  # the counts are those of the whole thread
             self.answers[0].usage = Usage(*counts_of(object_of(value.get("usage")), *COUNTS))
+        if kind == "turn.completed":
+            return self._complete(line, place)
         lines.count(kind, EVENTS | {"error"})
         return place
+
+    def _complete(self, line: TranscriptLine, place: TreePlace) -> TreePlace:
+        """Reads the end of a turn. Only a message right before it shows that the last answer ended well."""
+        last = place.right_above
+        if last is not None and last.parts and type(last.parts[-1]) is TextPart:
+            return self.say(line, place, "turn.completed", mark="ended")
+        answer = last or self.stream_answer(line, place, "usage")
+        message = f"line {line.number}: Codex ended the turn, and no message of the model stands before it"
+        answer.findings.append(Finding("transcript.no_last_message", Severity.INFO, message))
+        return TreePlace(answer)
 
     def _item(
         self, line: TranscriptLine, lines: TranscriptRows, item: dict[str, Any], place: TreePlace
