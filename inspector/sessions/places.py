@@ -12,7 +12,7 @@ from inspector.sessions.parents import last_answer
 from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.json_parser import from_json
-from loop_core.judge.endings import has_calls, has_content
+from loop_core.judge.endings import has_calls, has_content, is_unread
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
 
@@ -145,12 +145,12 @@ _ENDS_WITHOUT_TEXT = FINISHED | {Stop.MAX_TOKENS, Stop.SAFETY_BLOCKED}
 
 
 def is_of_no_use(one: SeatedExchange) -> bool:
-    """Whether an answer is broken, or without a text and a whole call, or without a call although its word asks for
-    tools."""
+    """Whether an answer is broken or damaged, has neither a text nor a whole call, or no call although its word asks
+    for tools."""
     response = one.exchange.response
     if response.stop_reason.normalized in _ENDS_WITHOUT_TEXT and not (has_calls(response) or has_content(response)):
         return True
-    return one.call_cut or one.is_broken or _lacks_call(one)
+    return one.call_cut or one.is_broken or is_unread(response) or _lacks_call(one)
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:

@@ -788,6 +788,8 @@ def test_the_same_request_after_an_answer_is_another_conversation(load):
     (chat_body("", "length"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
     (chat_body("", "content_filter"), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
     (None, ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
+    ('data: {"choices": [\n\n' + chat_stream("I look."), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "retry"),
+    (chat_stream("I look."), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:09Z"), "request"),
     (chat_body(""), ("2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z"), "request"),
     (chat_body(""), (None, None), "request"),
 ])
