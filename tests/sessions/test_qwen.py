@@ -201,7 +201,7 @@ def test_its_rows_are_not_taken_for_claude_codes():
         "omni_recall", "agent_bootstrap", "agent_retry", "agent_session_ready", "user_text_elements",
         "branch_checkpoint", "goal_state", "goal_turn_end", "ui_telemetry", "custom_title", "rewind",
         "chat_compression", "slash_command", "session_artifact_snapshot", "at_command", "turn_result",
-        "parent_session")),
+        "parent_session", "background_task_completed")),
     (None, "records that hold no exchange: system (1)"),
     ("of_tomorrow", "records of unknown type were skipped: system/of_tomorrow (1)"),
 ])

@@ -48,7 +48,8 @@ NO_EXCHANGE = frozenset({"system", *(f"system/{subtype}" for subtype in (
     "session_artifact_event", "at_command", "attribution_snapshot", "file_history_snapshot", "session_model",
     "turn_result", "parent_session", "session_source", "session_execution_engine", "session_approval_mode",
     "session_notes", "session_sources_snapshot", "omni_recall", "agent_bootstrap", "agent_retry",
-    "agent_session_ready", "user_text_elements", "branch_checkpoint", "goal_state", "goal_turn_end"))})
+    "agent_session_ready", "user_text_elements", "branch_checkpoint", "goal_state", "goal_turn_end",
+    "background_task_completed"))})
 """The types of records without a part of an exchange (`ChatRecord`)."""
 STOPS: Mapping[str, StopRow] = {
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Agent Client Protocol, StopReason"),
