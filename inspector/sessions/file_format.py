@@ -98,11 +98,21 @@ class Importer(Protocol):
         raises as `read` does."""
 
 
-# -- The folders in which VS Code, its forks and their extensions store their files ----------------------------------
+# -- The folders in which Claude's applications, VS Code, its forks and their extensions store their files -----------
 
-EDITORS = (*(f"{root}/{editor}/User" for root in (".config", "Library/Application Support")
+_APPLICATIONS = ("Library/Application Support", "AppData/Roaming")
+"""The folders of macOS and of Windows for the data of applications, below the home folder."""
+CLAUDE = (
+    AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
+    AgentFolder("Claude Code", "XDG_CONFIG_HOME", ".config", ("claude", "projects", "*")),
+    *(AgentFolder("Claude Cowork", "", f"{root}/Claude/local-agent-mode-sessions",
+                  ("*", "*", "*", ".claude", "projects", "*")) for root in _APPLICATIONS),
+    AgentFolder("iFlow", "", ".iflow", ("projects", "*")),
+)
+"""The folders with transcripts in the format of Claude Code."""
+EDITORS = (*(f"{root}/{editor}/User" for root in (".config", *_APPLICATIONS)
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
-          ".vscode-server/data/User", "AppData/Roaming/Code/User")
+          ".vscode-server/data/User", ".cursor-server/data/User")
 """The folders of VS Code and its forks for a user's data, below the home folder."""
 EDITOR_TASKS = (
     *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),

@@ -31,6 +31,10 @@ def test_the_same_as_a_document(inspector):
     assert kept["pi"]["stop_reason"] == "recorder"
     assert next(row for row in value["files"] if row["name"] == "claude-code")["folders"] == [
         {"agent": "Claude Code", "variable": "CLAUDE_CONFIG_DIR", "path": "~/.claude/projects/*/*.jsonl"},
+        {"agent": "Claude Code", "variable": "XDG_CONFIG_HOME", "path": "~/.config/claude/projects/*/*.jsonl"},
+        *({"agent": "Claude Cowork", "variable": "",
+           "path": f"~/{root}/Claude/local-agent-mode-sessions/*/*/*/.claude/projects/*/*.jsonl"}
+          for root in ("Library/Application Support", "AppData/Roaming")),
         {"agent": "iFlow", "variable": "", "path": "~/.iflow/projects/*/*.jsonl"}]
 
 

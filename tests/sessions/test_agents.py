@@ -67,6 +67,7 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
     ("variable", "below", "agent"),
     [
         ("CLAUDE_CONFIG_DIR", "projects/p/s.jsonl", "Claude Code"),
+        ("XDG_CONFIG_HOME", "claude/projects/p/s.jsonl", "Claude Code"),
         ("PI_CODING_AGENT_DIR", "sessions/deep/er/s.jsonl", "pi"),
         ("OPENCLAW_STATE_DIR", "agents/a/sessions/s.jsonl", "OpenClaw"),
         ("CODEX_HOME", "sessions/2026/01/02/rollout-x.jsonl", "Codex CLI"),
@@ -82,8 +83,9 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
         ("KIMI_SHARE_DIR", "sessions/a/b/subagents/c/wire.jsonl", "Kimi CLI"),
         ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/session-1.json", "Gemini CLI"),
         ("GEMINI_CLI_HOME", ".gemini/tmp/p/chats/s/sub.jsonl", "Gemini CLI"),
-        ("QWEN_RUNTIME_DIR", "projects/p/chats/s.jsonl", "Qwen Code"),
-        ("QWEN_HOME", "projects/p/chats/s.jsonl", "Qwen Code"),
+        ("QWEN_RUNTIME_DIR", "projects/p/chats/0a.jsonl", "Qwen Code"),
+        ("QWEN_HOME", "projects/p/chats/0a.jsonl", "Qwen Code"),
+        ("QWEN_HOME", "projects/p/chats/archive/0a.jsonl", "Qwen Code"),
         ("MSWEA_GLOBAL_CONFIG_DIR", "last_mini_run.traj.json", "mini-swe-agent"),
         ("COPILOT_HOME", "session-state/s/events.jsonl", "Copilot CLI"),
         ("CLINE_DIR", "data/sessions/s/s.messages.json", "Cline"),
@@ -103,6 +105,27 @@ def test_a_subagent_of_cursor_is_read_with_its_session_and_not_listed(tmp_path):
     expected = [write(place / "flat.jsonl", 300), write(place / "s/s.jsonl", 200)]
     write(place / "s/subagents/a.jsonl", 400)
     assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == expected
+
+
+def test_a_ledger_of_qwen_code_is_not_listed(tmp_path):
+    """Qwen Code writes the states of the prompts beside a transcript, into `<id>.ledger.jsonl`."""
+    chats = tmp_path / ".qwen/projects/p/chats"
+    chat = write(chats / "0a1b.jsonl", 300)
+    write(chats / "0a1b.ledger.jsonl", 400)
+    assert [each.path for each in transcripts({"HOME": str(tmp_path)})] == [chat]
+
+
+@each_row(("below", "agent"), [
+    (".config/claude/projects/p/s.jsonl", "Claude Code"),
+    ("Library/Application Support/Claude/local-agent-mode-sessions/a/o/local_1/.claude/projects/p/s.jsonl",
+     "Claude Cowork"),
+    ("AppData/Roaming/Claude/local-agent-mode-sessions/a/o/local_1/.claude/projects/p/s.jsonl", "Claude Cowork"),
+    ("AppData/Roaming/Block/goose/data/sessions/sessions.db", "Goose"),
+])
+def test_the_folders_of_applications_are_looked_in(tmp_path, below, agent):
+    path = write(tmp_path / below, 1)
+    write((tmp_path / below).parent / "other.txt", 2)
+    assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == [(path, agent)]
 
 
 def test_only_the_newest_are_listed(tmp_path, monkeypatch):

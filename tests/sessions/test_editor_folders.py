@@ -12,7 +12,9 @@ EDITORS = (
     ".config/Windsurf/User", "Library/Application Support/Code/User",
     "Library/Application Support/Code - Insiders/User",
     "Library/Application Support/VSCodium/User", "Library/Application Support/Cursor/User",
-    "Library/Application Support/Windsurf/User", ".vscode-server/data/User", "AppData/Roaming/Code/User",
+    "Library/Application Support/Windsurf/User", ".vscode-server/data/User", ".cursor-server/data/User",
+    "AppData/Roaming/Code/User", "AppData/Roaming/Code - Insiders/User", "AppData/Roaming/VSCodium/User",
+    "AppData/Roaming/Cursor/User", "AppData/Roaming/Windsurf/User",
 )
 FILES = {
     "globalStorage/saoudrizwan.claude-dev/tasks/1/api_conversation_history.json": "Cline",

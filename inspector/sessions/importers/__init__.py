@@ -7,7 +7,7 @@ recognised by their tables (`recognition.DATABASES`).
 
 from collections.abc import Mapping
 
-from inspector.sessions.file_format import EDITOR_CHATS, EDITOR_TASKS, AgentFolder, FileFormat, Keeps, Words
+from inspector.sessions.file_format import CLAUDE, EDITOR_CHATS, EDITOR_TASKS, AgentFolder, FileFormat, Keeps, Words
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
@@ -25,9 +25,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation", b"total_cost_usd",
          b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"', b'"stream_event"'),
-        (AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
-         AgentFolder("iFlow", "", ".iflow", ("projects", "*"))),
-        "subagents/**/*.jsonl", grows=True,
+        CLAUDE, "subagents/**/*.jsonl", grows=True,
     ),
     "pi": FileFormat(
         f"{_HERE}.pi", "pi or OpenClaw session",
@@ -148,7 +146,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a database whose table "messages" has "content_json", or a first line with "working_dir"',
         Keeps(Words.HINT), (SQLITE, b'"working_dir"', b'"created"'), (
             AgentFolder("Goose", "XDG_DATA_HOME", ".local/share", ("goose", "sessions"), ("*.db", "*.jsonl")),
-            AgentFolder("Goose", "GOOSE_PATH_ROOT", ".local/share/goose", ("data", "sessions"), ("*.db", "*.jsonl")),
+            *(AgentFolder("Goose", variable, root, ("data", "sessions"), ("*.db", "*.jsonl")) for variable, root in (
+                ("GOOSE_PATH_ROOT", ".local/share/goose"), ("", "AppData/Roaming/Block/goose"))),
         ),
     ),
     "crush": FileFormat(
@@ -202,8 +201,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.HINT, usage=True), (b"sessionId",),
-        tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats"))
-              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME")), grows=True,
+        tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats", *below), ("*[0-9a-fA-F].jsonl",))
+              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME") for below in ((), ("archive",))), grows=True,
     ),
     "qwen-stream": FileFormat(f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json",
                               'a first row with "qwen_code_version"', Keeps(Words.HINT, usage=True),
