@@ -86,6 +86,7 @@ def test_each_agents_own_folder_is_looked_in(tmp_path):
         ("QWEN_RUNTIME_DIR", "projects/p/chats/0a.jsonl", "Qwen Code"),
         ("QWEN_HOME", "projects/p/chats/0a.jsonl", "Qwen Code"),
         ("QWEN_HOME", "projects/p/chats/archive/0a.jsonl", "Qwen Code"),
+        ("QWEN_HOME", "projects/p/subagents/0a/agent-explore-1z.jsonl", "Qwen Code"),
         ("MSWEA_GLOBAL_CONFIG_DIR", "last_mini_run.traj.json", "mini-swe-agent"),
         ("COPILOT_HOME", "session-state/s/events.jsonl", "Copilot CLI"),
         ("CLINE_DIR", "data/sessions/s/s.messages.json", "Cline"),

@@ -1285,6 +1285,8 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
      "requests of a batch"),
     ("extract-cursor.json", {"sessionId": "s", "processedOffset": 4, "updatedAt": "2026-01-01T00:00:00Z"},
      "place up to which Qwen Code has read a session"),
+    ("0a.ledger.jsonl", {"v": 1, "promptId": "p1", "state": "in_flight", "at": 1},
+     "ledger of the prompts of Qwen Code"),
     ("logs.json", [{"sessionId": "s", "messageId": 0, "type": "user", "message": "go", "timestamp": "2026-01-01"}],
      "messages of the user that Gemini CLI and Qwen Code list"),
     ("conversation.json", {"id": "default", "agent_id": "a", "archived": False, "summary": None,

@@ -188,6 +188,25 @@ def test_a_session_names_the_session_that_began_it(tmp_path):
     assert seen.inputs[0].about.parent == "p1"
 
 
+def test_a_subagent_is_listed_below_the_session_that_began_it(tmp_path):
+    """Its file is not in the folder of the session, and its rows have the id of that session."""
+    child = {"isSidechain": True, "agentId": "explore-1", "agentName": "explore"}
+    rows = [row("1", None, "user", text("look"), **child), row("2", "1", "assistant", text("Look."), **child),
+            row("3", "2", "assistant", CALL, **child), row("4", "3", "tool_result", RESULT, **child),
+            row("5", "4", "user", text("A task ended."), externalInputKind="notification", **child),
+            row("6", "5", "assistant", text("Done."), **child)]
+    seen = show(file(*rows), tmp_path)
+    about = seen.inputs[0].about
+    assert (about.id, about.parent, about.title) == ("s/explore-1", "s", "explore")
+    assert (len(seen.turns), stops(seen)) == (1, ["tool_call", "unknown"])
+    asked = show(file(*rows[:4], row("5", "4", "user", text("Stop."), externalInputKind="message", **child),
+                      *rows[5:]), tmp_path)
+    assert asked.inputs[0].about.parent == "s"
+    alone = show(file(row("1", None, "user", text("go"), isSidechain=False, agentId="a"),
+                      row("2", "1", "assistant", text("One."))), tmp_path)
+    assert (alone.inputs[0].about.id, alone.inputs[0].about.parent) == ("s", "")
+
+
 def test_its_rows_are_not_taken_for_claude_codes():
     alone = row("1", None, "system", subtype="ui_telemetry", systemPayload={})
     for first in (row("1", None, "user", text("go")), alone):
@@ -201,7 +220,8 @@ def test_its_rows_are_not_taken_for_claude_codes():
         "omni_recall", "agent_bootstrap", "agent_retry", "agent_session_ready", "user_text_elements",
         "branch_checkpoint", "goal_state", "goal_turn_end", "ui_telemetry", "custom_title", "rewind",
         "chat_compression", "slash_command", "session_artifact_snapshot", "at_command", "turn_result",
-        "parent_session", "background_task_completed")),
+        "parent_session", "background_task_completed",
+        "agent_launch_prompt")),
     (None, "records that hold no exchange: system (1)"),
     ("of_tomorrow", "records of unknown type were skipped: system/of_tomorrow (1)"),
 ])

@@ -201,8 +201,9 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "qwen": FileFormat(
         f"{_HERE}.qwen", "Qwen Code transcript", 'lines with "uuid", "sessionId" and a "message" of "parts"',
         Keeps(Words.HINT, usage=True), (b"sessionId",),
-        tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", "chats", *below), ("*[0-9a-fA-F].jsonl",))
-              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME") for below in ((), ("archive",))), grows=True,
+        tuple(AgentFolder("Qwen Code", variable, ".qwen", ("projects", "*", *below), (name,))
+              for variable in ("QWEN_RUNTIME_DIR", "QWEN_HOME") for name, *below in (
+                  ("*[0-9a-fA-F].jsonl", "chats", "**"), ("agent-*.jsonl", "subagents", "*"))), grows=True,
     ),
     "qwen-stream": FileFormat(f"{_HERE}.qwen_stream", "stream of qwen --output-format stream-json",
                               'a first row with "qwen_code_version"', Keeps(Words.HINT, usage=True),

@@ -34,6 +34,7 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
     "state of a session of Cline CLI": frozenset({"session_id", "started_at", "workspace_root", "team_name"}),
     "state of a session of Kimi CLI": frozenset({"approval", "additional_dirs", "plan_mode"}),
     "place up to which Qwen Code has read a session": frozenset({"sessionId", "processedOffset"}),
+    "ledger of the prompts of Qwen Code": frozenset({"v", "promptId", "at"}),
     "description of a conversation of Letta Code": frozenset({"agent_id", "in_context_message_ids"}),
     "version of a conversation of Letta Code": frozenset({"schema_version", "message_format", "provider_stack"}),
     "system prompt of a conversation of Letta Code": frozenset({"content", "compiledAt", "rawSystemHash"}),
@@ -51,7 +52,7 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
 }
 """Name of a file that an agent writes beside its sessions -> members of its first values. Seen in files of Claude Code
 2, Continue CLI 1, nanocoder 1.25, Cline CLI 3, Kimi CLI 1, Qwen Code 0.15, Letta Code 0.25 and Mistral Vibe 3; the last
-in `logger.ts` of Gemini CLI."""
+in `logger.ts` of Gemini CLI, the ledger in `sessionService.ts` of Qwen Code 0.24."""
 
 BINARY: Mapping[str, tuple[int, bytes]] = {
     "ZIP archive": (0, b"PK\x03\x04"),

@@ -1,8 +1,10 @@
-"""Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's.
+"""Transcripts of Qwen Code: `~/.qwen/projects/<cwd>/chats/<id>.jsonl`, a tree of rows whose parts are Gemini's, and
+those of its subagents: `subagents/<id>/agent-<id>.jsonl` beside `chats`, whose rows have the id of the session.
 
 No stop reason is stored. A failed request is in a row of telemetry, or in the outcome of its turn (`turn_result`),
 which newer releases write when they serve a client. Rows with the same `uuid` are pieces of one message, and a line may
-have two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `chatRecordingService.ts`.
+have two records without a break between them. Source: qwen-code 0.15.10 and 0.24, `chatRecordingService.ts` and
+`agent-transcript.ts`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ NO_EXCHANGE = frozenset({"system", *(f"system/{subtype}" for subtype in (
     "turn_result", "parent_session", "session_source", "session_execution_engine", "session_approval_mode",
     "session_notes", "session_sources_snapshot", "omni_recall", "agent_bootstrap", "agent_retry",
     "agent_session_ready", "user_text_elements", "branch_checkpoint", "goal_state", "goal_turn_end",
-    "background_task_completed"))})
+    "background_task_completed", "agent_launch_prompt"))})
 """The types of records without a part of an exchange (`ChatRecord`)."""
 STOPS: Mapping[str, StopRow] = {
     "max_tokens": StopRow(Stop.MAX_TOKENS, None, "Agent Client Protocol, StopReason"),
@@ -135,7 +137,7 @@ class _Transcript(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         value, kind = line.value, line.value.get("type")
-        self.session_id = self.session_id or known_text(value.get("sessionId")) or ""
+        self.session_id = self.session_id or self._identify(value)
         parts = objects_of(object_of(value.get("message")).get("parts"))
         if kind == "assistant":
             return self._assistant(line, place)
@@ -146,9 +148,18 @@ class _Transcript(ChatReader):
         if kind == "user":
             display_text = known_text(object_of(value.get("systemPayload")).get("displayText"))
             text = display_text or "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-            own = value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
+            own = (value.get("subtype") in OWN or value.get("provenance") not in (None, "real_user")
+                   or value.get("externalInputKind") == "notification")
             return self.say(line, place, text, own=own)
         return self._system(line, lines, place)
+
+    def _identify(self, value: dict[str, Any]) -> str:
+        """The id of the session of the first row; for a subagent, one below the id of the session that began it."""
+        session, agent = known_text(value.get("sessionId")) or "", known_text(value.get("agentId"))
+        if not agent or value.get("isSidechain") is not True:
+            return session
+        self.parent_id, self.title = session, known_text(value.get("agentName")) or ""
+        return f"{session}/{agent}"
 
     def _results(self, line: TranscriptLine, place: TreePlace, results: tuple[ToolResultPart, ...]) -> TreePlace:
         """Reads results; those of the answer before the last one too, because Qwen Code also runs the calls of an
