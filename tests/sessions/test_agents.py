@@ -122,6 +122,7 @@ def test_a_ledger_of_qwen_code_is_not_listed(tmp_path):
      "Claude Cowork"),
     ("AppData/Roaming/Claude/local-agent-mode-sessions/a/o/local_1/.claude/projects/p/s.jsonl", "Claude Cowork"),
     ("AppData/Roaming/Block/goose/data/sessions/sessions.db", "Goose"),
+    ("Library/Application Support/Block/goose/sessions/sessions.db", "Goose"),
 ])
 def test_the_folders_of_applications_are_looked_in(tmp_path, below, agent):
     path = write(tmp_path / below, 1)

@@ -310,6 +310,14 @@ def test_goose_keeps_no_word_and_what_follows_is_looked_at(tmp_path):
     assert words(seen) == ["END INFERRED"]
 
 
+def test_goose_wrote_reasoning_in_a_block_of_its_own(tmp_path):
+    seen = look("goose", tmp_path, goose(
+        ("user", [part("go")]), ("assistant", [{"type": "reasoning", "text": "hm"}, {"type": "reasoning", "text": 1}]),
+        ("user", [part("more")])))
+    (facts,) = seen.responses
+    assert (facts.exchange.response.reasoning_content, facts.exchange.response.text) == ("hm", None)
+
+
 def test_the_rows_of_an_answer_that_goose_splits_are_one_answer(tmp_path):
     hm = {"type": "thinking", "thinking": "hm"}
     rows = goose(("user", [part("go")]), ("assistant", [part("I look.")]), ("assistant", [hm, request()]),
@@ -445,7 +453,7 @@ def test_lines_of_goose_without_a_folder_are_read(header, tmp_path):
 
 @each_row("kind", [
     "text", "toolRequest", "toolResponse", "thinking", "image", "toolConfirmationRequest", "frontendToolRequest",
-    "redactedThinking", "contextLengthExceeded", "summarizationRequested", "systemNotification",
+    "redactedThinking", "contextLengthExceeded", "summarizationRequested", "systemNotification", "reasoning",
 ])
 def test_a_message_of_goose_is_known_by_its_blocks(kind):
     assert choose(json.dumps({"role": "user", "created": 1, "content": [{"type": kind}]}).encode(), "x") == "goose"

@@ -144,11 +144,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "goose": FileFormat(
         f"{_HERE}.goose", "Goose session",
         'a database whose table "messages" has "content_json", or a first line with "working_dir"',
-        Keeps(Words.HINT), (SQLITE, b'"working_dir"', b'"created"'), (
-            AgentFolder("Goose", "XDG_DATA_HOME", ".local/share", ("goose", "sessions"), ("*.db", "*.jsonl")),
-            *(AgentFolder("Goose", variable, root, ("data", "sessions"), ("*.db", "*.jsonl")) for variable, root in (
-                ("GOOSE_PATH_ROOT", ".local/share/goose"), ("", "AppData/Roaming/Block/goose"))),
-        ),
+        Keeps(Words.HINT), (SQLITE, b'"working_dir"', b'"created"'),
+        tuple(AgentFolder("Goose", variable, root, (*below, "sessions"), ("*.db", "*.jsonl"))
+              for variable, root, *below in (
+                  ("XDG_DATA_HOME", ".local/share", "goose"), ("GOOSE_PATH_ROOT", ".local/share/goose", "data"),
+                  ("", "AppData/Roaming/Block/goose", "data"), ("", "Library/Application Support/Block/goose"))),
     ),
     "crush": FileFormat(
         f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),

@@ -46,8 +46,11 @@ TAGS: Mapping[str, str] = {
 }
 """Name of a block in the first releases -> its name in later ones."""
 BLOCKS = frozenset({*TAGS.values(), "toolConfirmationRequest", "frontendToolRequest", "redactedThinking",
-                    "contextLengthExceeded", "summarizationRequested", "systemNotification"})
+                    "contextLengthExceeded", "summarizationRequested", "systemNotification", "reasoning"})
 """The types of blocks by which messages are recognised in a file without a line about its session."""
+THOUGHTS: Mapping[str, str] = {"thinking": "thinking", "reasoning": "text"}
+"""Type of a block with reasoning -> its member with the text. Some releases wrote `reasoning` for the APIs of
+OpenAI's form (`message.rs`, `formats/openai.rs`)."""
 FAILED = re.compile(r"\ARan into this error: (?P<why>.*?)\.?\n\n"
                     r"Please retry if you think this is a transient or recoverable error\.\Z", re.DOTALL)
 """Matches the whole text that Goose writes in the role of the model for a failed request (`agent.rs`)."""
@@ -178,11 +181,11 @@ class _Reader(ChatTableReader):
             return
         for path, block in blocks:
             here = pointer_at(at, column, *path)
-            kind = block.get("type")
+            kind = text_or_none(block.get("type")) or ""
             if kind == "text":
                 answer.add_text(block.get("text"))
-            elif kind == "thinking" and isinstance(block.get("thinking"), str):
-                part = ReasoningPart(block["thinking"])
+            elif kind in THOUGHTS and isinstance(block.get(THOUGHTS[kind]), str):
+                part = ReasoningPart(block[THOUGHTS[kind]])
                 answer.parts += [part] if part not in answer.parts else []  # repeated in each row of a split answer
             elif kind in CALLS:
                 name = "toolCall" if "toolCall" in block else "tool_call"
