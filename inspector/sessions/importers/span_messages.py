@@ -66,67 +66,82 @@ def message_of(value: Any) -> SpanMessage:
     message = value["message"] if isinstance(value.get("message"), dict) else value
     words = (each.get(name) for name in ("finish_reason", "finishReason") for each in (value, message))
     word = next(filter(None, map(known_text, words)), None)
-    texts: list[str] = []
+    parts, texts = _content_of(message)
+    parts, received = _blocks(parts)
+    pieces = [_read_part({**part, **object_of(part.get("message_content"))}) for part in parts]
     thought = known_text(message.get("reasoning_content")) or known_text(message.get("reasoning"))
-    thoughts = [thought] if thought else []
+    thoughts = [each for each in (thought, *(piece.reasoning for piece in pieces)) if each]
+    text = "\n".join([*texts, *(piece.text for piece in pieces if piece.text)])
+    calls = _listed_calls(message)
+    listed = {call[0] or call[1] for call in calls}
+    for call in (call for piece in pieces for call in piece.calls):
+        if not listed or (call[1] and (call[0] or call[1]) not in listed):
+            calls.append(call)
+    received |= dict(received_arguments(message))
+    calls = [(key, name, received.get(key, arguments)) for key, name, arguments in calls]
+    results = [result for piece in pieces for result in piece.results]
+    if message.get("type") == "function_call_output":
+        results.insert(0, ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
+    role = str(message.get("role") or value.get("role") or "")
+    if role == "tool" and not results:
+        key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
+        results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
+    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word, "index" in value)
+
+
+def _listed_calls(message: dict[str, Any]) -> list[tuple[str | None, str, Any]]:
+    """The calls that a message has beside its parts, or that it is itself."""
     listed = message.get("tool_calls") or object_of(message.get("additional_kwargs")).get("tool_calls")
     calls = [_call(message)] if message.get("type") == "function_call" or "toolName" in message else []
     # LangChain stores calls with arguments that it could not parse separately.
     calls += [_call(each) for each in (*_several(listed), *_several(message.get("invalid_tool_calls")))]
     if not calls and isinstance(message.get("function_call"), dict):  # the first calls of Chat Completions; LiteLLM's
         calls.append(_call(message["function_call"]))
-    named = {call[0] or call[1] for call in calls}
-    results: list[ToolResultPart] = []
-    if message.get("type") == "function_call_output":
-        results.append(ToolResultPart(known_text(message.get("call_id")), None, _text(message.get("output", ""))))
-    parts = _several(message.get("parts")) or _several(message.get("contents"))
-    if not parts and message.get("type") == "reasoning":  # an item of Responses
-        parts = [message]
+    return calls
+
+
+def _content_of(message: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The parts of a message, and its texts that are no parts."""
+    if parts := _several(message.get("parts")) or _several(message.get("contents")):
+        return parts, []
+    if message.get("type") == "reasoning":  # an item of Responses
+        return [message], []
     content = message.get("content")
-    content = held if _are_parts(held := load_json(content)) else content
-    if not parts and isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
-        parts = _several(content["parts"]) if "parts" in content else [content]
-    elif not parts and isinstance(content, list):
-        parts = objects_of(content)
-        texts += [each for each in content if isinstance(each, str)]
-    elif not parts and content is not None:
-        texts.append(content if isinstance(content, str) else json.dumps(content))
-    parts, received = _blocks(parts)
-    for each in parts:
-        part = {**each, **object_of(each.get("message_content"))}
-        kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
-        part_text = known_text(part.get("content")) or known_text(part.get("text"))
-        function, answered, hidden = (next((object_of(part[name]) for name in names if part.get(name)), {})
-                                      for names in _NAMED_PARTS)
-        if kind in ("tool_call", "tool_use", "function_call", "function") or function:
-            call = _call({"args": {}, **function} if function else part)  # Gemini leaves out empty ones
-            calls += [call] if not named or (call[1] and not {call[0] or call[1]} <= named) else []
-        elif answered:
-            key = known_text(answered.get("id")) or known_text(answered.get("toolUseId"))
-            output = answered.get("response", answered.get("content", ""))
-            results.append(ToolResultPart(key, known_text(answered.get("name")), _text(output),
-                                          answered.get("status") == "error"))
-        elif kind in ("tool_call_response", "tool_result", "tool_response"):
-            names = ("response", "result", "content", "output")
-            output = next((part[name] for name in names if part.get(name) is not None), "")
-            typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
-            keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
-            key = next(filter(None, keys), None)
-            results.append(ToolResultPart(key, None, _text(typed.get("value", output)),
-                                          str(typed.get("type")).startswith("error")))
-        elif hidden:
-            thoughts.append(known_text(object_of(hidden.get("reasoningText")).get("text")) or "")
-        elif kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
-            thoughts.append(part_text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
-        elif part_text and not _PRINTED_PART.match(part_text):
-            texts.append(part_text)
-    received |= dict(received_arguments(message))
-    calls = [(key, name, received.get(key, arguments)) for key, name, arguments in calls]
-    role, text = str(message.get("role") or value.get("role") or ""), "\n".join(texts)
-    if role == "tool" and not results:
-        key = known_text(message.get("tool_call_id")) or known_text(message.get("id"))
-        results, text = [ToolResultPart(key, known_text(message.get("name")), text)], ""
-    return SpanMessage(role, text, "\n".join(thoughts), tuple(calls), tuple(results), word, "index" in value)
+    content = parsed if _are_parts(parsed := load_json(content)) else content
+    if isinstance(content, dict):  # a message of Gemini's within its own answer, or one part
+        return _several(content["parts"]) if "parts" in content else [content], []
+    if isinstance(content, list):
+        return objects_of(content), [each for each in content if isinstance(each, str)]
+    return [], [] if content is None else [content if isinstance(content, str) else json.dumps(content)]
+
+
+def _read_part(part: dict[str, Any]) -> SpanMessage:
+    """One part, as a message that holds nothing else."""
+    kind = (known_text(part.get("type")) or "").replace("-", "_")  # the AI SDK's "tool-call"
+    text = known_text(part.get("content")) or known_text(part.get("text"))
+    function, result, reasoning = (next((object_of(part[name]) for name in names if part.get(name)), {})
+                                   for names in _NAMED_PARTS)
+    if kind in ("tool_call", "tool_use", "function_call", "function") or function:
+        call = _call({"args": {}, **function} if function else part)  # Gemini leaves out empty ones
+        return SpanMessage("", "", calls=(call,))
+    if result:
+        key = known_text(result.get("id")) or known_text(result.get("toolUseId"))
+        output = _text(result.get("response", result.get("content", "")))
+        failed = result.get("status") == "error"
+        return SpanMessage("", "", results=(ToolResultPart(key, known_text(result.get("name")), output, failed),))
+    if kind in ("tool_call_response", "tool_result", "tool_response"):
+        names = ("response", "result", "content", "output")
+        output = next((part[name] for name in names if part.get(name) is not None), "")
+        typed = output if isinstance(output, dict) and output.keys() >= {"type", "value"} else {}  # AI SDK 5
+        keys = map(known_text, (part.get("id"), part.get("tool_use_id"), part.get("toolCallId")))
+        failed = str(typed.get("type")).startswith("error")
+        return SpanMessage("", "", results=(
+            ToolResultPart(next(filter(None, keys), None), None, _text(typed.get("value", output)), failed),))
+    if reasoning:
+        return SpanMessage("", "", known_text(object_of(reasoning.get("reasoningText")).get("text")) or "")
+    if kind in ("reasoning", "thinking") or part.get("thought") is True:  # Gemini marks a text
+        return SpanMessage("", "", text or known_text(part.get("thinking")) or _text(part.get("summary", "")))
+    return SpanMessage("", text if text and not _PRINTED_PART.match(text) else "")
 
 
 def _blocks(parts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str | None, str]]:
