@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.live.headless import LiveStart, plan_turn, refuse_secrets
 from inspector.live.recorder import Recorder
-from inspector.live.stepper import BUSY, Flow, Phase, RunState, Stepper, begin_turn
+from inspector.live.stepper import BUSY, ArrivingAnswer, Phase, RunState, Stepper, begin_turn
 from inspector.sessions import redact
 from inspector.sessions.native import BY_US
 from loop_core.client.exchange import LiveResponse, Observer
@@ -197,7 +197,7 @@ class Driver(Observer):
             self._change(Phase.WAITING)
             return
         self._sent = source.request_count
-        live.flow = None
+        live.answer = None
         if isinstance(event, Cancel):
             await self._disconnect()
             if len(responses) > count:
@@ -263,7 +263,7 @@ class Driver(Observer):
         self._recording().on_request(ask)
         if self._edited:
             self._recording().note(f"edited by the operator: {' and '.join(self._edited)}", ask.number)
-        self.live.flow = Flow(ask.request.api, ask.number, self.start.server.secrets)
+        self.live.answer = ArrivingAnswer(ask.request.api, ask.number, self.start.server.secrets)
         self.live.heard_at = monotonic()
         self._change(Phase.ASKING)
 
@@ -271,16 +271,16 @@ class Driver(Observer):
         """The head of its answer arrived."""
         self._recording().on_head(number, status, headers)
         self.live.heard_at = monotonic()
-        if self.live.flow is not None:
-            self.live.flow.take_head(status, headers)
+        if self.live.answer is not None:
+            self.live.answer.take_head(status, headers)
         self._change(Phase.STREAMING)
 
     def on_data(self, number: int, data: bytes, ms: float) -> None:
         """A piece of the answer arrived."""
         self._recording().on_data(number, data, ms)
         self.live.heard_at = monotonic()
-        if self.live.flow is not None:
-            self.live.flow.take_data(data, ms)
+        if self.live.answer is not None:
+            self.live.answer.take_data(data, ms)
 
     def on_end(self, answer: LiveResponse) -> None:
         """The answer ended."""

@@ -7,7 +7,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 
 from inspector.live.live_lines import arrival_lines, head_lines
-from inspector.live.stepper import Flow
+from inspector.live.stepper import ArrivingAnswer
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.merged import Text, answers, seam_lines, segment_lines
@@ -79,8 +79,8 @@ class GrowingSheet(LineSheet):
 class Streams:
     """The sheets of one answer while it arrives."""
 
-    def __init__(self, flow: Flow, view: View, block: Block) -> None:
-        self.flow = flow
+    def __init__(self, answer: ArrivingAnswer, view: View, block: Block) -> None:
+        self.answer = answer
         self._view, self._block = view, block
         turn = view.steps[block.end - 1].turn
         send: Send | None = turn.last_send
@@ -97,7 +97,7 @@ class Streams:
 
     def sheet(self, tab: str) -> GrowingSheet:
         """The sheet of a tab, as far as the answer has arrived."""
-        self.flow.read()
+        self.answer.read()
         make, grow = _SHEETS[tab]
         if tab not in self.sheets:
             self.sheets[tab] = make(self)
@@ -111,17 +111,17 @@ class Streams:
         return fresh
 
     def _merged_text(self) -> GrowingSheet:
-        whole, _ = self._joining.at(self.flow.text)
+        whole, _ = self._joining.at(self.answer.text)
         self._seam = whole.seams[-1] if self._segments and whole.seams else None
         self._shown.pop("merged", None)
         return GrowingSheet(self._head(whole))
 
     def _grow_merged(self) -> None:
-        whole, added = self._joining.at(self.flow.text)
+        whole, added = self._joining.at(self.answer.text)
         seam = whole.seams[-1] if self._segments and whole.seams else None
         if seam != self._seam:  # text that was already shown is a quotation, an echo or a repetition
             self.sheets["merged"] = self._merged_text()
-        self.sheets["merged"].grow(self._take("merged", added), arrival_lines(self.flow))
+        self.sheets["merged"].grow(self._take("merged", added), arrival_lines(self.answer))
 
     def _head(self, whole: JoinedText) -> list[Line]:
         """The lines before the segment that is arriving."""
@@ -141,16 +141,16 @@ class Streams:
             lines += [(gutter, *line) for line in seam_lines(self._seam, self._rule)]
         lines.append((gutter, *join_groups([
             (Span(f"segment {len(self._segments) + 1}", Tone.STRONG),), (Span("still coming", Tone.WARN),),
-            (Span(f"response {response_number(self.flow.number)}", Tone.DIM),)])))
+            (Span(f"response {response_number(self.answer.number)}", Tone.DIM),)])))
         return lines
 
     def _response(self) -> GrowingSheet:
         self._kind = ""
-        return GrowingSheet(head_lines(self.flow), "│ ")
+        return GrowingSheet(head_lines(self.answer), "│ ")
 
     def _grow_response(self) -> None:
-        sheet, flow = self.sheets["response"], self.flow
-        every = (("thinking", flow.thinking), ("text", flow.text), ("arguments of calls", flow.call))
+        sheet, answer = self.sheets["response"], self.answer
+        every = (("thinking", answer.thinking), ("text", answer.text), ("arguments of calls", answer.call))
         for kind, whole in every:
             fresh = self._take(kind, whole)
             if fresh and kind != self._kind:
@@ -161,16 +161,16 @@ class Streams:
 
     def _wire(self) -> GrowingSheet:
         self._text.reset()
-        title = f"Response {response_number(self.flow.number)}, its bytes as they come"
+        title = f"Response {response_number(self.answer.number)}, its bytes as they come"
         lines: list[Line] = [(Span(title, Tone.STRONG),)]
         lines += [(safe(f"{name}: ", Tone.KEY), safe(value, Tone.DIM))
-                  for name, value in redact.headers(list(self.flow.headers))]
+                  for name, value in redact.headers(list(self.answer.headers))]
         return GrowingSheet([*lines, EMPTY], "")
 
     def _grow_wire(self) -> None:
         at = self._shown.get("bytes", 0)
-        fresh = self.flow.bytes[at:]
-        self._shown["bytes"] = len(self.flow.bytes)
+        fresh = self.answer.bytes[at:]
+        self._shown["bytes"] = len(self.answer.bytes)
         if fresh:
             self.sheets["wire"].grow(self._text.decode(b"".join(fresh)))
 

@@ -11,7 +11,7 @@ from inspector.live.answers import Answers, Source
 from inspector.live.driver import Driver
 from inspector.live.inputs import missing_key
 from inspector.live.recorder import LiveTurn, replay_of_turns, run_of
-from inspector.live.stepper import Flow, Phase
+from inspector.live.stepper import ArrivingAnswer, Phase
 from inspector.replay import Replay
 from inspector.replay.case import Case, open_case
 from inspector.report.facts import TurnFacts, View, view
@@ -121,18 +121,18 @@ def _waiting_line(driver: Driver, key: Keys) -> Line:
 
 
 def _asking_line(driver: Driver, key: Keys) -> Line:
-    flow = driver.live.flow
-    number = "1" if flow is None else response_number(flow.number)
+    answer = driver.live.answer
+    number = "1" if answer is None else response_number(answer.number)
     return (Span(f"{GLYPH} ASKED", Tone.WARN), Span("  "), Span(f"request {number} was sent, no answer yet"),
             *_silence_line(driver), *_doing_line(driver, key))
 
 
 def _streaming_line(driver: Driver, key: Keys) -> Line:
-    flow = driver.live.flow
-    assert flow is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
-    number = response_number(flow.number)
+    answer = driver.live.answer
+    assert answer is not None  # noqa: S101 - `Driver.on_request` sets it before this phase begins
+    number = response_number(answer.number)
     return (Span(f"{GLYPH} STREAMING", Tone.WARN), Span("  "),
-            Span(f"the answer to request {number}, HTTP {flow.status}, its tokens not reported yet"),
+            Span(f"the answer to request {number}, HTTP {answer.status}, its tokens not reported yet"),
             *_silence_line(driver), *_doing_line(driver, key))
 
 
@@ -293,31 +293,31 @@ def exchange_lines(driver: Driver) -> list[Line]:
     return lines
 
 
-def arrival_text(flow: Flow) -> str:
+def arrival_text(answer: ArrivingAnswer) -> str:
     """The amount of an answer that has arrived, for the status line; its token count is known only at its end."""
-    parts = [f"+{len(flow.text):,} chars"]
-    if flow.thinking:
-        parts.append(f"{len(flow.thinking):,} thinking")
-    if flow.call:
-        parts.append(f"{len(flow.call):,} of calls")
-    return " ".join([*parts, duration_text(flow.ms)])
+    parts = [f"+{len(answer.text):,} chars"]
+    if answer.thinking:
+        parts.append(f"{len(answer.thinking):,} thinking")
+    if answer.call:
+        parts.append(f"{len(answer.call):,} of calls")
+    return " ".join([*parts, duration_text(answer.ms)])
 
 
-def arrival_lines(flow: Flow) -> list[Line]:
+def arrival_lines(answer: ArrivingAnswer) -> list[Line]:
     """The lines below a text that is still arriving."""
     lines: list[Line] = []
-    if flow.thinking and not flow.text:
-        lines.append((Span(f"thinking, {len(flow.thinking):,} characters so far", Tone.DIM),))
-    if flow.call:
-        lines.append((Span(f"arguments of calls, {len(flow.call):,} characters so far; no call runs before the answer "
-                           "has ended", Tone.DIM),))
+    if answer.thinking and not answer.text:
+        lines.append((Span(f"thinking, {len(answer.thinking):,} characters so far", Tone.DIM),))
+    if answer.call:
+        lines.append((Span(f"arguments of calls, {len(answer.call):,} characters so far; no call runs before the "
+                           "answer has ended", Tone.DIM),))
     return lines
 
 
-def head_lines(flow: Flow) -> list[Line]:
+def head_lines(answer: ArrivingAnswer) -> list[Line]:
     """The first lines about an answer that is still arriving."""
-    parts = [(Span(f"Response {response_number(flow.number)}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
-    if flow.status is not None:
-        parts.append((Span(f"HTTP {flow.status}"),))
+    parts = [(Span(f"Response {response_number(answer.number)}", Tone.TITLE),), (Span("still coming", Tone.WARN),)]
+    if answer.status is not None:
+        parts.append((Span(f"HTTP {answer.status}"),))
     parts.append((Span("tokens are reported at its end", Tone.DIM),))
     return [join_groups(parts), EMPTY]

@@ -40,7 +40,7 @@ from loop_core.values import Message, Request, Role, TextPart
 from loop_core.wire import stream_reader, wire
 
 
-class Flow:
+class ArrivingAnswer:
     """One answer while it streams; its new pieces are decoded when a screen is drawn."""
 
     def __init__(self, api: str, number: int, secrets: Sequence[str]) -> None:
@@ -302,7 +302,8 @@ class RunState:
     stepper: Stepper
     phase: Phase = Phase.WAITING
     responses: list[list[LiveResponse]] = field(default_factory=lambda: [[]])
-    flow: Flow | None = None
+    answer: ArrivingAnswer | None = None
+    """The answer to the request that is under way; None if none is."""
     failed_answer: LiveResponse | None = None
     """A failed answer that the machine has not received yet, so that its request can be sent again first."""
     until: float = 0.0

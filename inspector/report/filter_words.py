@@ -115,7 +115,7 @@ def part_note(name: str, value: str, pairs: Iterable[tuple[str, str]]) -> str:
     return f"no {name} is {in_quotes(value)}: {term_text(name, wider)} finds {in_quotes(longer[0])}"
 
 
-def term_message(name: str, typed: str, offer: str = "") -> str:
+def term_message(name: str, typed: str, offer: str) -> str:
     """The message about an unknown term. What to type instead comes first, because narrow screens cut the end."""
     near = COLUMNS.get(name, offer) or nearest_term(name, 0.6, names() if typed != name else ())
     if near:

@@ -172,11 +172,11 @@ class LiveScreen(SessionScreen):
             self.replace_session(self._current_session(), self.at_end)
         if ONCE_DONE in self.note and live.phase not in BUSY:
             self.note = ""
-        if live.flow is None:
+        if live.answer is None:
             self._streams = None
             self.coming = ""
-        elif self._streams is None or self._streams.flow is not live.flow:
-            self._streams = Streams(live.flow, self.run.view, self.run.outline.blocks[-1])
+        elif self._streams is None or self._streams.answer is not live.answer:
+            self._streams = Streams(live.answer, self.run.view, self.run.outline.blocks[-1])
         self._say_now()
         self.show()
         self.refresh_bindings()
@@ -202,8 +202,8 @@ class LiveScreen(SessionScreen):
         if streams is None or live.phase is not Phase.STREAMING:
             return
         before = streams.sheets.get(self.panes.tab)
-        fresh = streams.flow.read()
-        self.coming = arrival_text(streams.flow)
+        fresh = streams.answer.read()
+        self.coming = arrival_text(streams.answer)
         if not fresh or before is None or not self.at_end:
             return
         grown = streams.sheet(self.panes.tab)

@@ -171,7 +171,7 @@ def list_grown(table: ReadingScreen) -> None:
 
 
 def list_all(
-    table: ReadingScreen, then: Callable[[], object] = lambda: None, name: str = "listing", growing: bool = False
+    table: ReadingScreen, then: Callable[[], object], name: str = "listing", growing: bool = False
 ) -> None:
     """Lists and counts all rows in the present order, with the cursor on the first one unless the operator has moved
     it, and calls `then`, if no later call with the same name has come. With `growing`, listed rows stay in place."""

@@ -155,7 +155,7 @@ ENDINGS: tuple[EndingRow, ...] = (
 
 
 def ending_of(
-    response: ChatResponse, request: Request | None, stop: StopReason, tools_known: bool = True
+    response: ChatResponse, request: Request | None, stop: StopReason, tools_known: bool
 ) -> tuple[Ending, EndingSign] | None:
     """The ending of a response that looks finished and is not, and its sign; None if it really is finished, or does not
     look so."""

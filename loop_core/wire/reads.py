@@ -210,9 +210,7 @@ place that also has members is an object: a provider's call, all of which is its
 _PARTS = _VALUES | {"call.name"}
 
 
-def unread_values(
-    api: str, event: Mapping[str, Any], name: str | None = None
-) -> Iterator[tuple[str, str, JsonPath]]:
+def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Iterator[tuple[str, str, JsonPath]]:
     """Yields rule, message and path of the finding about each value of an event or whole body whose type no row of the
     format reads: a place with members is an object, one with items a list, and one that becomes a fact a text."""
     for node, path in _misfits(*_start(_content_trees(api), event, name)):

@@ -18,7 +18,7 @@ from inspector.live.driver import Driver
 from inspector.live.headless import LiveOptions, start
 from inspector.live.live_lines import activity_line, live_view, waiting_lines
 from inspector.live.scripted import scenario_turn
-from inspector.live.stepper import Flow, Phase
+from inspector.live.stepper import ArrivingAnswer, Phase
 from inspector.provider import all_stories
 from inspector.replay import replay
 from inspector.replay.case import open_case
@@ -126,11 +126,11 @@ def test_a_silence_is_shown_for_as_long_as_it_lasts(fake: Fake, tmp_path: Path) 
     async def play(driver: Driver) -> None:
         live = driver.live
         for phase in (Phase.ASKING, Phase.STREAMING):
-            live.flow, live.phase, live.heard_at = Flow("openai_chat", 0, ()), phase, monotonic() - 5.2
+            live.answer, live.phase, live.heard_at = ArrivingAnswer("openai_chat", 0, ()), phase, monotonic() - 5.2
             assert ", silent for 5 s" in activity_text(driver)
             live.heard_at = monotonic()
             assert "silent" not in activity_text(driver), "a moment is none"
-        live.phase, live.heard_at, live.flow = Phase.WAITING, 0.0, None
+        live.phase, live.heard_at, live.answer = Phase.WAITING, 0.0, None
         assert live.silent == 0, "nothing is waited for"
 
     driver_after(fake, tmp_path, play)
@@ -267,7 +267,7 @@ def test_a_cancel_while_it_streams_is_cancelled_here_and_in_the_file(
     async def play(driver: Driver) -> None:
         acting = asyncio.ensure_future(driver.act())
         await until(lambda: driver.live.phase is Phase.STREAMING and
-                    driver.live.flow is not None and driver.live.flow.size == sum(map(len, sent)))
+                    driver.live.answer is not None and driver.live.answer.size == sum(map(len, sent)))
         driver.cancel()
         await acting
         assert driver.live.pending.terminal == "cancelled"  # type: ignore[union-attr]
@@ -463,7 +463,7 @@ def test_a_turn_goes_on_after_a_cancel(fake: Fake, tmp_path: Path) -> None:
 
     async def play(driver: Driver) -> None:
         acting = asyncio.ensure_future(driver.act())
-        await until(lambda: driver.live.flow is not None and driver.live.flow.size > 0)
+        await until(lambda: driver.live.answer is not None and driver.live.answer.size > 0)
         driver.cancel()
         await acting
         driver.say("In French, please.")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from inspector.report.advice import LIVE, NEVER_RUN, TRIED, UNSEEN, Advice
-from inspector.report.lines.spans import Line, Measure, Span, Tone, cells, count_of, safe
+from inspector.report.lines.spans import Line, Measure, Span, Tone, count_of, safe
 from inspector.report.verdict import ROWS
 from inspector.sessions.reasons import inference_of, is_unrecorded
 from loop_core.judge.gate import Admission
@@ -159,7 +159,7 @@ def forms_line(forms: Sequence[str], here: str) -> Line:
     return (*FORMS_KEY, *form_spans)
 
 
-def keys_to_form(line: Line, column: int, measure: Measure = cells) -> list[str]:
+def keys_to_form(line: Line, column: int, measure: Measure) -> list[str]:
     """The keys that lead to the form at a column of a line of forms; none if that is the current one, or no form."""
     forms = line[len(FORMS_KEY) :]
     here = next((at for at, span in enumerate(forms) if span.role is Tone.HERE), None)
@@ -170,7 +170,7 @@ def keys_to_form(line: Line, column: int, measure: Measure = cells) -> list[str]
     return [FORMS_KEY[0].text] * ((there - here) % len(forms)) if 0 <= there < len(forms) else []
 
 
-def key_at(line: Line, column: int, measure: Measure = cells) -> str | None:
+def key_at(line: Line, column: int, measure: Measure) -> str | None:
     """The key whose span, or whose words after it, contain a column; None if there is none."""
     at, before = 0, Span("")
     for span in line:

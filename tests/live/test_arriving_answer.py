@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inspector.live.growing_views import GrowingSheet
 from inspector.live.live_lines import arrival_text
-from inspector.live.stepper import Flow
+from inspector.live.stepper import ArrivingAnswer
 from inspector.report.lines.spans import Span, Tone, paragraphs, text_of
 from loop_core.client.streaming import PendingSeam
 from loop_core.turn.continuation import Method, SeamRule, Segment
@@ -27,34 +27,34 @@ def test_what_has_come_is_what_the_decoder_reads(api: str, size: int) -> None:
     calls = () if api in ("gemini_generate", "ollama_chat") else (
         ToolCall("call_1", "weather", '{"city":"Oslo"}', closed=True),)
     body = b"".join(answer(api, TEXT, Stop.TOOL_CALL if calls else Stop.END_TURN, *calls))
-    flow = Flow(api, 0, ())
-    flow.take_head(200, ())
+    arriving = ArrivingAnswer(api, 0, ())
+    arriving.take_head(200, ())
     seen = ""
     for at in range(0, len(body), size):
-        flow.take_data(body[at : at + size], float(at))
+        arriving.take_data(body[at : at + size], float(at))
         if at % 3 == 0:
-            assert flow.read()
-            assert flow.text.startswith(seen)
-            seen = flow.text
-    flow.read()
-    assert flow.text == (decode(api, body).text or "") == TEXT
-    assert flow.call == ('{"city":"Oslo"}' if calls else "")
-    assert (flow.size, flow.read()) == (len(body), False)
+            assert arriving.read()
+            assert arriving.text.startswith(seen)
+            seen = arriving.text
+    arriving.read()
+    assert arriving.text == (decode(api, body).text or "") == TEXT
+    assert arriving.call == ('{"city":"Oslo"}' if calls else "")
+    assert (arriving.size, arriving.read()) == (len(body), False)
 
 
 def test_the_time_of_an_answer_under_way_is_written_as_that_of_one_that_is_over() -> None:
-    flow = Flow("openai_chat", 0, ())
+    arriving = ArrivingAnswer("openai_chat", 0, ())
     for ms, written in ((320.0, "320 ms"), (1_500.0, "1.5 s"), (125_000.0, "2 min 5 s")):
-        flow.take_data(b"", ms)
-        assert arrival_text(flow) == f"+0 chars {written}"
+        arriving.take_data(b"", ms)
+        assert arrival_text(arriving) == f"+0 chars {written}"
 
 
 def test_bytes_of_no_format_show_no_text_and_break_nothing() -> None:
-    flow = Flow("openai_chat", 0, ())
+    arriving = ArrivingAnswer("openai_chat", 0, ())
     for data in (b"<html>", b"no", b"data: {}"):
-        flow.take_data(data, 1.0)
-        flow.read()
-    assert flow.text == ""
+        arriving.take_data(data, 1.0)
+        arriving.read()
+    assert arriving.text == ""
 
 
 PLAIN = st.text(alphabet="ab \n", max_size=60)
