@@ -193,7 +193,8 @@ LEFT_OUT: dict[str, str] = {
     r"|ONLY_TEXT|PEER_.*|(NOVA|LLAMA|MISTRAL|CHAT)_MEMBERS)": BY_NAME,
     r".*\.((ASKING_|PROMPT_)?LOSES|STREAM_READS|SNAKE|SIDE_FIELDS)": BY_NAME,
     r"inspector\.sessions\.importers\.(IMPORTERS|(pairs|copilot|langfuse|kimi_cli)\.(?!CAPS).*|.*\.NO_EXCHANGE"
-    r"|(codex|qwen)\.FIELDS|inspect_ai\.KEPT|otlp_files\.NAMES|span_names\.FLAT_INPUTS|botnexus\.COLUMNS)": BY_NAME,
+    r"|(codex|qwen)\.FIELDS|inspect_ai\.EVENT_MEMBERS|otlp_files\.NAMES|span_names\.FLAT_INPUTS"
+    r"|botnexus\.COLUMNS)": BY_NAME,
     r"inspector\.provider\.((app|frames|reading|dialect_lines|checks|dialect_rows)\..*|dialects\.(OTHERS|PEERS|PEER_VERSIONS)"
     r"(\..*)?)": BY_NAME,
 }

@@ -134,7 +134,7 @@ def export(
     sys.exit(code)
 
 
-NAMED = 20
+MOST_NAMED = 20
 """The largest number of sessions of agents that are named where the app cannot list them."""
 
 
@@ -144,10 +144,10 @@ def _write_newest() -> None:
     from inspector.sessions.folders import transcripts
 
     every = transcripts(os.environ)
-    for each in every[:NAMED]:
+    for each in every[:MOST_NAMED]:
         commands.write(f"{one_line(each.path)}  {each.agent or 'recording'}\n")
-    if len(every) > NAMED:
-        commands.say([f"these are the newest {NAMED} of {len(every):,} sessions: `inspector search` finds all"])
+    if len(every) > MOST_NAMED:
+        commands.say([f"these are the newest {MOST_NAMED} of {len(every):,} sessions: `inspector search` finds all"])
 
 
 @click.command(context_settings=commands.CONTEXT)

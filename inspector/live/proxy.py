@@ -71,8 +71,8 @@ Headers = list[tuple[str, str]]
 class Proxy:
     """The proxy as an aiohttp application, `app`. `say` is called with one line about every exchange."""
 
-    def __init__(self, asked: Upstreams, recorder: Recorder, say: Callable[[str], None]) -> None:
-        self._upstreams, self._recorder, self._say = asked, recorder, say
+    def __init__(self, upstreams: Upstreams, recorder: Recorder, say: Callable[[str], None]) -> None:
+        self._upstreams, self._recorder, self._say = upstreams, recorder, say
         self.requests = 0
         """The number of requests that were passed on."""
         self.app = web.Application(client_max_size=MOST_BYTES)
@@ -355,22 +355,22 @@ class Traffic(NamedTuple):
 
 
 def record(
-    command: Sequence[str], listen: str, asked: Upstreams, recorder: Recorder, say: Callable[[str], None],
+    command: Sequence[str], listen: str, upstreams: Upstreams, recorder: Recorder, say: Callable[[str], None],
     show: Callable[[str], None],
 ) -> Traffic:
     """Records until the program with the words of `command` ends; without a command until an interrupt or a
     termination signal: then `show` gets the variables as lines for a shell, and `say` a line about every exchange.
     Raises `CallerError` if the address cannot be used, or the program cannot start."""
     host, port = address(listen)
-    for origin in asked.origins.values():
+    for origin in upstreams.origins.values():
         environment_proxy(origin)  # reports one that cannot be used
-    proxy = Proxy(asked, recorder, (lambda _: None) if command else say)
+    proxy = Proxy(upstreams, recorder, (lambda _: None) if command else say)
     late: list[str] = []  # the terminal belongs to the program while it runs
     problems = ProblemLog(late.append if command else lambda line: say(one_line(line)))
 
     async def run() -> int:
         async with listening(proxy.app, problems, host, port, patience=3600, grace=0.5, **HANDLING) as bound:
-            variables = asked.variables(f"http://{url_host(host)}:{bound}")
+            variables = upstreams.variables(f"http://{url_host(host)}:{bound}")
             if command:
                 return await _run_program(command, variables)
             show("".join(f"export {name}={url}\n" for name, url in variables.items()))

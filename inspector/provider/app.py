@@ -284,7 +284,7 @@ DETAILS: Mapping[str, Any] = {
     "parent_model": "", "format": "gguf", "family": "scripted", "families": ["scripted"], "parameter_size": "1B",
     "quantization_level": "F16",
 }
-CONTEXT = 131_072
+CONTEXT_TOKENS = 131_072
 """The context length in tokens that models report. No scenario fills it."""
 
 
@@ -323,7 +323,7 @@ def ollama_model(story: Story) -> dict[str, Any]:
         "modelfile": f"FROM {story.name}\n", "parameters": "", "template": "{{ .Prompt }}", "license": "",
         "details": DETAILS,
         "model_info": {"general.architecture": "scripted", "general.basename": story.name,
-                       "scripted.context_length": CONTEXT},
+                       "scripted.context_length": CONTEXT_TOKENS},
         "capabilities": ["completion", *(["tools"] if calls else []), *(["thinking"] if thinks else [])],
         "modified_at": DATE,
     }

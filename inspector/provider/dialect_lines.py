@@ -243,7 +243,7 @@ def outcome(table_rows: Sequence[TableRow], policy: str) -> list[Line]:
 # -- Columns of a list -----------------------------------------------------------------------------------------------
 
 INDENT = "  "
-Shown = str | TableEntry
+ListEntry = str | TableEntry
 """A line of the list: the name of a wire format above its dialects, or a dialect."""
 
 
@@ -282,9 +282,9 @@ class ColumnLayout(NamedTuple):
     names: int
 
 
-def list_lines(entries: Sequence[TableEntry]) -> list[Shown]:
+def list_lines(entries: Sequence[TableEntry]) -> list[ListEntry]:
     """The lines of the list: entries grouped by wire format."""
-    found: list[Shown] = []
+    found: list[ListEntry] = []
     api = ""
     for entry in entries:
         if entry.row.dialect.api != api:
@@ -314,7 +314,7 @@ def titles(layout: ColumnLayout) -> Line:
     return side_by_side([(Span(head, Tone.KEY),) for head in heads], (layout.names, *layout.sizes))
 
 
-def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
+def line(each: ListEntry, layout: ColumnLayout, measure: Measure = cells_of, mark: str = "…") -> Line:
     """One line of the list."""
     if isinstance(each, str):
         return (Span(each, Tone.TITLE),)
@@ -325,7 +325,7 @@ def line(each: Shown, layout: ColumnLayout, measure: Measure = cells_of, mark: s
     return side_by_side(row, (layout.names, *layout.sizes), measure, mark)
 
 
-def find(lines: Sequence[Shown], needle: str, start: int, by: int, again: bool) -> int | None:
+def find(lines: Sequence[ListEntry], needle: str, start: int, by: int, again: bool) -> int | None:
     """The next line whose columns or name contain `needle`, wrapping around; None if none does."""
     wanted = needle.lower()
     for far in range(again, len(lines) + again):  # `again`: the current line is searched last
@@ -341,7 +341,7 @@ def _search_text(entry: TableEntry) -> str:
     return " ".join([*words, entry.row.dialect.title, *(like.name for like in entry.equal_rows)])
 
 
-def place_of(lines: Sequence[Shown], dialect: str) -> int:
+def place_of(lines: Sequence[ListEntry], dialect: str) -> int:
     """The line of a dialect; the first dialect's line if it has none."""
     entries = [(at, each) for at, each in enumerate(lines) if isinstance(each, TableEntry)]
     return next((at for at, each in entries if dialect in (each.row.name, *(like.name for like in each.equal_rows))),

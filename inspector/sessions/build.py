@@ -231,22 +231,22 @@ def build(
     stored, request = _request(raw, api, url, counts)
     headers = redact.headers(raw.headers, shapes=not raw.clean, counts=counts)
     body = raw.body if raw.clean else _reseal(redact.body(raw.body, counts), raw.body)
-    chosen = _profile(raw, api, url, headers, body, request, options)
+    choice = _profile(raw, api, url, headers, body, request, options)
     try:
-        response = (_decode(api, body, raw.status, headers, request, chosen.profile, raw.end) if raw.recorded else
+        response = (_decode(api, body, raw.status, headers, request, choice.profile, raw.end) if raw.recorded else
                     missing_response(raw, api, headers, request))
     except DecodeError as why:
         problem = f"not a response of {api}: {why}"
         if raw.end is TransportEnd.CUT:
             raw.recorded, body = False, b""  # too little was recorded to decode anything
             response = missing_response(raw, api, headers, request)
-        elif _asks_a_model(raw, api, chosen, request):
+        elif _asks_a_model(raw, api, choice, request):
             response = unreadable_response(raw, api, body, problem)
         else:
             return UnbuiltExchange(problem, undecodable=True)
     if response.stop_reason.raw in wire(api).loads and request is not None and not request.messages:
         return UnbuiltExchange("a request that only loads or unloads a model: it asks for no answer")
-    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, api, chosen, response, options)
+    silent = raw.recorded and _says_nothing(response, request) and _is_uncertain(raw, api, choice, response, options)
     if silent and not traffic.by_content(body):
         what = f"no LLM traffic: {raw.method} {traffic.path_of(url)} answers" if url else "no response: it holds"
         return UnbuiltExchange(f"{what} nothing that {api} knows", undecodable=not url)
@@ -258,7 +258,7 @@ def build(
         broke = Finding(f"transport.{raw.end.value}", Severity.WARNING, redact.text(raw.problem, counts))
         response = replace(response, findings=(*response.findings, broke))
     exchange = Exchange(
-        path, raw.entry, api, url, chosen.profile, tuple(chosen.evidence), request, stored, response, body,
+        path, raw.entry, api, url, choice.profile, tuple(choice.evidence), request, stored, response, body,
         headers, redact.headers(raw.request_headers, shapes=not raw.clean, counts=counts),
         raw.recorded, raw.started if raw.clean or raw.started is None else redact.text(raw.started, counts),
         raw.duration_ms, raw.chunks, raw.first_byte_ms,
@@ -283,13 +283,13 @@ def decode_as(exchange: Exchange, profile: str) -> Exchange:
     has no bytes of a provider, so its responses stay unchanged and are only judged again. Raises `CallerError` if there
     is no such profile."""
     request = exchange.request
-    chosen = profile_named(profile, request.model if request else None)
-    if chosen.profile == exchange.profile:
+    choice = profile_named(profile, request.model if request else None)
+    if choice.profile == exchange.profile:
         return exchange
     response = exchange.response
-    if exchange.recorded and exchange.recorder is None and chosen.profile.words != exchange.profile.words:
-        response = redecode(exchange, exchange.body, chosen.profile)
-    return replace(exchange, profile=chosen.profile, profile_evidence=chosen.evidence, response=response)
+    if exchange.recorded and exchange.recorder is None and choice.profile.words != exchange.profile.words:
+        response = redecode(exchange, exchange.body, choice.profile)
+    return replace(exchange, profile=choice.profile, profile_evidence=choice.evidence, response=response)
 
 
 def _api(raw: RawExchange, url: str, options: Options) -> str | UnbuiltExchange:
@@ -369,25 +369,25 @@ _ADDRESSES = frozenset({"profile.host", "profile.url", "profile.port"})
 """The rules that recognise a server by its address."""
 
 
-def _asks_a_model(raw: RawExchange, api: str, chosen: ProfileChoice, request: Request | None) -> bool:
+def _asks_a_model(raw: RawExchange, api: str, choice: ProfileChoice, request: Request | None) -> bool:
     """Whether the request certainly asks a model: it names one, has messages, and its address is the format's own."""
-    return _is_own_address(raw, api, chosen) and request is not None and bool(request.model) and bool(request.messages)
+    return _is_own_address(raw, api, choice) and request is not None and bool(request.model) and bool(request.messages)
 
 
-def _is_own_address(raw: RawExchange, api: str, chosen: ProfileChoice) -> bool:
+def _is_own_address(raw: RawExchange, api: str, choice: ProfileChoice) -> bool:
     """Whether the address is the format's own. Many applications use a path without a numbered version (`/api/chat`)
     with answers of other forms, so such a path counts only at the address of a known server."""
     own_path = wire(api).home.version.startswith("/v") and not FORMATS[api].common_path
-    return raw.api is not None or own_path or any(seen.rule in _ADDRESSES for seen in chosen.evidence)
+    return raw.api is not None or own_path or any(seen.rule in _ADDRESSES for seen in choice.evidence)
 
 
 def _is_uncertain(
-    raw: RawExchange, api: str, chosen: ProfileChoice, response: ChatResponse, options: Options
+    raw: RawExchange, api: str, choice: ProfileChoice, response: ChatResponse, options: Options
 ) -> bool:
     """Whether the API is known only by the path, or only by `--api` for a body that is not streamed."""
     if raw.url:
         # A failed connection explains why the answer has nothing of the API.
-        return raw.api is None and options.api is None and not (raw.problem and _is_own_address(raw, api, chosen))
+        return raw.api is None and options.api is None and not (raw.problem and _is_own_address(raw, api, choice))
     alone = options.api is not None and raw.request_text is None and not response.streaming
     return alone and not any(finding.rule == "body.cut" for finding in response.findings)
 

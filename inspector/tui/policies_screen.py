@@ -151,8 +151,8 @@ class PoliciesScreen(TableScreen):
     def _make(self) -> None:
         self.call_later(self._take_matrix, matrix(self._case, self._settings))
 
-    def _take_matrix(self, made: Matrix) -> None:
-        self._cells.matrix = made
+    def _take_matrix(self, matrix: Matrix) -> None:
+        self._cells.matrix = matrix
         self.show()
 
     def head(self) -> Sequence[Line]:

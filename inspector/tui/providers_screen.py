@@ -45,7 +45,7 @@ class DialectTable(CursorTable):
         Binding("h,left", "screen.scenario(-1)", "Previous scenario", show=False, tooltip="The previous scenario",
                 id="providers.previous"),
     ]
-    list_lines: reactive[Sequence[dialect_lines.Shown]] = reactive((), init=False)
+    list_lines: reactive[Sequence[dialect_lines.ListEntry]] = reactive((), init=False)
     dialect = ""
     """The dialect that the operator selected; the cursor stays on its line when lines are folded."""
     early = 0

@@ -46,7 +46,7 @@ def filter_steps(
 
 def with_additions(narrowed: FilteredOutline, outline: Outline) -> FilteredOutline:
     """What a filter kept before the run grew, and all steps since, for which nothing has looked yet."""
-    return FilteredOutline(outline, [*narrowed.kept, *range(len(narrowed.view.steps), len(outline.view.steps))])
+    return FilteredOutline(outline, [*narrowed.kept_steps, *range(len(narrowed.view.steps), len(outline.view.steps))])
 
 
 class RemarkBook(SessionPart):
@@ -226,8 +226,8 @@ class RemarkBook(SessionPart):
     def _list(self, text: str, narrowed: FilteredOutline, outcome: str) -> str:
         """Lists the steps that a filter keeps, if there are any; returns the message about them."""
         stage, self._wanted = self.stage, ""
-        if narrowed.kept:
-            count = count_of(len(narrowed.kept), "step")
+        if narrowed.kept_steps:
+            count = count_of(len(narrowed.kept_steps), "step")
             if narrowed.view is not stage.run.view:
                 narrowed = with_additions(narrowed, stage.run.outline)
             self._expression, stage.filtered, stage.listed = text, f"{text}: {count}", narrowed

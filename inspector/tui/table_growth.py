@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 AGES = 10.0
 """The seconds after which the ages of the turns are counted again."""
-FOUND = "a new session: "
+NEW_SESSION = "a new session: "
 TITLES = (AGENTS, SAMPLES, RECENT)
 """The headings of a table that opens without a path, in order."""
 
@@ -203,8 +203,8 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
         table.sections = _sections_after(table.sections, search.sections, listed)
         table.listed.set_sections(table.sections)
     _put(table, search.batch, "found", lambda: None)
-    if new and (table.note in ("", NO_AGENTS) or table.note.startswith(FOUND)):
-        table.note = f"{FOUND}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
+    if new and (table.note in ("", NO_AGENTS) or table.note.startswith(NEW_SESSION)):
+        table.note = f"{NEW_SESSION}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")
 
 
 def _sections_after(before: Sequence[Section], found: Sequence[Section], listed: Set[str]) -> list[Section]:

@@ -52,7 +52,7 @@ class TabFiles(DownloadManager):
     def __init__(self) -> None:
         super().__init__()
         self._whole: set[str] = set()
-        self._taken: set[str] = set()
+        self._delivered_keys: set[str] = set()
 
     async def chunk_received(self, delivery_key: str, chunk: bytes | str) -> None:
         """Notes the end of a file, which an empty chunk marks."""
@@ -63,9 +63,9 @@ class TabFiles(DownloadManager):
     def take(self, key: str) -> str | None:
         """The name of a file that has not been downloaded yet; a further call for the key finds none."""
         found = self._active_downloads.get(key)
-        if found is None or key in self._taken:
+        if found is None or key in self._delivered_keys:
             return None
-        self._taken.add(key)
+        self._delivered_keys.add(key)
         return found.file_name
 
     def is_whole(self, key: str) -> bool:

@@ -74,7 +74,7 @@ def _command(tuning: TunedGrid, settings: Settings, paths: Sequence[str]) -> str
 
 # -- CSV -------------------------------------------------------------------------------------------------------------
 
-_SPENT = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
+_SPEND_NAMES = ("requests", "output_tokens", "tokens_assumed", "uncounted", "output_chars", "continuations",
           "continuation_tokens", "continuation_chars", "repairs", "tool_steps", "resumes")
 ENDS: Table[End] = Table((
     Column("final_state", lambda end: end.state.value),
@@ -82,7 +82,7 @@ ENDS: Table[End] = Table((
     Column("limit", lambda end: end.limit or None),
     Column("cut_unseen", lambda end: end.cut_unseen, in_csv=False),
     Column("segments", lambda end: end.segments),
-    *attributes(_SPENT, lambda end: end.spend),
+    *attributes(_SPEND_NAMES, lambda end: end.spend),
     Column("fidelity", lambda end: end.fidelity),
     Column("verdict", lambda end: identifier(end.verdict)),
     Column("complete", lambda end: end.complete),

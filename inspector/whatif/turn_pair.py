@@ -267,7 +267,7 @@ def _number(index: int | None) -> int | None:
 # -- The contents of two turns compared ------------------------------------------------------------------------------
 
 
-CONTEXT = 2
+CONTEXT_LINES = 2
 """The number of lines of unchanged text that are shown around a change."""
 SHARED_CHARS = 120
 """The number of characters of a line's shared beginning that are shown."""
@@ -358,7 +358,7 @@ def text_diff(old: str, new: str) -> list[Line]:
         return _ends(old, new)
     lines: list[Line] = []
     matcher = SequenceMatcher(None, left, right, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         first = group[0]
         lines.append((Span(f"  line {first[3] + 1}", Tone.DIM),))
         for word, i, j, k, m in group:

@@ -84,7 +84,7 @@ class _Trees(NamedTuple):
     """The patterns that apply in any event, and those that apply in the events of each type that a row names."""
 
     plain: Node
-    typed: Mapping[str, Node]
+    by_type: Mapping[str, Node]
 
 
 @lru_cache(maxsize=64)
@@ -109,10 +109,10 @@ def _start(trees: _Trees, event: Mapping[str, Any], name: str | None) -> tuple[N
     event's frame. If the only member of an event is named after an event type, its value is an event of that type."""
     if name is None and len(event) == 1:
         (only,) = event
-        if only in trees.typed and isinstance(event[only], Mapping):
-            return trees.typed[only], event[only], (only,)
+        if only in trees.by_type and isinstance(event[only], Mapping):
+            return trees.by_type[only], event[only], (only,)
     kind = name or event.get("type")
-    return trees.typed.get(kind, trees.plain) if isinstance(kind, str) else trees.plain, event, ()
+    return trees.by_type.get(kind, trees.plain) if isinstance(kind, str) else trees.plain, event, ()
 
 
 def _matches(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[FactRow, Any, JsonPath]]:

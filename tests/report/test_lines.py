@@ -698,7 +698,7 @@ def test_an_end_that_was_not_recorded_is_a_warning_wherever_it_is_named() -> Non
 
 def test_a_line_keeps_its_gutter_where_it_is_not_wrapped(two_turns: View) -> None:
     sheet = merged_sheet(two_turns, Outline(two_turns).blocks[0], two_turns.responses[1].step)
-    gutters = {text_of(sheet.unbroken(at))[:2] for at in range(len(sheet)) if sheet.laid[at].segment >= 0}
+    gutters = {text_of(sheet.unbroken(at))[:2] for at in range(len(sheet)) if sheet.entries[at].segment >= 0}
     assert gutters == {"│ ", "┃ ", "┆ "}
 
 

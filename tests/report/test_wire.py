@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inspector.report.lines import wire
-from inspector.report.lines.diff import SHOWN
+from inspector.report.lines.diff import MOST_SHOWN
 from inspector.report.lines.spans import LineSheet, text_of
 from tests.scenes import transcripts
 from tests.scenes.recordings import TOOLS, WHOLE, assistant, call, chat, pair_of, result, show, user
@@ -43,21 +43,21 @@ def test_all_results_are_shown_up_to_a_number() -> None:
 
 
 def test_a_long_result_is_cut_and_says_where_it_stands_whole() -> None:
-    lines = with_results("x" * SHOWN + "END")
+    lines = with_results("x" * MOST_SHOWN + "END")
     at = next(number for number, line in enumerate(lines) if line.startswith("tool result"))
     assert lines[at].endswith("…")
-    assert lines[at + 1] == f"{SHOWN + 3} characters, whole in the body: G goes to its end"
+    assert lines[at + 1] == f"{MOST_SHOWN + 3} characters, whole in the body: G goes to its end"
     assert any("END" in line for line in lines[-40:]), "in the body, before the tools"
 
 
 def test_what_a_transcript_holds_of_a_request_stands_in_full(tmp_path: Path) -> None:
-    long = "a line\n" * SHOWN + "the last line"
+    long = "a line\n" * MOST_SHOWN + "the last line"
     seen = transcripts.show(transcripts.claude(
         transcripts.prompt("Read it."), transcripts.block(transcripts.use(), stop="tool_use"),
         transcripts.result(long), transcripts.block(transcripts.text("Done."), "msg_02", stop="end_turn")), tmp_path)
     lines = wire_lines(wire.wire(seen.responses[1], "request"))
     assert "what the agent's rows hold of it 1 of 1 message" in lines
-    assert lines.count("a line") == SHOWN
+    assert lines.count("a line") == MOST_SHOWN
     assert "the last line" in lines
     assert "the request body was not recorded" in lines
 

@@ -151,7 +151,7 @@ async def test_a_filter_over_many_steps_stays_while_the_file_grows_faster_than_t
         go_on.set()
         await pilot.press("f", *"end:completed", "enter")
         await until(pilot, lambda: bool(screen.filtered))
-        kept, filtered = screen.rows.kept, screen.filtered
+        kept, filtered = screen.rows.kept_steps, screen.filtered
         cut = kept[-1] + 1
         assert cut < len(screen.run.view.steps), "the answer that was cut, which the filter does not keep"
         go_on.clear()
@@ -160,12 +160,12 @@ async def test_a_filter_over_many_steps_stays_while_the_file_grows_faster_than_t
             steps = len(screen.run.view.steps)
             add(path, LOST)
             await until(pilot, lambda least=steps: len(screen.run.view.steps) > least)
-            assert (screen.filtered, screen.rows.kept[: len(kept)], screen.rows.keeps(cut)) == (filtered, kept, False)
+            assert (screen.filtered, screen.rows.kept_steps[: len(kept)], screen.rows.keeps(cut)) == (filtered, kept, False)
         assert len(looks) == 1, "the search goes on"
         add(path, WHOLE)
         go_on.set()
         await until(pilot, lambda: screen.filtered == f"end:completed: {2 * len(kept)} steps")
-        assert len(screen.rows.kept) == 2 * len(kept)
+        assert len(screen.rows.kept_steps) == 2 * len(kept)
 
 
 async def test_a_breakpoint_among_many_steps_is_found_although_the_file_grows_meanwhile(

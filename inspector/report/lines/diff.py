@@ -53,15 +53,15 @@ from loop_core.values import Message, MessagePart, ReasoningPart, TextPart, Tool
 
 # -- The messages of a request, compared with those of the request before --------------------------------------------
 
-SHOWN = 400
+MOST_SHOWN = 400
 """The number of characters of a message part that are shown."""
-REPEATED_SHOWN = 80
+MOST_REPEATED_CHARS = 80
 """The number of characters of a part that are shown if the request before had the same message."""
 LAST = 8
 """The number of unchanged messages that are shown; the others are counted."""
 
 
-def message_lines(message: Message, mark: str = "", role: Tone = Tone.PLAIN, most: int = SHOWN) -> Iterator[Line]:
+def message_lines(message: Message, mark: str = "", role: Tone = Tone.PLAIN, most: int = MOST_SHOWN) -> Iterator[Line]:
     """One message: its author and its parts."""
     for part in message.parts or (TextPart(""),):
         word, text = part_words(part)
@@ -99,7 +99,7 @@ def difference(old: Sequence[Message], new: Sequence[Message], when: str) -> lis
     if same > LAST:
         lines.append(more(Span(f"  … {same - LAST:,} before these", Tone.DIM)))
     for message in new[max(0, same - LAST) : same]:
-        lines += message_lines(message, "  ", Tone.DIM, REPEATED_SHOWN)
+        lines += message_lines(message, "  ", Tone.DIM, MOST_REPEATED_CHARS)
     for mark, messages, role in (("− ", gone, Tone.REMOVED), ("+ ", come, Tone.ADDED)):
         for message in messages:
             lines += message_lines(message, mark, role)
@@ -166,13 +166,13 @@ def _text(step: Step, before: Step | None) -> list[Line]:
     lines: list[Line] = []
     if same < len(old):
         lines.append(field("text", Span(f"− {count_of(len(old) - same, 'character')}", Tone.REMOVED)))
-        lines += [more(safe(old[same:], Tone.REMOVED, SHOWN))]
+        lines += [more(safe(old[same:], Tone.REMOVED, MOST_SHOWN))]
     added = new[same:]
     if not added and not lines:
         return [field("text", Span("no visible text came" if not new else "unchanged", Tone.DIM))]
     lines.append(field("text", Span(f"+ {count_of(len(added), 'character')}, {len(new):,} in all", Tone.ADDED)))
     if added:
-        lines += [more(*line) for line in paragraphs(shorten(added, SHOWN), Tone.ADDED)]
+        lines += [more(*line) for line in paragraphs(shorten(added, MOST_SHOWN), Tone.ADDED)]
     return lines
 
 
@@ -185,7 +185,7 @@ def _effects(step: Step) -> list[Line]:
             for verdict in effect.batch:
                 word = "runs" if verdict.admission is Admission.READY else "refuses"
                 lines.append(field(word, safe(verdict.call.name or "unnamed", Tone.STRONG),
-                                   safe(f" {verdict.call.arguments or ''}", Tone.PLAIN, SHOWN)))
+                                   safe(f" {verdict.call.arguments or ''}", Tone.PLAIN, MOST_SHOWN)))
     return lines
 
 

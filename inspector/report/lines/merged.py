@@ -174,11 +174,14 @@ class SegmentLine(NamedTuple):
 
 
 class MergedSheet(LineSheet):
-    """The sheet of one run of a turn; `here` is the segment that the cursor has reached."""
+    """The sheet of one run of a turn; `here` is the segment that the cursor has reached. `arrivals` has the step that
+    received each segment, and the segment's index."""
 
-    def __init__(self, entries: Sequence[SegmentLine], ranges: Sequence[tuple[int, int]], here: int, text: str) -> None:
+    def __init__(
+        self, entries: Sequence[SegmentLine], arrivals: Sequence[tuple[int, int]], here: int, text: str
+    ) -> None:
         super().__init__([entry.line for entry in entries], copy_text=lambda: text)
-        self.laid, self.reached, self.here, self.text = entries, ranges, here, text
+        self.entries, self.arrivals, self.here, self.text = entries, arrivals, here, text
         self.shape: object = entries
         """A value that is equal for all sheets of one run, whose lines have the same heights."""
         changed = next((i for i, entry in enumerate(entries) if entry.changed), None)
@@ -187,7 +190,7 @@ class MergedSheet(LineSheet):
 
     def line(self, index: int) -> Line:
         """The line with its gutter, dimmed if it lies ahead of the cursor."""
-        entry = self.laid[index]
+        entry = self.entries[index]
         if entry.segment < 0:
             return entry.line
         if entry.segment > self.here:
@@ -198,44 +201,44 @@ class MergedSheet(LineSheet):
 
     def at(self, step: int) -> MergedSheet:
         """The sheet with the cursor on another step."""
-        place = bisect_right(self.reached, step, key=lambda pair: pair[0]) - 1
-        here = self.reached[place][1] if place >= 0 else -1
-        return self if here == self.here else MergedSheet(self.laid, self.reached, here, self.text)
+        place = bisect_right(self.arrivals, step, key=lambda pair: pair[0]) - 1
+        here = self.arrivals[place][1] if place >= 0 else -1
+        return self if here == self.here else MergedSheet(self.entries, self.arrivals, here, self.text)
 
 
 def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = None) -> MergedSheet:
     """The sheet of one run at a step; joined by another seam rule if one is tried."""
     turn = view.steps[block.end - 1].turn
     rule = trial or turn.policy.seam
-    laid: list[SegmentLine] = []
-    reached: list[tuple[int, int]] = []
+    entries: list[SegmentLine] = []
+    arrivals: list[tuple[int, int]] = []
     texts: list[str] = []
     number = 0
     if rule is not turn.policy.seam:
         tried = trial_lines(turn.policy.seam, rule, changes_in(turn, rule))
-        laid.extend(SegmentLine(-1, line) for line in tried)
+        entries.extend(SegmentLine(-1, line) for line in tried)
     if block.run:
         ended = f"this loop stopped at step {block.first:,}; what the recorded agent did then:"
-        laid.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
+        entries.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
     for order, answer in enumerate(answers(view, block)):
         if len(turn.answers) > 1:
-            laid.append(SegmentLine(-1, (Span(f"answer {order + 1:,} of {len(turn.answers):,}", Tone.TITLE),)))
+            entries.append(SegmentLine(-1, (Span(f"answer {order + 1:,} of {len(turn.answers):,}", Tone.TITLE),)))
         segments = [segment for segment, _, _ in answer]
         differing = changes(segments, turn.policy.seam, rule)
         notes = view.turns[block.turn].findings
         text = Text(segments, join(segments, rule), rule, turn.policy.seam, differing)
         texts.append(text.whole.text)
         for place, (_, at, facts) in enumerate(answer):
-            reached.append((at, number))
-            laid.extend(SegmentLine(number, line, changed) for line, changed in segment_lines(
+            arrivals.append((at, number))
+            entries.extend(SegmentLine(number, line, changed) for line, changed in segment_lines(
                 text, place, facts, ran_calls(notes, facts.index)))
             number += 1
         if not segments:
             none = "no answer was recorded here" if turn.ended else "no answer yet"
-            laid.append(SegmentLine(number, (Span(none, Tone.WARN),)))
+            entries.append(SegmentLine(number, (Span(none, Tone.WARN),)))
             number += 1
-    laid.extend(SegmentLine(-1, line) for line in _end(turn))
-    return MergedSheet(laid, reached, -1, "\n\n".join(text for text in texts if text)).at(step)
+    entries.extend(SegmentLine(-1, line) for line in _end(turn))
+    return MergedSheet(entries, arrivals, -1, "\n\n".join(text for text in texts if text)).at(step)
 
 
 Answer = list[tuple[Segment, int, ResponseFacts]]

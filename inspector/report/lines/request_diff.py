@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from inspector.report.facts import ResponseFacts, View
-from inspector.report.lines.diff import SHOWN, change_line, equal, part_words
+from inspector.report.lines.diff import MOST_SHOWN, change_line, equal, part_words
 from inspector.report.lines.glyphs import DIFF_FORMS, forms_line
 from inspector.report.lines.spans import (
     EMPTY,
@@ -200,10 +200,11 @@ def _message_list(messages: Sequence[Message], mark: str, role: Tone, before: Re
                Span(f"{how} · {count_of(len(text), 'character')}", Tone.DIM))
         for part in message.parts:
             word, content = part_words(part)
-            yield (Span("│ ", Tone.RULE), *((safe(f"{word} ", Tone.DIM),) if word else ()), safe(content, width=SHOWN))
-            if len(content) > SHOWN:
+            name = (safe(f"{word} ", Tone.DIM),) if word else ()
+            yield (Span("│ ", Tone.RULE), *name, safe(content, width=MOST_SHOWN))
+            if len(content) > MOST_SHOWN:
                 yield (Span("│ ", Tone.RULE),
-                       Span(f"{SHOWN} of {len(content):,} characters; all are in Wire, request"
+                       Span(f"{MOST_SHOWN} of {len(content):,} characters; all are in Wire, request"
                             f"{' of the response before' if role is Tone.REMOVED else ''}", Tone.DIM))
     if len(messages) > MOST:
         yield EMPTY

@@ -64,7 +64,7 @@ class Bytes(LineSheet):
         """The number of lines that show bytes, between the head and the tail."""
         self._lower: bytes | None = None
         self._read: Sequence[Range] = ()
-        self._picked: Range = (0, 0)
+        self._selection: Range = (0, 0)
 
     def __len__(self) -> int:
         return len(self.head) + self.count + 1
@@ -76,7 +76,7 @@ class Bytes(LineSheet):
             other.head = [*self.head[: self.fact_row], line, *self.head[self.fact_row + 1 :]]
         other._read = sorted(read)
         if selection is not None:
-            other._picked = selection
+            other._selection = selection
             other.focus = self.line_of(selection[0])
         return other
 
@@ -122,7 +122,7 @@ class Bytes(LineSheet):
             if low >= end:
                 break
             if high > start:
-                found.append((low, high, Tone.PICKED if (low, high) == self._picked else Tone.READ))
+                found.append((low, high, Tone.PICKED if (low, high) == self._selection else Tone.READ))
         return found
 
     def _lower_bytes(self, needle: str) -> tuple[bytes, bytes]:

@@ -50,7 +50,7 @@ class Outline:
 
     def _lay(self, kept_steps: Sequence[int]) -> None:
         """Gives the kept steps their rows, below a heading for each of their blocks."""
-        self.kept = kept_steps
+        self.kept_steps = kept_steps
         self._shown = array("q")
         """The numbers of the blocks that have rows."""
         self._rows = array("q")
@@ -78,20 +78,20 @@ class Outline:
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""
-        place = bisect_left(self.kept, step)
-        return place < len(self.kept) and self.kept[place] == step
+        place = bisect_left(self.kept_steps, step)
+        return place < len(self.kept_steps) and self.kept_steps[place] == step
 
     def nearest(self, step: int, first: int, end: int) -> int | None:
         """The step itself, else the next step with a row, else the last one before it, between `first` and `end`."""
-        place = bisect_left(self.kept, step)
+        place = bisect_left(self.kept_steps, step)
         for near in (place, place - 1):
-            if 0 <= near < len(self.kept) and first <= self.kept[near] < end:
-                return self.kept[near]
+            if 0 <= near < len(self.kept_steps) and first <= self.kept_steps[near] < end:
+                return self.kept_steps[near]
         return None
 
     def row_of(self, step: int) -> int:
         """The row of a step, or of the nearest one that is shown."""
-        place = max(0, min(bisect_left(self.kept, step), len(self.kept) - 1))
+        place = max(0, min(bisect_left(self.kept_steps, step), len(self.kept_steps) - 1))
         number = max(0, bisect_right(self._places, place) - 1)
         return self._rows[number] + self._heads[number] + place - self._places[number] if self._rows else 0
 
@@ -99,7 +99,7 @@ class Outline:
         """The content of a row: a heading of a block (None), or one of its steps."""
         number = max(0, bisect_right(self._rows, row) - 1)
         place = row - self._rows[number] - self._heads[number]
-        return self.blocks[self._shown[number]], None if place < 0 else self.kept[self._places[number] + place]
+        return self.blocks[self._shown[number]], None if place < 0 else self.kept_steps[self._places[number] + place]
 
     def names_file(self, row: int) -> bool:
         """Whether a row is the heading of a file."""
@@ -108,12 +108,12 @@ class Outline:
 
     def neighbour(self, step: int, by: int) -> int:
         """The step `by` rows further, clamped to the first and the last."""
-        if not self.kept:
+        if not self.kept_steps:
             return step
-        place = bisect_left(self.kept, step)
-        if by > 0 and (place == len(self.kept) or self.kept[place] != step):
+        place = bisect_left(self.kept_steps, step)
+        if by > 0 and (place == len(self.kept_steps) or self.kept_steps[place] != step):
             place -= 1  # from between two shown steps, the next one is one row further
-        return self.kept[min(max(place + by, 0), len(self.kept) - 1)]
+        return self.kept_steps[min(max(place + by, 0), len(self.kept_steps) - 1)]
 
     def interesting(self, step: int, direction: int, most: int | None = None) -> int | None:
         """The next step worth stopping at, in direction 1 or -1, among so many; None if there is none."""
@@ -131,7 +131,7 @@ class Outline:
     def _starts(self) -> Sequence[int]:
         """The first shown step of each turn."""
         turns = [self.blocks[at].turn for at in self._shown]
-        return array("q", [self.kept[place] for number, place in enumerate(self._places)
+        return array("q", [self.kept_steps[place] for number, place in enumerate(self._places)
                            if not number or turns[number] != turns[number - 1]])
 
 
@@ -321,9 +321,9 @@ def _tools(step: Step) -> Line:
     return (safe(names(runs.batch)),) if runs is not None and runs.batch else ()
 
 
-def _share_of_limit(spent: str, limit: str) -> Callable[[Step], Line]:
+def _share_of_limit(figure: str, limit: str) -> Callable[[Step], Line]:
     def share(step: Step) -> Line:
-        used, most = getattr(step.turn.spend, spent), getattr(step.turn.limits, limit)
+        used, most = getattr(step.turn.spend, figure), getattr(step.turn.limits, limit)
         return (Span(f"{used} of {most}", Tone.WARN if used >= most else Tone.DIM),)
     return share
 

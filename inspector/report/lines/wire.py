@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from inspector.report.facts import ResponseFacts
 from inspector.report.lines.body_slices import BODY_FORMS, JsonLines, holds_json
-from inspector.report.lines.diff import SHOWN, message_lines, part_words
+from inspector.report.lines.diff import MOST_SHOWN, message_lines, part_words
 from inspector.report.lines.glyphs import WIRE_FORMS, forms_line
 from inspector.report.lines.slices import Hex, Range, Slices
 from inspector.report.lines.spans import (
@@ -119,8 +119,8 @@ def _ending(facts: ResponseFacts) -> list[Line]:
             if whole:
                 lines += [head, *((Span("  "), *line) for line in paragraphs(text))]
                 continue
-            lines.append((*head, safe(text, width=SHOWN)))
-            if len(text) > SHOWN:
+            lines.append((*head, safe(text, width=MOST_SHOWN)))
+            if len(text) > MOST_SHOWN:
                 lines.append((Span(f"  {len(text):,} characters, whole in the body: ", Tone.DIM),
                               Span("G ", Tone.PRESS), Span("goes to its end", Tone.DIM)))
     return [*lines, ()]

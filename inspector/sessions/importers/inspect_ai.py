@@ -54,7 +54,7 @@ CANCELS: Mapping[str, StopRow] = {
     "Cancelled by system": StopRow(Stop.INTERRUPTED, None, _CANCEL_SOURCE),
 }
 """Error of a request that was stopped -> its meaning; such a request did not fail."""
-KEPT = ("event", "timestamp", "model", "output", "error", "pending", "config")
+EVENT_MEMBERS = ("event", "timestamp", "model", "output", "error", "pending", "config")
 """The members of a model event that form its row. The input is left out, because the events before it show it."""
 WITHOUT_ANSWER = frozenset({
     "system", "sample_init", "sample_limit", "sandbox", "state", "store", "approval", "compaction", "input", "score",
@@ -88,7 +88,7 @@ class _Log(ChatReader):
     def __init__(self, path: str, options: Options) -> None:
         super().__init__(path, options)
         self.room = options.room or Room()
-        self.given: set[str] = set()
+        self.call_ids: set[str] = set()
         """The ids of calls in the current sample whose results have been read; a later call may use an id again."""
         self.samples = 0
 
@@ -146,7 +146,7 @@ class _Log(ChatReader):
     def session_of(self, value: dict[str, Any]) -> str:
         session = known_text(value.get("session")) or ""
         if session not in self.titles:
-            self.titles[session], self.given = session, set()
+            self.titles[session], self.call_ids = session, set()
         return session
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
@@ -171,10 +171,10 @@ class _Log(ChatReader):
     def _result(self, line: TranscriptLine, value: dict[str, Any]) -> TreePlace:
         """Reads a result, which is both in a message and in an event of the tool; the first of the two is used."""
         key = known_text(value.get("tool_call_id")) or known_text(value.get("id"))
-        if key in self.given or value.get("pending") is True:
+        if key in self.call_ids or value.get("pending") is True:
             return self.here
         if key is not None:
-            self.given.add(key)
+            self.call_ids.add(key)
         error = object_of(value.get("error"))
         text = text_of(value.get("content") or value.get("result")) or text_of(error.get("message"))
         part = ToolResultPart(key, known_text(value.get("function")), text, bool(error))
@@ -191,7 +191,7 @@ class _Log(ChatReader):
         at = answer.take(line)
         path: JsonPath = ("output", "choices", 0, "message")
         _take_parts(answer, object_of(choice.get("message")), response, line, at, path)
-        self.given.difference_update(part.id for part in answer.calls if part.id)  # later answers may use an id again
+        self.call_ids.difference_update(part.id for part in answer.calls if part.id)  # an id may be used again
         answer.cap = cap_of(object_of(value.get("config")), request)
         self._end(answer, value, choice, response, at)
         answer.usage = usage_of(output.get("usage"), answer.api)
@@ -325,7 +325,7 @@ def _of_events(events: list[dict[str, Any]], pool: list[dict[str, Any]]) -> Iter
         call = object_of(event.get("call"))
         request = object_of(call.get("request"))
         yield {
-            **{name: event.get(name) for name in KEPT},
+            **{name: event.get(name) for name in EVENT_MEMBERS},
             "call": {"response": call.get("response"), "request": {name: request.get(name) for name in CAPS}},
         }
 

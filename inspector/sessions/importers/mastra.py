@@ -89,7 +89,7 @@ class _Sessions(ChatReader):
         """Reads a run, an answer with the results of its calls, or a message."""
         value = line.value
         if "run" in value:
-            return self.say(line, place, _asked(object_of(value["run"]).get("input")))
+            return self.say(line, place, _prompt(object_of(value["run"]).get("input")))
         if "resumed" in value:
             return self._decide(line, object_of(object_of(value["resumed"]).get("input")))
         if "answer" in value:
@@ -199,7 +199,7 @@ def _is_said_by_user(value: dict[str, Any]) -> bool:
     return value.get("role") == "signal" and signal.get("type") in ("user", "user-message")
 
 
-def _asked(value: Any) -> str:
+def _prompt(value: Any) -> str:
     """The last message of the user in the input of a run: a text, or messages."""
     listed = value if isinstance(value, list) else object_of(value).get("messages")
     if not isinstance(listed, list):

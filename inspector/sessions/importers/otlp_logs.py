@@ -94,26 +94,26 @@ def answers_of(records: Sequence[LogRecord]) -> list[TraceSpan]:
 
 def _of_events(records: Sequence[LogRecord]) -> Iterator[TraceSpan]:
     """The answers in the records of one span: the messages of each request, and the choices after them."""
-    asked: list[LogRecord] = []
+    prompts: list[LogRecord] = []
     choices: list[LogRecord] = []
     for record in records:
         if choices and not (record.name in CHOICES and _index(record) > _index(choices[-1])):
-            yield _of_choices(asked, choices)
-            asked, choices = [], []
-        (asked if record.is_message else choices).append(record)
-    yield _of_choices(asked, choices)
+            yield _of_choices(prompts, choices)
+            prompts, choices = [], []
+        (prompts if record.is_message else choices).append(record)
+    yield _of_choices(prompts, choices)
 
 
 def _index(choice: LogRecord) -> int:
     return count(choice.members.get("index")) or 0
 
 
-def _of_choices(asked: Sequence[LogRecord], choices: Sequence[LogRecord]) -> TraceSpan:
-    records = (*asked, *choices)
-    inputs = [{"role": "user" if each.name == PROMPT else each.name.split(".")[1], **each.members} for each in asked]
+def _of_choices(prompts: Sequence[LogRecord], choices: Sequence[LogRecord]) -> TraceSpan:
+    records = (*prompts, *choices)
+    inputs = [{"role": "user" if each.name == PROMPT else each.name.split(".")[1], **each.members} for each in prompts]
     outputs = [choice_message(each.members) for each in choices]
     ended = [number for number, each in enumerate(outputs) if known_text(each.get("finish_reason"))]
-    first, last, word_row = len(asked), len(asked), len(asked) + next(iter(ended), 0)
+    first, last, word_row = len(prompts), len(prompts), len(prompts) + next(iter(ended), 0)
     # google-genai's instrumentation has a choice for each piece of a streamed answer, of which the last one has the
     # word. Several words belong to several answers, which are never joined.
     in_parts = not any(isinstance(object_of(each.get("message")).get("content"), str) for each in outputs)

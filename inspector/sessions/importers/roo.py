@@ -63,7 +63,7 @@ REJECTED = re.compile(
     r"Invalid tool call for '[^']*': missing nativeArgs|"
     r"\A(?:\{\"error\":\s*\")?Tool call \S+ (?:emitted invalid JSON arguments|was rejected before execution):")
 """Matches the result of a call with unparsable arguments, which are stored as `{}` or a stub."""
-TYPED = re.compile(r"<(?:task|feedback|user_message|answer)>")
+TAG_OF_USER = re.compile(r"<(?:task|feedback|user_message|answer)>")
 """Matches the tag before a text of the user, anywhere in a message."""
 COMPLETION = "attempt_completion"
 """The tool with which a model ends the task. Its result is stored only if the task continues."""
@@ -190,12 +190,12 @@ class _Reader(ChatReader):
         for result in (*results_of(content), *self._text_results(content)):
             self.results(line, self.here, result)
         text = _words(content)
-        self.sent_back = RESULT.match(text) is not None and TYPED.search(text) is None
+        self.sent_back = RESULT.match(text) is not None and TAG_OF_USER.search(text) is None
         found = MODEL.search(text)
         self.model = found[1] if found is not None else self.model  # only some messages have the environment details
         message = DETAILS.sub("", text).strip()
         if message:
-            own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TYPED.search(message))
+            own = roo_store.is_own(line.value) or (OWN.match(message) is not None and not TAG_OF_USER.search(message))
             self.turns += [] if own else [[]]
             self.say(line, self.here, message, own=own)
 

@@ -20,7 +20,7 @@ from loop_core.wire.openai_chat.decode import Decoder
 from loop_core.wire.openai_chat.request import ASKING_LOSES, encode_request, read_request
 from loop_core.wire.openai_chat.table import API
 
-_KNOWN = {*table.CHOICE_WORDS, *table.BODY_WORDS, *table.ERROR_WORDS, table.EARLIER, table.FILTERS,
+_KNOWN_WORDS = {*table.CHOICE_WORDS, *table.BODY_WORDS, *table.ERROR_WORDS, table.EARLIER, table.FILTERS,
           table.PROMPT_FILTERS}
 _LISTS = frozenset(table.MESSAGE_BLOCKS) - {"audio"}  # a message has one `audio`, and several of the others
 
@@ -39,7 +39,7 @@ def encode(response: ChatResponse, *, stream: bool = False, chunk: int = 16) -> 
 
 
 def _losses(response: ChatResponse, stream: bool) -> Iterator[tuple[str, str]]:
-    yield from misfits(response, _KNOWN)
+    yield from misfits(response, _KNOWN_WORDS)
     if table.EARLIER in response.native and not stream:
         yield f"native.{table.EARLIER}", "a whole body has one finish reason"
     if response.error is None and any(name in response.native for name in table.ERROR_WORDS):

@@ -37,7 +37,7 @@ from loop_core.wire.response_calls import earlier_calls
 # -- From choices to one answer --------------------------------------------------------------------------------------
 # Rules that need the complete response: which choices are read, the mapped reason, and findings about the whole.
 
-Read = Callable[[str | None, At | None], StopReason]
+MapWord = Callable[[str | None, At | None], StopReason]
 Remark = tuple[str, str, At | None, Severity]
 
 
@@ -55,7 +55,9 @@ def pick(choices: Collection[GrowingChoice], n: int) -> list[GrowingChoice]:
     return [choice for choice in ordered if choice.fields or choice is ordered[0]]
 
 
-def settle(read: Sequence[GrowingChoice], map_word: Read, rows: Mapping[str, StopRow]) -> tuple[StopReason, str | None]:
+def settle(
+    read: Sequence[GrowingChoice], map_word: MapWord, rows: Mapping[str, StopRow]
+) -> tuple[StopReason, str | None]:
     """The mapped stop reason, and the earlier word if a contradiction replaced it. Of several choices, the first that
     is not cleanly finished decides. A cut or a failure that was reported before a clean word outranks it, and so do a
     refusal (whose reason is `stop`) and a filter that removed something."""

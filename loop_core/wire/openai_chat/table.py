@@ -25,7 +25,7 @@ _GATEWAYS = "litellm 1.110.2 types/llms/openai.py OpenAIChatCompletionFinishReas
 _CLAUDES = "QuantumNous/new-api@956d9f1 relay/reasonmap/reasonmap.go; litellm 1.110.2; pydantic-ai 2.68.0 zai.py:35"
 _GLM = "pydantic-ai 2.68.0 models/zai.py:35 (docs.z.ai)"
 _NO_RESOURCE = "@ai-sdk/deepseek 3.0.56 map-deepseek-finish-reason.ts; Huawei Cloud API reference, pangulm_05_0012"
-_SEEN = "Kilo-Org/cloud@4442d53 apps/web/src/lib/ai-gateway/finishReason.ts: seen in a gateway's logs"
+_GATEWAY_LOGS = "Kilo-Org/cloud@4442d53 apps/web/src/lib/ai-gateway/finishReason.ts: seen in a gateway's logs"
 _ALIAS = "aliases seen in the wild: pi-ai openai-completions.js:1197; ironclaw PR#5665; agentao PR#125"
 
 REFUSAL = "message.refusal"
@@ -48,7 +48,7 @@ STOP_REASONS: Mapping[str, StopRow] = {
     "malformed_function_call": StopRow(Stop.MALFORMED_TOOL_CALL, None, _GATEWAYS),
     "model_context_window_exceeded": StopRow(Stop.CONTEXT_WINDOW_EXCEEDED, None, _CLAUDES),
     "refusal": StopRow(Stop.SAFETY_BLOCKED, "refusal", _CLAUDES),
-    "engine_overloaded": StopRow(Stop.ERROR, "retryable: no engine was free", _SEEN),
+    "engine_overloaded": StopRow(Stop.ERROR, "retryable: no engine was free", _GATEWAY_LOGS),
     "sensitive": StopRow(Stop.SAFETY_BLOCKED, "sensitive", f"{_GLM}; Hunyuan; opencode#44092"),
     "network_error": StopRow(Stop.ERROR, "retryable: inference broke off, the output is partial", _GLM),
     "insufficient_system_resource": StopRow(
