@@ -198,39 +198,57 @@ class PayloadReader(ChatReader):
         answer = self.answer(line, self.here, name, model, api="openai_chat", begin=value.get("startTime"))
         self.after[line.number] = TreePlace(answer)
         at = answer.take(line)
-        provider = known_text(value.get("custom_llm_provider"))
-        parameters = object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
-        if response.get("object") == "response":
-            for item in objects_of(response.get("output")):
-                take_output(answer, message_of(item), at)
-            take_provider_word(answer, response, at, "response")
-            answer.model = known_text(response.get("model")) or answer.model
-            answer.usage = read_usage(object_of(response.get("usage")), answer.model)
-        elif response.get("type") == "message" or "candidates" in response:  # in the form of Anthropic or Google
-            content = objects_of(response.get("candidates"))
-            take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)
-            take_provider_word(answer, response, at, "response")
-        else:
-            # LiteLLM's name of a model: `provider/model`
-            take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
-            answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
-            if f"{provider}/{model}".startswith(PARSED) and True not in (value.get("stream"), parameters.get("stream")):
-                answer.parts = [part._replace(form=ArgsForm.OBJECT) if isinstance(part, ToolCall) else part
-                                for part in answer.parts]
+        _take_response(answer, line, at)
         _mark_shortened(answer, at)
         if answer.usage is None:
             answer.usage = Usage(*counts_of(value, "prompt_tokens", "completion_tokens"))
-        answer.cap = cap_of(parameters)
-        failed = known_text(value.get("error_str"))
-        if value.get("status") == "failure" or failed is not None:
-            # A row of the spend table has it in its metadata.
-            beside = object_of(load_json(value.get("metadata"))).get("error_information")
-            info = object_of(value.get("error_information")) or object_of(beside)
-            failed, status = failed or known_text(info.get("error_message")), written_status(info.get("error_code"))
-            if status is not None and status < 400:
-                status = None  # it is a provider's own code
-            answer.fail(failed or "it failed", pointer_at(at, "error_str"), status, word=failed or "failure")
+        answer.cap = cap_of(_parameters_of(value))
+        _take_failure(answer, value, at)
         return self.here
+
+
+def _parameters_of(value: dict[str, Any]) -> dict[str, Any]:
+    return object_of(value.get("model_parameters")) or object_of(value.get("proxy_server_request"))
+
+
+def _take_response(answer: TranscriptAnswer, line: TranscriptLine, at: At) -> None:
+    """Reads the response of a payload, in the form of Responses, Anthropic, Google or Chat Completions."""
+    value = line.value
+    response = object_of(value.get("response"))
+    if response.get("object") == "response":
+        for item in objects_of(response.get("output")):
+            take_output(answer, message_of(item), at)
+        take_provider_word(answer, response, at, "response")
+        answer.model = known_text(response.get("model")) or answer.model
+        answer.usage = read_usage(object_of(response.get("usage")), answer.model)
+        return
+    if response.get("type") == "message" or "candidates" in response:  # in the form of Anthropic or Google
+        content = objects_of(response.get("candidates"))
+        take_output(answer, message_of(object_of(content[0].get("content")) if content else response), at)
+        take_provider_word(answer, response, at, "response")
+        return
+    provider, model = known_text(value.get("custom_llm_provider")), known_text(value.get("model"))
+    # LiteLLM's name of a model: `provider/model`
+    take_litellm(answer, response, f"{provider}/{model}" if provider else model, line, at, "response")
+    answer.add_text(next(iter(objects_of(response.get("choices"))), {}).get("text"))
+    streamed = True in (value.get("stream"), _parameters_of(value).get("stream"))
+    if f"{provider}/{model}".startswith(PARSED) and not streamed:
+        answer.parts = [part._replace(form=ArgsForm.OBJECT) if isinstance(part, ToolCall) else part
+                        for part in answer.parts]
+
+
+def _take_failure(answer: TranscriptAnswer, value: dict[str, Any], at: At) -> None:
+    """Reads the error of a failed call."""
+    message = known_text(value.get("error_str"))
+    if value.get("status") != "failure" and message is None:
+        return
+    # A row of the spend table has it in its metadata.
+    beside = object_of(load_json(value.get("metadata"))).get("error_information")
+    info = object_of(value.get("error_information")) or object_of(beside)
+    message, status = message or known_text(info.get("error_message")), written_status(info.get("error_code"))
+    if status is not None and status < 400:
+        status = None  # it is a provider's own code
+    answer.fail(message or "it failed", pointer_at(at, "error_str"), status, word=message or "failure")
 
 
 def _mark_shortened(answer: TranscriptAnswer, at: At) -> None:
