@@ -187,47 +187,47 @@ STEP_FINDERS: Mapping[str, Callable[[SessionStage, str], int]] = {"turn": _turn,
 # -- The line of the table of turns: the number of a row, a turn of the session, a file, or any key's action -----------
 
 
-def go_to_row(listed: TurnList) -> None:
+def go_to_row(turn_list: TurnList) -> None:
     """Asks for a line, and moves the cursor to the row that it names."""
     from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 
-    files = [last_name(row.file) for row in listed.shown if isinstance(row, TurnRow)]
-    able = commands_of(listed.screen, "turns.go-to")
+    files = [last_name(row.file) for row in turn_list.shown if isinstance(row, TurnRow)]
+    able = commands_of(turn_list.screen, "turns.go-to")
     words = WordSuggester([*ROW_FINDERS, *sorted(able)], {"file": files})
-    hint = f"row 1 to {len(_turn_places(listed)):,} · turn 2 · file NAME · a command"
-    prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: _row_action(listed, line, able)))
-    listed.app.push_screen(prompt, lambda typed: _row_action(listed, typed or "", able)())
+    hint = f"row 1 to {len(_turn_places(turn_list)):,} · turn 2 · file NAME · a command"
+    prompt = Prompt(":", hint, words=words, refusal=refusal_of(lambda line: _row_action(turn_list, line, able)))
+    turn_list.app.push_screen(prompt, lambda typed: _row_action(turn_list, typed or "", able)())
 
 
-def _row_action(listed: TurnList, line: str, able: Mapping[str, ActiveBinding]) -> Act:
+def _row_action(turn_list: TurnList, line: str, able: Mapping[str, ActiveBinding]) -> Act:
     """The action for a line. Raises `CallerError` if no listed row has this number, turn or file, and no command has
     this name."""
     line = line.strip()
     word, _, rest = line.partition(" ")
-    places, number = _turn_places(listed), whole_number(line)
+    places, number = _turn_places(turn_list), whole_number(line)
     if not line:
         return lambda: None
     if word in ROW_FINDERS:
-        return partial(listed.choose, ROW_FINDERS[word](listed, rest.strip()))
+        return partial(turn_list.choose, ROW_FINDERS[word](turn_list, rest.strip()))
     if number is None and "=" in line:
         raise CallerError(f"{in_quotes(line)}: settings are for a session, which enter opens")
     if number is None:
-        return command_named(listed.screen, line, able, "a row's number, turn 2, file NAME")
+        return command_named(turn_list.screen, line, able, "a row's number, turn 2, file NAME")
     if not 1 <= number <= len(places):
         raise CallerError(f"{in_quotes(line)} is not a row: expected 1 to {len(places):,}")
-    return partial(listed.choose, places[number - 1])
+    return partial(turn_list.choose, places[number - 1])
 
 
-def _turn_places(listed: TurnList) -> list[int]:
+def _turn_places(turn_list: TurnList) -> list[int]:
     """The indices of the rows that are turns; the others are headings."""
-    return [at for at, row in enumerate(listed.shown) if isinstance(row, TurnRow)]
+    return [at for at, row in enumerate(turn_list.shown) if isinstance(row, TurnRow)]
 
 
-def _row_of_turn(listed: TurnList, text: str) -> int:
-    here, number = listed.current_row, whole_number(text)
-    found = next((at for at, row in enumerate(listed.shown) if here is not None and isinstance(row, TurnRow)
+def _row_of_turn(turn_list: TurnList, text: str) -> int:
+    here, number = turn_list.current_row, whole_number(text)
+    found = next((at for at, row in enumerate(turn_list.shown) if here is not None and isinstance(row, TurnRow)
                   and row.session == here.session and row.number == number), None)
-    if found is None and here is not None and _is_copy(listed, here, number):
+    if found is None and here is not None and _is_copy(turn_list, here, number):
         raise CallerError(f"turn {text}: it is a copy, listed with {here.origin}")
     if found is None:
         which = in_quotes(text) if text else "without a number"
@@ -235,15 +235,15 @@ def _row_of_turn(listed: TurnList, text: str) -> int:
     return found
 
 
-def _is_copy(listed: TurnList, here: TurnRow, number: int | None) -> bool:
+def _is_copy(turn_list: TurnList, here: TurnRow, number: int | None) -> bool:
     """Whether a turn of the session at the cursor is left out as a copy, instead of by the filter."""
-    kept = {row.number for row in listed.rows if row.session == here.session}
+    kept = {row.number for row in turn_list.rows if row.session == here.session}
     return bool(here.copied) and number is not None and 1 <= number <= here.of and number not in kept
 
 
-def _row_of_file(listed: TurnList, text: str) -> int:
+def _row_of_file(turn_list: TurnList, text: str) -> int:
     firsts: dict[str, int] = {}
-    for at, row in enumerate(listed.shown):
+    for at, row in enumerate(turn_list.shown):
         if isinstance(row, TurnRow):
             firsts.setdefault(row.file, at)
     return firsts[file_named(firsts, text)]

@@ -202,7 +202,7 @@ class RemarkBook(SessionPart):
             stage.workers.cancel_group(stage, FILTER)
         if not text.strip():
             self._last = wanted or self._expression or self._last
-            self._expression, stage.filtered, stage.listed = "", "", stage.run.outline
+            self._expression, stage.filtered, stage.shown_outline = "", "", stage.run.outline
             return "all steps are shown"
         from inspector.report import filters
 
@@ -230,7 +230,7 @@ class RemarkBook(SessionPart):
             count = count_of(len(narrowed.kept_steps), "step")
             if narrowed.view is not stage.run.view:
                 narrowed = with_additions(narrowed, stage.run.outline)
-            self._expression, stage.filtered, stage.listed = text, f"{text}: {count}", narrowed
+            self._expression, stage.filtered, stage.shown_outline = text, f"{text}: {count}", narrowed
             if not narrowed.keeps(stage.step):
                 stage.step = narrowed.neighbour(stage.step, 1)
         return outcome
@@ -252,21 +252,21 @@ class RemarkBook(SessionPart):
 
     def keep_in_sight(self) -> None:
         """Removes the filter if the cursor moved to a step outside it, because every pane shows the same step."""
-        stage = self.stage
-        listed = stage.listed
-        if self._expression and listed is not None and listed.view is stage.run.view and not listed.keeps(stage.step):
+        stage, outline = self.stage, self.stage.shown_outline
+        is_current = outline is not None and outline.view is stage.run.view
+        if self._expression and outline is not None and is_current and not outline.keeps(stage.step):
             self._narrow("")
             stage.note = "the filter is removed: this step is outside it · f offers it again"
 
     def filter_again(self) -> None:
         """Applies the same filter to the steps of another run, or of the same run when its file has grown."""
-        stage, before, outline = self.stage, self.stage.listed, self.stage.run.outline
+        stage, before, outline = self.stage, self.stage.shown_outline, self.stage.run.outline
         text = self._wanted or self._expression
         # While many steps are looked at again, the list stays as it is; a thread that looks at them goes on, because
         # a file may grow faster than that.
         grown = (before is not None and self._filtered_run == stage.run.name
                  and MANY_STEPS <= len(before.view.steps) <= len(outline.view.steps))
-        stage.listed = (with_additions(before, outline) if text and grown and isinstance(before, FilteredOutline)
+        stage.shown_outline = (with_additions(before, outline) if text and grown and isinstance(before, FilteredOutline)
                         else outline)
         if text and not grown:
             stage.filtered = f"{text}: all steps are shown"  # until some that it keeps are found

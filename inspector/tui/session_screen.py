@@ -279,7 +279,7 @@ class SessionScreen(SessionStage):
         yield self.verdict()
         with Horizontal(id="body"):
             yield StepList(id="steps").data_bind(
-                SessionScreen.step, remarks=SessionScreen.step_remarks, outline=SessionScreen.listed)
+                SessionScreen.step, remarks=SessionScreen.step_remarks, outline=SessionScreen.shown_outline)
             with Container(id="middle"):
                 yield Tabs(id="tabs").data_bind(
                     SessionScreen.outline, SessionScreen.step, tab=SessionScreen.open_tab, steps=SessionScreen.narrow)

@@ -197,7 +197,7 @@ class SessionStage(Screen[None]):
     sheet: reactive[LineSheet] = reactive(EMPTY_SHEET, init=False, repaint=False)
     note: reactive[str] = reactive("", init=False, repaint=False)
     outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
-    listed: reactive[Outline | None] = reactive(None, init=False, repaint=False)
+    shown_outline: reactive[Outline | None] = reactive(None, init=False, repaint=False)
     """The outline of the step list: all steps, or those that pass the filter."""
     filtered: reactive[str] = reactive("", init=False, repaint=False)
     """The current filter and the number of steps that pass it; empty without a filter."""
@@ -222,7 +222,7 @@ class SessionStage(Screen[None]):
         self.greeting = ""
         """The note shown when the session was opened; any other note replaces it."""
         self.set_reactive(SessionStage.outline, self.run.outline)
-        self.set_reactive(SessionStage.listed, self.run.outline)
+        self.set_reactive(SessionStage.shown_outline, self.run.outline)
 
     @property
     def run(self) -> Run:
@@ -237,7 +237,7 @@ class SessionStage(Screen[None]):
     @property
     def rows(self) -> Outline:
         """The steps that the cursor visits: all, or those that pass the filter."""
-        return self.listed or self.run.outline
+        return self.shown_outline or self.run.outline
 
     @property
     def at_end(self) -> bool:

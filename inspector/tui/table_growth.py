@@ -52,8 +52,8 @@ def watch(table: ReadingScreen) -> None:
 
 
 def _count_ages(table: ReadingScreen) -> None:
-    table.listed.columns = columns(time.time())
-    table.listed.refresh()
+    table.turn_list.columns = columns(time.time())
+    table.turn_list.refresh()
 
 
 def _look(table: ReadingScreen, since: int) -> None:
@@ -65,7 +65,7 @@ def _look(table: ReadingScreen, since: int) -> None:
         return
     if time.monotonic() >= table.searches_at:
         table.searches_at = float("inf")
-        files = {path: row for rows in table.listed.slots.values() for row in rows[:1] for path in row.paths}
+        files = {path: row for rows in table.turn_list.slots.values() for row in rows[:1] for path in row.paths}
         table.run_worker(partial(_search, table, files, since, reading_of(table.app)), group="search", thread=True)
     states = states_of(table.watched, table.under_way)
     grown = {name.removesuffix("-wal") for name, state in states.items() if state != table.states.get(name)}
@@ -86,7 +86,7 @@ def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions)
             row_reading = _rows(reading, table.named)
             if table.grown is None or table.grown.reading != row_reading:
                 table.grown = GrownFiles(row_reading)
-            sessions = [row.paths for rows in table.listed.slots.values() for row in rows[:1]
+            sessions = [row.paths for rows in table.turn_list.slots.values() for row in rows[:1]
                         if not grown.isdisjoint(row.paths)]
             first = table.grown.is_first(sessions)
             batch = with_turns(table.grown.rows_of(sessions))
@@ -101,7 +101,7 @@ def _rows(reading: ReadingOptions, named: bool) -> RowReading:
 
 
 def _measured(table: ReadingScreen, batch: RowsByPath) -> list[MeasuredRows]:
-    return [(slot, rows, table.listed.widest_of(rows)) for slot, rows in batch]
+    return [(slot, rows, table.turn_list.widest_of(rows)) for slot, rows in batch]
 
 
 def _take_growth(
@@ -119,13 +119,13 @@ def _take_growth(
 
 def _put(table: ReadingScreen, batch: Sequence[MeasuredRows], name: str, then: Callable[[], None]) -> None:
     for slot, rows, widest in batch:
-        table.listed.set_rows(slot, rows, widest)
+        table.turn_list.set_rows(slot, rows, widest)
     list_all(table, then, name, growing=True)
     _note_under_way(table)
 
 
 def _note_under_way(table: ReadingScreen) -> None:
-    table.under_way = files_under_way(row for path in table.watched for row in table.listed.slots.get(path, ()))
+    table.under_way = files_under_way(row for path in table.watched for row in table.turn_list.slots.get(path, ()))
 
 
 # -- New files -------------------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ def _take_new(table: ReadingScreen, search: Search) -> None:
     _note_under_way(table)
     if not search.batch:
         return
-    new = [rows[0] for slot, rows, _ in search.batch if slot not in table.listed.slots]
+    new = [rows[0] for slot, rows, _ in search.batch if slot not in table.turn_list.slots]
     if not table.named:
-        listed = {slot for slot, *_ in search.batch} | table.listed.slots.keys()
+        listed = {slot for slot, *_ in search.batch} | table.turn_list.slots.keys()
         table.sections = _sections_after(table.sections, search.sections, listed)
-        table.listed.set_sections(table.sections)
+        table.turn_list.set_sections(table.sections)
     _put(table, search.batch, "found", lambda: None)
     if new and (table.note in ("", NO_AGENTS) or table.note.startswith(NEW_SESSION)):
         table.note = f"{NEW_SESSION}{one_line(new[-1].name)}" + (f" and {len(new) - 1} more" if len(new) > 1 else "")

@@ -64,27 +64,27 @@ class TableCounts(NamedTuple):
         return sum(each.turns + each.simulated for each in self)
 
 
-def attention_rows(listed: TurnList) -> tuple[Sequence[int], str]:
+def attention_rows(turn_list: TurnList) -> tuple[Sequence[int], str]:
     """The indices of the listed rows that need attention, section by section, and what such a row is called. Samples
     are among them only if no row of the operator's needs attention, because the counts above the table leave them
     out."""
-    samples, noun = _samples_of(listed), "session" if listed.by_file else "turn"
-    found = [(listed.section_of.get(row.paths[0], 0), row.verdict.rank, at, row.paths[0] in samples)
-             for at, row in enumerate(listed.shown)
+    samples, noun = _samples_of(turn_list), "session" if turn_list.by_file else "turn"
+    found = [(turn_list.section_of.get(row.paths[0], 0), row.verdict.rank, at, row.paths[0] in samples)
+             for at, row in enumerate(turn_list.shown)
              if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean]
     own = [each for each in found if not each[-1]]
     if not own and found:
-        noun = "sample" if listed.by_file else "sample turn"
+        noun = "sample" if turn_list.by_file else "sample turn"
     return [at for _, _, at, _ in sorted(own or found)], noun
 
 
-def _samples_of(listed: TurnList) -> set[str]:
-    return {path for section in listed.sections if section.title == SAMPLES for path in section.paths}
+def _samples_of(turn_list: TurnList) -> set[str]:
+    return {path for section in turn_list.sections if section.title == SAMPLES for path in section.paths}
 
 
-def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
+def count_apart(turn_list: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
     """Counts the rows of files that are read, with those of samples separately."""
-    samples = _samples_of(listed)
+    samples = _samples_of(turn_list)
     apart: tuple[list[TurnRow], list[TurnRow]] = ([], [])
     for row in rows:
         if row.why not in (PENDING, LARGE):
@@ -93,20 +93,20 @@ def count_apart(listed: TurnList, rows: Iterable[TurnRow]) -> TableCounts:
 
 
 def count_groups(
-    table: TableCounts, progress: str | None, listed: TurnList
+    table: TableCounts, progress: str | None, turn_list: TurnList
 ) -> tuple[Sequence[Line], Sequence[Line]]:
     """The progress of reading and the counts of turns and rows, or of those that pass the filter; then the counts of
     verdicts. If the operator has sessions, samples are only a number."""
     groups: list[Line] = [(Span(progress, Tone.HERE),)] if progress is not None else []
-    if groups and not listed.count and listed.filter is None:
+    if groups and not turn_list.count and turn_list.filter is None:
         return groups, ()  # nothing to count yet
     has_own = bool(table.own.sessions or table.own.unread or not table.samples.sessions)
-    counts = listed.listing.counts or (table.own if has_own else table.samples)
-    if listed.filter is not None:
-        groups.append((safe(f"filter {listed.filter.text}: {counts.passed_words(table.turns)}", Tone.MARK),))
+    counts = turn_list.listing.counts or (table.own if has_own else table.samples)
+    if turn_list.filter is not None:
+        groups.append((safe(f"filter {turn_list.filter.text}: {counts.passed_words(table.turns)}", Tone.MARK),))
     else:
         noun, samples = ("session", table.samples) if has_own else ("sample session", table.own)
-        groups.append(_sum_of_rows(counts, samples, noun, listed))
+        groups.append(_sum_of_rows(counts, samples, noun, turn_list))
     other = counts.turns - counts.attention - counts.complete
     groups.append((
         Span(f"{counts.attention:,}", Tone.STRONG), Span(f" need{'s' if counts.attention == 1 else ''} attention"),
@@ -115,11 +115,11 @@ def count_groups(
                     for verdict, count in counts.verdicts if not verdict.complete]
 
 
-def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, listed: TurnList) -> Line:
+def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, turn_list: TurnList) -> Line:
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read + 28 turns of samples = 249 rows`. What was not
     read of a session's file has no row beside the session's: `3 sessions with 217 turns and 1 read in part`."""
-    unread, by_file = Counter(counts.unread), listed.by_file
-    apart = Counter(row.unread for row in listed.shown if isinstance(row, TurnRow) and row.verdict is None
+    unread, by_file = Counter(counts.unread), turn_list.by_file
+    apart = Counter(row.unread for row in turn_list.shown if isinstance(row, TurnRow) and row.verdict is None
                     and row.why not in (PENDING, LARGE)) if by_file else unread
     simulations = Span(simulated_beside(counts.simulated), Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, noun)
@@ -132,7 +132,7 @@ def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, listed: TurnL
     if not apart:
         return (*line, *beside)
     total = apart.total() + more + (counts.sessions if by_file else counts.turns + counts.simulated)
-    rows = listed.count - len(listed.headings)
+    rows = turn_list.count - len(turn_list.headings)
     equal = (Span(f" = {count_of(rows, 'row')}"),) if total == rows else ()  # a file that is being read is a row too
     return (*line, Span(count_unread(apart, " + "), Tone.WARN), *beside, *equal)
 

@@ -332,17 +332,17 @@ class TurnHeading(Panel):
 
     def __init__(self, turn_list: TurnList, sort: Callable[[str], None]) -> None:
         super().__init__(id="turns-heading")
-        self._listed, self._sort = turn_list, sort
+        self._turn_list, self._sort = turn_list, sort
 
     def make(self, width: int) -> Sequence[Line]:
         """One row."""
-        _, sort, reverse, _ = self._listed.listing.of  # of the rows on the screen, which a thread may be sorting again
-        return [(Span("  "), *turn_table.heading(self._listed.layout_now, sort, reverse))]
+        _, sort, reverse, _ = self._turn_list.listing.of  # of the rows on the screen; a thread may sort them again
+        return [(Span("  "), *turn_table.heading(self._turn_list.layout_now, sort, reverse))]
 
     def on_click(self, event: Click) -> None:
         """Sorts by the column that was clicked."""
         at = 2
-        for column, size in self._listed.layout_now:
+        for column, size in self._turn_list.layout_now:
             if at <= event.x < at + size + GAP:
                 self._sort(column.name)
             at += size + GAP
@@ -363,7 +363,7 @@ class TurnAbout(Panel):
 
     def __init__(self, turn_list: TurnList) -> None:
         super().__init__(id="turns-about")
-        self._listed = turn_list
+        self._turn_list = turn_list
 
     def on_resize(self) -> None:
         """Fits the name of the file to the new width."""
@@ -371,9 +371,9 @@ class TurnAbout(Panel):
 
     def follow(self) -> None:
         """Shows the current row, with its file in the border, where a long verdict cannot hide it."""
-        self.row = self._listed.current_row
+        self.row = self._turn_list.current_row
         name = one_line(last_name(self.row.file)) if self.row is not None else ""
-        position = self._listed.position and f"row {self._listed.position}"
+        position = self._turn_list.position and f"row {self._turn_list.position}"
         room = self.size.width - len(position) - BESIDE_TITLE
         if room > 0:  # without a size yet, nothing is cut
             name = text_of(clip((Span(name),), room, paint_of(self.app).measure))
@@ -383,7 +383,7 @@ class TurnAbout(Panel):
     def make(self, width: int) -> Sequence[Line]:
         """The fields of the row, each in as many lines as it needs."""
         lines = turn_table.about(self.row) if self.row is not None else (
-            [(Span(NO_MATCH_NOTE),)] if self._listed.filter is not None else [])
+            [(Span(NO_MATCH_NOTE),)] if self._turn_list.filter is not None else [])
         return fit_lines(lines, width, max(1, self.size.height), paint_of(self.app).measure)
 
 

@@ -69,7 +69,7 @@ class ReadingScreen(Screen[None]):
     read: int
     total: int
     """The number of files that are read, and of all that will be; 0 until they are counted."""
-    listed: TurnList
+    turn_list: TurnList
     has_more = False
     """Whether rows came that are not listed yet."""
     lists_at = 0.0
@@ -114,7 +114,7 @@ PATH_CHARS = 32
 
 def progress_over(table: ReadingScreen) -> str:
     """The number of files that were read; before the first one, the place where files are searched."""
-    order = ", then worst first" if table.named and not table.listed.sort else ""
+    order = ", then worst first" if table.named and not table.turn_list.sort else ""
     if table.total or not table.named:
         total = table.total or sum(len(section.paths) for section in table.sections)
         return f"reading {table.read:,} of {count_of(total, 'file')}{order}"
@@ -136,7 +136,7 @@ would wait for 30 ms or more."""
 def work_behind(table: ReadingScreen, work: Callable[[], Result], then: Callable[[Result], None], name: str) -> None:
     """Calls `then` with the result of `work`: at once, or for many rows when a thread has made it. A later call with
     the same name cancels an earlier one."""
-    slots = table.listed.slots.values()
+    slots = table.turn_list.slots.values()
     if sum(map(len, slots)) < MANY_ROWS and sum(len(row.answers) for rows in slots for row in rows) < MANY_ROWS:
         then(work())
     else:
@@ -149,19 +149,20 @@ def list_grown(table: ReadingScreen) -> None:
     if not (table.has_more and table.is_attached and table.reading and began >= table.lists_at):
         return
     table.has_more, table.lists_at = False, inf
-    listed, slots = table.listed, [*table.listed.slots.values()]  # more files may come while a thread works
+    turn_list, slots = table.turn_list, [*table.turn_list.slots.values()]  # more files may come while a thread works
 
     def work() -> tuple[Listing, TableCounts]:
         rows = turn_table.rows_once(row for rows in slots for row in rows)
-        return listed.list_rows(rows, listed.filter, growing=True), count_apart(listed, rows)
+        return turn_list.list_rows(rows, turn_list.filter, growing=True), count_apart(turn_list, rows)
 
     def show(made: tuple[Listing, TableCounts]) -> None:
         listing, counts = made
-        if not table.reading or listing.filter is not listed.filter or not listed.is_current(listing, growing=True):
+        same_filter = listing.filter is turn_list.filter
+        if not (table.reading and same_filter and turn_list.is_current(listing, growing=True)):
             table.has_more, table.lists_at = True, 0.0
             return
-        listed.show_listing(listing)
-        if len(listed.shown) >= MANY_ROWS:
+        turn_list.show_listing(listing)
+        if len(turn_list.shown) >= MANY_ROWS:
             gc.freeze()  # the rows live on, and a collection that visits 100,000 of them would delay keys by 0.5 s
         table.counts = counts
         table.say_counts()
@@ -175,49 +176,52 @@ def list_all(
 ) -> None:
     """Lists and counts all rows in the present order, with the cursor on the first one unless the operator has moved
     it, and calls `then`, if no later call with the same name has come. With `growing`, listed rows stay in place."""
-    listed, rows = table.listed, table.listed.rows
+    turn_list, rows = table.turn_list, table.turn_list.rows
 
     def show(made: tuple[Listing, TableCounts]) -> None:
         listing, counts = made
         # The operator chose another order meanwhile. Rows that come while files are read are listed later.
-        if listing.filter is not listed.filter or not listed.is_current(listing, growing=table.reading):
+        if listing.filter is not turn_list.filter or not turn_list.is_current(listing, growing=table.reading):
             list_all(table, then, name, growing)
             return
-        moved = growing or listed.chosen or listed.cursor > 0
-        listed.show_listing(listing)
+        moved = growing or turn_list.chosen or turn_list.cursor > 0
+        turn_list.show_listing(listing)
         if not moved:
-            listed.show_first()
+            turn_list.show_first()
         table.counts, table.lists_at = counts, 0.0
         table.say_counts()
         then()
 
-    work_behind(table, lambda: (listed.list_rows(rows, listed.filter, growing), count_apart(listed, rows)), show, name)
+    def work() -> tuple[Listing, TableCounts]:
+        return turn_list.list_rows(rows, turn_list.filter, growing), count_apart(turn_list, rows)
+
+    work_behind(table, work, show, name)
 
 
 def narrow(table: ReadingScreen, text: str) -> str:
     """Lists the rows that match an expression; returns their number, a note that they are searched, or the error."""
     try:
-        wanted = table.listed.parse_filter(text)
+        wanted = table.turn_list.parse_filter(text)
     except FilterError as why:
         table.workers.cancel_group(table, "filter")
         return str(why)
     _list_filtered(table, wanted)
-    return table.listed.listing.note if table.listed.filter is wanted else FILTERING
+    return table.turn_list.listing.note if table.turn_list.filter is wanted else FILTERING
 
 
 def _list_filtered(table: ReadingScreen, wanted: Filter | None) -> None:
-    listed = table.listed
-    work_behind(table, partial(listed.list_rows, listed.rows, wanted), partial(_show_listing, table), "filter")
+    turn_list = table.turn_list
+    work_behind(table, partial(turn_list.list_rows, turn_list.rows, wanted), partial(_show_listing, table), "filter")
 
 
 def _show_listing(table: ReadingScreen, listing: Listing) -> None:
     from inspector.tui.questions import tell_filter_prompts
 
     # Rows came, or the order changed, while a thread worked. While files are read, new rows are listed later.
-    if not table.listed.is_current(listing, growing=table.reading):
+    if not table.turn_list.is_current(listing, growing=table.reading):
         _list_filtered(table, listing.filter)
         return
-    table.listed.show_listing(listing)
+    table.turn_list.show_listing(listing)
     table.say_counts()
     table.note = table.note.replace(FILTERING, listing.note)
     tell_filter_prompts(table.app, listing.note)
@@ -231,7 +235,7 @@ def command_of(table: ReadingScreen) -> str:
 
     paths = table.opened.paths if table.opened is not None else [
         path for section in table.sections for path in section.paths]
-    found = table.listed.filter
+    found = table.turn_list.filter
     wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
     return f"inspector explain {shlex.join(map(argument, paths))}{wanted}"
 
@@ -256,7 +260,7 @@ def _read_files(
 
     worker, call = get_current_worker(), table.app.call_from_thread
     waiting: list[MeasuredRows] = []
-    measure = table.listed.widest_of
+    measure = table.turn_list.widest_of
     sent = time.monotonic()
     done = total = 0
     try:
@@ -288,7 +292,7 @@ def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
     try:
         read = load(paths, reading)
         rows = rows_of_session(read)
-        table.app.call_from_thread(table.take_whole, read, rows, table.listed.widest_of(rows))
+        table.app.call_from_thread(table.take_whole, read, rows, table.turn_list.widest_of(rows))
         table.app.call_from_thread(_open_waiting, table)
     except LoopError as why:
         table.app.call_from_thread(setattr, table, "note", str(why))
@@ -352,8 +356,8 @@ def _show(table: ReadingScreen, read: OpenSession, view: str) -> None:
         return
     table.note = ""
     session = SessionScreen(read, None)
-    session.for_view, session.past_filter = True, table.listed.filter is not None
-    session.came_from = _turn_of(table.listed.current_row, read)
+    session.for_view, session.past_filter = True, table.turn_list.filter is not None
+    session.came_from = _turn_of(table.turn_list.current_row, read)
     table.app.push_screen(session)
     session.call_after_refresh(getattr(session, f"action_{view}"))
 

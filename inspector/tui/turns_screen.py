@@ -94,9 +94,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.opened = session
         self.begun = begun  # only the beginning of a file was read; its last turn may continue, and is not listed
         self.named = named
-        self.listed = TurnList(sections, by_file=not self.named, id="turns")
+        self.turn_list = TurnList(sections, by_file=not self.named, id="turns")
         self.read, self.total = 0, 0
-        self.counts = count_apart(self.listed, ())
+        self.counts = count_apart(self.turn_list, ())
         self.reading = False
         self.parts = (self,)  # `esc` closes the filter
         self._last = ""  # the filter removed last, which the prompt offers again
@@ -108,31 +108,31 @@ class TurnsScreen(turns_reading.ReadingScreen):
             rows = rows_of_session(session)
             if begun:
                 rows = [row._replace(of=0) for row in rows if row.verdict is not None][:-1]
-            self.listed.set_rows(session.paths[0], rows)
-            self.listed.sort = "" if begun else "verdict"
-            self.listed.relist()
+            self.turn_list.set_rows(session.paths[0], rows)
+            self.turn_list.sort = "" if begun else "verdict"
+            self.turn_list.relist()
         for path in () if self.named else [path for section in sections for path in section.paths]:
             large = intake.size_of(path) > LARGEST_READ
             self._large += [path] if large else []
-            self.listed.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
+            self.turn_list.set_rows(path, [turn_rows.unread_row((path,), path, LARGE if large else PENDING)])
         if not self.named:
-            self.listed.relist()
+            self.turn_list.relist()
 
     def compose(self) -> ComposeResult:
         """Yields the counts, the columns, the rows, the details of a row and the key bar."""
         yield TurnCounts(id="turns-counts")
-        yield TurnHeading(self.listed, self.sort_by)
-        yield self.listed
-        yield TurnAbout(self.listed)
+        yield TurnHeading(self.turn_list, self.sort_by)
+        yield self.turn_list
+        yield TurnAbout(self.turn_list)
         yield KeyBar(id="keys").data_bind(TurnsScreen.note)
 
     def on_mount(self) -> None:
         """Starts reading."""
         self.on_resize()  # a change of a height after the first layout would take 10 ms more
-        self.listed.focus()
-        self.watch(self.listed, "cursor", self.query_one(TurnAbout).follow)
+        self.turn_list.focus()
+        self.watch(self.turn_list, "cursor", self.query_one(TurnAbout).follow)
         paths = [path for section in self.sections for path in section.paths
-                 if self.named or self.listed.slots[path][0].why == PENDING]
+                 if self.named or self.turn_list.slots[path][0].why == PENDING]
         self.reading = self.begun if self.opened is not None else bool(paths or self._large)
         if self.reading and self.opened is not None:
             self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
@@ -152,7 +152,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Replaces the first rows of a file by all of them."""
         gc.freeze()  # as after the first frame: the rows live on, and need no collection
         self.opened, self.begun = read, False
-        self.listed.set_rows(read.paths[0], rows, widest)
+        self.turn_list.set_rows(read.paths[0], rows, widest)
         self.finish()
 
     def _progress(self) -> None:
@@ -166,8 +166,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def take(self, batch: Sequence[turns_reading.MeasuredRows], count: int, total: int) -> None:
         """Adds rows; lists them as often as possible without delaying keys."""
         for slot, rows, widest in batch:
-            self.listed.set_rows(slot, rows, widest)
-        self._large = [path for path in self._large if self.listed.slots[path][0].why == LARGE]
+            self.turn_list.set_rows(slot, rows, widest)
+        self._large = [path for path in self._large if self.turn_list.slots[path][0].why == LARGE]
         self.read, self.total = count, total
         self.has_more = True
         if batch and self.note == NOTHING_YET:
@@ -181,7 +181,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
         if not self.is_attached:
             return
         if self.named:
-            self.listed.sort = self.listed.sort or "verdict"
+            self.turn_list.sort = self.turn_list.sort or "verdict"
 
         def then() -> None:
             if self._needle and self._match is None:
@@ -190,12 +190,12 @@ class TurnsScreen(turns_reading.ReadingScreen):
                 self._read_large()
 
         turns_reading.list_all(self, then)
-        self.post_message(TurnsRead([row for row in self.listed.rows if row.verdict is None],
-                                    any(row.verdict is not None for row in self.listed.rows)))
+        self.post_message(TurnsRead([row for row in self.turn_list.rows if row.verdict is None],
+                                    any(row.verdict is not None for row in self.turn_list.rows)))
 
     def count(self) -> None:
         """Counts the rows again, and shows the counts."""
-        self.counts = count_apart(self.listed, self.listed.rows)
+        self.counts = count_apart(self.turn_list, self.turn_list.rows)
         self.say_counts()
 
     def say_counts(self) -> None:
@@ -207,20 +207,20 @@ class TurnsScreen(turns_reading.ReadingScreen):
             path, *_ = intake.progress()
             within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
             progress = f"{turns_reading.progress_over(self)}…{within}"
-        self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.listed)
+        self.query_one(TurnCounts).groups = count_groups(self.counts, progress, self.turn_list)
         self.query_one(TurnHeading).redraw_changes()
         self.query_one(TurnAbout).follow()
 
     def sort_by(self, name: str) -> None:
         """Sorts by a column; by the same column again, in reverse. The cursor stays on its row if it was chosen."""
-        self.listed.reverse = name == self.listed.sort and not self.listed.reverse
-        self.listed.sort = name
-        before, self.note = self.listed.current_row, messages.SORTING
+        self.turn_list.reverse = name == self.turn_list.sort and not self.turn_list.reverse
+        self.turn_list.sort = name
+        before, self.note = self.turn_list.current_row, messages.SORTING
 
         def then() -> None:
             self.note = "" if self.note == messages.SORTING else self.note
-            if self.listed.current_row is before:  # else a search has moved the cursor meanwhile
-                self.listed.show_first()
+            if self.turn_list.current_row is before:  # else a search has moved the cursor meanwhile
+                self.turn_list.show_first()
 
         turns_reading.list_all(self, then, "order")
 
@@ -232,57 +232,57 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_open_at(self, tab: str, action: str = "") -> None:
         """Opens the turn of the current row, at a tab if one is named, and runs an action of its screen."""
-        row = self.listed.current_row
+        row = self.turn_list.current_row
         if row is None:
-            self.note = NO_MATCH_NOTE if self.listed.filter is not None else (
+            self.note = NO_MATCH_NOTE if self.turn_list.filter is not None else (
                 NOTHING_YET if self.reading else "nothing is listed")
             return
         if row.verdict is None and row.why not in (PENDING, LARGE):
             self.note = f"not read: {row.why}"
             return
-        if self.listed.by_file and self._match is not None and self._match.session == row.session:
+        if self.turn_list.by_file and self._match is not None and self._match.session == row.session:
             row = self._match
-        section = self.listed.section_of.get(row.paths[0])
+        section = self.turn_list.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
         self.post_message(TurnWanted(row, self.opened, remember, tab, action))
 
     def action_sort(self) -> None:
         """Asks for a column."""
-        names = [column.name for column in self.listed.columns_now]
-        start = names.index(self.listed.sort) if self.listed.sort in names else 0
-        again = "" if self.listed.reverse else self.listed.sort  # chosen again, this column reverses the order
+        names = [column.name for column in self.turn_list.columns_now]
+        start = names.index(self.turn_list.sort) if self.turn_list.sort in names else 0
+        again = "" if self.turn_list.reverse else self.turn_list.sort  # chosen again, this column reverses the order
         lines = [(name, f"{'enter reverses: ' * (name == again)}{SORTS.get(name, '')}") for name in names]
         ask_operator(self.app, Choose("Sort by", lines, start), self.sort_by)
 
     def action_by_file(self) -> None:
         """Switches between one row per session and one per turn."""
-        self.listed.regroup()
+        self.turn_list.regroup()
         self.say_counts()
-        self.note = "one row per session, by its worst turn" if self.listed.by_file else "one row per turn"
+        self.note = "one row per session, by its worst turn" if self.turn_list.by_file else "one row per turn"
 
     def action_attention(self) -> None:
         """Goes to the next row that needs attention, the worst first; after the last it returns to the first."""
-        found, noun = attention_rows(self.listed)
-        place = place_after(found, self.listed.cursor) if found else 0
-        self.listed.cursor = found[place] if found else self.listed.cursor
+        found, noun = attention_rows(self.turn_list)
+        place = place_after(found, self.turn_list.cursor) if found else 0
+        self.turn_list.cursor = found[place] if found else self.turn_list.cursor
         self.note = attention_note(place, len(found), noun) if found else f"no {noun} that is listed needs attention"
 
     def action_go_to(self) -> None:
         """Asks for a row."""
         from inspector.tui.command_line import go_to_row
 
-        go_to_row(self.listed)
+        go_to_row(self.turn_list)
 
     def action_filter(self) -> None:
         """Asks for a filter, applied while it is typed."""
         from inspector.tui.questions import FilterPrompt
 
-        before = self.listed.filter
+        before = self.turn_list.filter
         text = before.text if before is not None else self._last
 
         def done(text: str | None) -> None:
             message = turns_reading.narrow(self, (before.text if before is not None else "") if text is None else text)
-            if text and (message == messages.FILTERING or not self.listed.listing.passed):
+            if text and (message == messages.FILTERING or not self.turn_list.listing.passed):
                 self.note = message
 
         self.app.push_screen(
@@ -292,9 +292,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         """Gives up a view over all files, else removes the filter; returns whether there was either."""
         if turns_reading.gives_up(self):
             return True
-        if self.listed.filter is None:
+        if self.turn_list.filter is None:
             return False
-        self._last = self.listed.filter.text
+        self._last = self.turn_list.filter.text
         self.note = f"{turns_reading.narrow(self, '')} · f offers the filter again"
         return True
 
@@ -329,24 +329,24 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _find(self, by: int, again: bool) -> None:
         """Moves the cursor to the next match; on a session's row, enter then opens the turn with the text."""
-        needle, shown = in_quotes(self._needle), self.listed.shown
+        needle, shown = in_quotes(self._needle), self.turn_list.shown
 
         def show(found: tuple[int, TurnRow] | None) -> None:
-            if self.listed.shown is not shown:
+            if self.turn_list.shown is not shown:
                 self._find(by, again)  # other rows were listed while a thread searched
                 return
             self._match = found and found[1]
             if found is None:
                 self.note = f"{needle} is in no turn that is listed"
                 return
-            alone = again and found[0] == self.listed.cursor
-            self.listed.cursor = found[0]
-            number = found[1].number if self.listed.by_file else 0
+            alone = again and found[0] == self.turn_list.cursor
+            self.turn_list.cursor = found[0]
+            number = found[1].number if self.turn_list.by_file else 0
             turn = f"turn {number:,}, which enter opens" if number else "this turn"
             others = "no other row has it" if alone else "n the next, N the previous one"
             self.note = f"{needle} is in {turn} · {others}"
 
-        turns_reading.work_behind(self, self.listed.finder(self._needle, by, again), show, "find")
+        turns_reading.work_behind(self, self.turn_list.finder(self._needle, by, again), show, "find")
 
     def action_stop(self) -> None:
         """Stops reading; the rows so far stay."""
@@ -355,7 +355,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             return
         self.workers.cancel_group(self, "default")  # not a filter, nor an export
         self.reading = self._searching = False
-        self.listed.relist()
+        self.turn_list.relist()
         self.count()
         self.note = f"stopped: {self.read:,} of {self.total:,} files are read; enter opens another"
 
@@ -387,7 +387,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_export(self) -> None:
         """Exports the listed rows."""
-        rows = [row for row in self.listed.shown if isinstance(row, TurnRow)]
+        rows = [row for row in self.turn_list.shown if isinstance(row, TurnRow)]
 
         def make(folder: str) -> None:
             self.note = "making turns.csv…"

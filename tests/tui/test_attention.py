@@ -97,8 +97,8 @@ async def test_an_exclamation_mark_goes_through_what_needs_attention_worst_first
 async def test_an_exclamation_mark_stays_inside_the_filter(app_on: AppOn) -> None:
     async with app_on([*cut_text(), *cut_call_ran()]).run_test(size=(100, 24)) as pilot:
         await pilot.press("f", *"turn=1 state:ContinuePending", "enter", "!")
-        assert session(pilot).listed is not None
-        assert session(pilot).listed.keeps(session(pilot).step)
+        assert session(pilot).shown_outline is not None
+        assert session(pilot).shown_outline.keeps(session(pilot).step)
         assert "the only turn that the filter keeps that needs attention · turn 1" in page(pilot.app)
 
 
@@ -184,7 +184,7 @@ async def test_the_key_of_the_advice_is_visible_at_every_size(name: str, key: st
             await pilot.pause()
             table = app.screen if isinstance(app.screen, TurnsScreen) else None
             if table is not None:
-                assert f"change   {key} {table.listed.current_row.advice[:12]}" in page(app), size
+                assert f"change   {key} {table.turn_list.current_row.advice[:12]}" in page(app), size
                 await pilot.press("enter")
                 await pilot.pause()
             assert f" {key} " in " ".join(screen_rows(app)[:3]), size

@@ -313,7 +313,7 @@ async def test_a_run_that_is_made_while_a_file_is_read_on_stays(path, monkeypatc
 
 def turn_rows(app) -> list[tuple[str, str, int]]:
     return [(Path(row.paths[0]).name, row.verdict.word, row.number)
-            for row in app.screen.listed.shown if isinstance(row, TurnRow)]
+            for row in app.screen.turn_list.shown if isinstance(row, TurnRow)]
 
 
 async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, monkeypatch) -> None:
@@ -393,7 +393,7 @@ async def test_a_new_file_in_a_folder_that_the_table_is_of_is_listed_last_withou
         await until(pilot, lambda: len(turn_rows(app)) == 3)
         assert turn_rows(app) == [("s.jsonl", "COMPLETE", 1), ("new.jsonl", "TRUNCATED", 2),
                                   ("new.jsonl", "COMPLETE", 1)]
-        assert app.screen.listed.current_row.paths == (str(path),)
+        assert app.screen.turn_list.current_row.paths == (str(path),)
         assert app.screen.note == "a new session: new"
         add(below / "new.jsonl", LOST)  # it is followed from now on
         await until(pilot, lambda: len(turn_rows(app)) == 4)
@@ -456,7 +456,7 @@ async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcri
             (place / f"{word}.jsonl").write_text(
                 claude(prompt(f"say {word}"), block(text(word.title()), stop="end_turn")))
             await until(pilot, lambda: len(app.screen.sections[0].paths) == number)  # noqa: B023
-            assert app.screen.listed.shown[0] == app.screen.sections[0].title == AGENTS
+            assert app.screen.turn_list.shown[0] == app.screen.sections[0].title == AGENTS
             assert app.screen.note == f"a new session: {word}"
         assert [name for name, _, _ in turn_rows(app)[:2]] == ["two.jsonl", "one.jsonl"]
         await pilot.press("home", "enter")
@@ -476,8 +476,8 @@ async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(
             await until(pilot, lambda: app.screen.watched and len(turn_rows(app)) == number)  # noqa: B023
             write(number)
         await until(pilot, lambda: len(turn_rows(app)) == 3)
-        assert [row.number for row in app.screen.listed.rows] == [1, 2, 3]
-        assert len(app.screen.listed.slots) == 1
+        assert [row.number for row in app.screen.turn_list.rows] == [1, 2, 3]
+        assert len(app.screen.turn_list.slots) == 1
 
 
 def transcript(word: str) -> str:
@@ -486,7 +486,7 @@ def transcript(word: str) -> str:
 
 def names(app) -> list[str]:
     """The names of the listed files; headings as they are."""
-    return [row if isinstance(row, str) else Path(row.paths[0]).name for row in app.screen.listed.shown]
+    return [row if isinstance(row, str) else Path(row.paths[0]).name for row in app.screen.turn_list.shown]
 
 
 async def test_a_folder_that_was_emptied_is_still_searched(path) -> None:

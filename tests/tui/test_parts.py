@@ -36,7 +36,7 @@ def stage(tmp_path: Path) -> Stage:
     """What a part finds on its screen: the session, a step, a line to speak."""
     opened = load([str(story(tmp_path))], ReadingOptions())
     made = Stage(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
-                           listed=None, step_remarks=None, narrow=False)
+                           shown_outline=None, step_remarks=None, narrow=False)
     made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
     made.show = lambda: None
     return made
@@ -116,11 +116,11 @@ def test_remarks_belong_to_a_run(stage: Any) -> None:
 def test_a_filter_narrows_what_is_listed(stage: Any) -> None:
     book = RemarkBook(stage)
     assert book._narrow("state:ContinuePending").endswith(f"of {len(stage.run.view.steps)} steps")
-    assert stage.listed is not stage.run.outline
+    assert stage.shown_outline is not stage.run.outline
     assert book._narrow("state:") != ""
     assert stage.filtered.startswith("state:ContinuePending"), "a mistake leaves the list as it is"
     assert book._narrow("") == "all steps are shown"
-    assert stage.listed is stage.run.outline
+    assert stage.shown_outline is stage.run.outline
 
 
 def test_panes_know_what_is_looked_at(stage: Any) -> None:

@@ -163,7 +163,7 @@ async def test_it_opens_at_the_turn_of_the_row_that_the_cursor_is_at_in_a_table(
         assert isinstance(table, TurnsScreen)
         await until(pilot, lambda: not table.reading)
         for _ in range(4):
-            row = table.listed.current_row
+            row = table.turn_list.current_row
             assert row is not None
             await pilot.press("p")
             await until(pilot, lambda: isinstance(app.screen, PoliciesScreen))

@@ -500,11 +500,11 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await pilot.pause()
         screen = app.screen
         assert isinstance(screen, TurnsScreen)
-        listed = [row.title for row in screen.listed.rows]
+        listed = [row.title for row in screen.turn_list.rows]
         assert 2 < len(listed) < 7
         assert listed == [f"question {number}" for number in range(len(listed))]
         assert re.search(rf"reading 0 MB.*\u2026 so far \u00b7 {len(listed)} turns in 1 session", page(app))
-        assert not any(row.of for row in screen.listed.rows), "how many turns there are is not known yet"
+        assert not any(row.of for row in screen.turn_list.rows), "how many turns there are is not known yet"
         await pilot.press("enter")
         shown = " ".join(page(app).split())
         assert "large.jsonl, only its beginning" in shown
@@ -524,7 +524,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         waits.set()
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert [row.title for row in screen.listed.rows] == [f"question {number}" for number in range(12)]
+        assert [row.title for row in screen.turn_list.rows] == [f"question {number}" for number in range(12)]
         assert collected
         assert not any(collected), "no object is searched for cycles while the rows of 100,000 turns are made"
         assert measured[-1] == (12, False), "of 100,000 rows it takes a third of a second"
@@ -532,7 +532,7 @@ async def test_of_a_large_transcript_the_first_turns_are_listed_before_the_rest_
         await pilot.press("escape")
         assert app.screen is screen
         assert "reading" not in page(app)
-        assert {row.of for row in screen.listed.rows} == {12}
+        assert {row.of for row in screen.turn_list.rows} == {12}
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
         assert "only its beginning" not in page(app)

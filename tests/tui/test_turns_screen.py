@@ -203,7 +203,7 @@ async def test_enter_before_the_first_row_says_what_is_awaited(
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
         assert app.screen.note == "nothing is read yet: the rows come as the files are read"
-        assert not app.screen.listed.chosen, "no row was chosen, so the cursor goes to the worst one at last"
+        assert not app.screen.turn_list.chosen, "no row was chosen, so the cursor goes to the worst one at last"
         go.set()
         await until(pilot, lambda: ", then worst first…" in page(app))  # why rows will move
         assert "reading 1 of 4 files" in page(app)
@@ -256,7 +256,7 @@ def test_a_large_file_is_listed_and_not_read() -> None:
     with path.open("ab") as file:
         file.truncate(LARGEST_READ + 1)
     screen = TurnsScreen(found_sections(os.environ), named=False)
-    assert screen.listed.slots[str(path)][0].why == LARGE
+    assert screen.turn_list.slots[str(path)][0].why == LARGE
 
 
 async def test_a_large_file_that_grows_is_not_read(monkeypatch) -> None:
@@ -1166,7 +1166,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.screen
-        await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
+        await until(pilot, lambda: not table.reading and len(table.turn_list.shown) == 4)
 
         def says() -> str:
             return text_of(app.screen.query_one("#prompt-note", WrappedLines).lines[0])
@@ -1175,11 +1175,11 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await until(pilot, lambda: says() == "filtering…")
         await pilot.press("x", "backspace")
         assert app.screen.query_one(Input).value == "complete", "keys work meanwhile"
-        assert len(table.listed.shown) == 4
-        table.listed.sort = "session"  # the order changes while the thread is at work
+        assert len(table.turn_list.shown) == 4
+        table.turn_list.sort = "session"  # the order changes while the thread is at work
         go.set()
         await until(pilot, lambda: says() == "1 of 3 turns")
-        assert (len(table.listed.shown), table.listed.listing.of[1]) == (1, "session")
+        assert (len(table.turn_list.shown), table.turn_list.listing.of[1]) == (1, "session")
         go.clear()
         await pilot.press("backspace", "enter")  # `complet` is searched as text
         await until(pilot, lambda: table.note == "filtering…")
@@ -1232,7 +1232,7 @@ async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.screen
-        await until(pilot, lambda: not table.reading and len(table.listed.shown) == 4)
+        await until(pilot, lambda: not table.reading and len(table.turn_list.shown) == 4)
         monkeypatch.setattr(TurnList, "list_rows", slowly)
         monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
 
@@ -1327,24 +1327,24 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         table = app.screen
         await until(pilot, lambda: any(listing))
         await pilot.press("s", "escape")
-        assert (table.listed.shown, table.counts.own.turns) == ([], 0), "keys work before the first listing is made"
-        table.listed.sort = "session"  # the order changes while the thread is at work
+        assert (table.turn_list.shown, table.counts.own.turns) == ([], 0), "keys work before the first listing is made"
+        table.turn_list.sort = "session"  # the order changes while the thread is at work
         go.set()
-        await until(pilot, lambda: table.listed.shown)
-        assert (table.reading, table.listed.listing.of[1], listing.count(True)) == (True, "session", 2)
+        await until(pilot, lambda: table.turn_list.shown)
+        assert (table.reading, table.turn_list.listing.of[1], listing.count(True)) == (True, "session", 2)
         await until(pilot, lambda: table.counts.own.turns)
         read_on.set()
         await until(pilot, lambda: False in listing)
         await pilot.press("s", "escape")
-        assert table.listed.listing.of[0] is not table.listed.rows, "keys work before the last listing is made"
-        table.listed.sort = "turn"
+        assert table.turn_list.listing.of[0] is not table.turn_list.rows, "keys work before the last listing is made"
+        table.turn_list.sort = "turn"
         last.set()
-        await until(pilot, lambda: table.listed.listing.of[0] is table.listed.rows)
-        assert (len(table.listed.shown), table.listed.listing.of[1], listing.count(False)) == (4, "turn", 2)
+        await until(pilot, lambda: table.turn_list.listing.of[0] is table.turn_list.rows)
+        assert (len(table.turn_list.shown), table.turn_list.listing.of[1], listing.count(False)) == (4, "turn", 2)
         assert table.counts.own.turns == 3
         await pilot.press("/", *"HELLO", "enter")
         await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
-        assert table.listed.current_row.name == "a"
+        assert table.turn_list.current_row.name == "a"
         last.clear()
         table.sort_by("verdict")
         table.sort_by("verdict")
@@ -1352,11 +1352,11 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         await pilot.resize_terminal(101, 24)  # which draws everything again
         await pilot.press("!")
         assert "turn▾" in page(app), "the heading is that of the rows below it"
-        noted = table.listed.current_row
+        noted = table.turn_list.current_row
         last.set()
-        await until(pilot, lambda: table.listed.listing.of[1:3] == ("verdict", True))
+        await until(pilot, lambda: table.turn_list.listing.of[1:3] == ("verdict", True))
         await until(pilot, lambda: "verdict▴" in page(app))
-        assert table.listed.current_row is noted, "what moved the cursor while rows were sorted is not undone"
+        assert table.turn_list.current_row is noted, "what moved the cursor while rows were sorted is not undone"
         monkeypatch.setattr(TurnList, "list_rows", now)
         finder = TurnList.finder
         monkeypatch.setattr(TurnList, "finder", lambda *given: partial(lambda find: last.wait(60) and find(),
@@ -1364,7 +1364,7 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         last.clear()
         table.note = ""
         await pilot.press("n")
-        table.listed.relist()
+        table.turn_list.relist()
         last.set()
         await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
 
@@ -1473,7 +1473,7 @@ async def test_the_counts_above_the_table_are_whole_or_say_how_many_are_left_out
             shown = page(app).splitlines()[:rows]
             assert "verdict▾" in page(app).splitlines()[rows], (size, rows)
             assert not any(line.rstrip().endswith("…") for line in shown), (size, rows)
-            verdicts = [row.verdict for row in app.screen.listed.rows if row.verdict]
+            verdicts = [row.verdict for row in app.screen.turn_list.rows if row.verdict]
             kinds = len({verdict.word for verdict in verdicts if not verdict.complete})
             told_kinds = sum(shown_row.count(mark) for shown_row in shown for mark in "✖▣✂▤⊘≈")
             left = re.findall(r"(\d+) more verdicts?\b", " ".join(shown))
@@ -1497,8 +1497,8 @@ async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path
         assert "1 ✂ TRUNCATED · 1 ✂ SIMULATED TRUNCATED" in shown
         await pilot.press("v")
         assert "2 sessions with 1 turn + 1 SIMULATED (~)" in page(app)
-        made_row = next(at for at, row in enumerate(app.screen.listed.shown) if row.verdict.simulated)
-        app.screen.listed.choose(made_row)
+        made_row = next(at for at, row in enumerate(app.screen.turn_list.shown) if row.verdict.simulated)
+        app.screen.turn_list.choose(made_row)
         await pilot.pause()
         assert "✂ TRUNCATED~  SIMULATED: " in page(app), "the row that explains the sign"
         await pilot.press("enter")

@@ -109,7 +109,7 @@ async def test_sessions_that_are_opened_and_left_without_a_pause_leave_the_table
         table.screen_change_signal.subscribe(table.screen, lambda screen: opened.append(type(screen)), immediate=True)
         strike(table, "\r\x1b" * 10 + "j")
         await until(pilot, lambda: opened.count(SessionScreen) == 10 and isinstance(table.screen, TurnsScreen)
-                    and table.screen.listed.cursor == 1)
+                    and table.screen.turn_list.cursor == 1)
         assert len(table.screen_stack) == 1
 
 
