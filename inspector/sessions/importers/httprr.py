@@ -56,9 +56,9 @@ def read(data: bytes, path: str, options: Options) -> FileReading:
 
 def exchange_of(entry: int, sent: bytes, received: bytes, room: Room) -> RawExchange | str:
     """An exchange of two HTTP messages, or the reason to skip it. An empty message was not recorded."""
-    asked, request_headers, content = _message(sent)
-    answered, headers, body = _message(received)
-    method, target, _ = (*asked.split(" "), "", "")[:3]
+    request_line, request_headers, content = _message(sent)
+    status_line, headers, body = _message(received)
+    method, target, _ = (*request_line.split(" "), "", "")[:3]
     host = traffic.header(request_headers, "host")
     # A message has no scheme. If it is wrong, because TLS is on another port, only a live run is affected.
     scheme = "http" if _OTHER_PORT.search(host) else "https"
@@ -66,7 +66,7 @@ def exchange_of(entry: int, sent: bytes, received: bytes, room: Room) -> RawExch
     raw = RawExchange(entry, f"{scheme}://{host}{target}" if target.startswith("/") else target, method or "POST",
                       request_headers)
     raw.request_text = request.decode("utf-8", "replace") if isinstance(request, bytes) and request else None
-    raw.status, raw.headers = traffic.written_status((*answered.split(" "), "")[1]), headers
+    raw.status, raw.headers = traffic.written_status((*status_line.split(" "), "")[1]), headers
     unpacked = unpack(body, headers, room)
     if isinstance(unpacked, str):
         return raw.after_failed_unpack(unpacked)

@@ -95,6 +95,8 @@ FAILED = "the step failed; Kimi CLI does not record why"
 nothing if the user stops a step. In November 2025, before files stated a protocol, it wrote the event for both."""
 WITHIN = "the turn ended within a step, whose answer was not complete"
 """The words for `TurnEnd` after a step without counts; Kimi CLI also writes this event if the user cancels the step."""
+INPUTS = {"TurnBegin": "user_input", "SteerInput": "user_input", "BtwBegin": "question"}
+"""Type of an event with a text of the user -> the member with the text."""
 SIDE = frozenset({"BtwBegin", "BtwEnd"})
 """The events of a side question (`/btw`), which is no part of the conversation (`soul/btw.py`)."""
 _SUBAGENT_ID = re.compile(r"[\w-]{1,80}")
@@ -175,18 +177,13 @@ class KimiCliSession(KimiReader):
         if agent in self.elsewhere:  # its own file is read too, so each answer would be counted twice
             self.remarks["are events of subagents, which the files in subagents/ show"] += 1
             return place
-        if kind == "TurnBegin":
-            self.open.pop(self.sender, None)
-            text = value_text(payload.get("user_input"))
-            if self.sender in self.stepping or text.startswith("/"):
-                self.idle.add(self.sender)
+        if member := INPUTS.get(str(kind)):
+            text = value_text(payload.get(member))
+            if kind == "TurnBegin":
+                self._begin_turn(text)
             return place.after(InterimRow(line.number, text))
-        if kind == "BtwBegin":
-            return place.after(InterimRow(line.number, value_text(payload.get("question"))))
         if kind == "BtwEnd":
             return self._end_side(line, payload, place)
-        if kind == "SteerInput":
-            return place.after(InterimRow(line.number, value_text(payload.get("user_input"))))
         if kind == "TurnEnd":
             return self._end_turn(line, place)
         if kind == "StepInterrupted":
@@ -207,14 +204,24 @@ class KimiCliSession(KimiReader):
         if kind == "StepRetry":
             return self._retry(line, payload, place)
         if kind == "StepBegin":
-            self.stepping.add(self.sender)
-            self.idle.discard(self.sender)
-            self.open.pop(self.sender, None)
-            self.failures.pop(self.sender, None)
+            self._begin_step()
         elif kind == "CompactionBegin":
             self.compactions[self.sender] = f"line {line.number}: the history was compacted before this answer"
         lines.count(line.value.get("type") if kind is None else kind, ROWS)
         return place
+
+    def _begin_turn(self, text: str) -> None:
+        """Reads the beginning of a turn, which may need no request: a command, or a prompt that a hook stops."""
+        self.open.pop(self.sender, None)
+        if self.sender in self.stepping or text.startswith("/"):
+            self.idle.add(self.sender)
+
+    def _begin_step(self) -> None:
+        """Reads the beginning of a step: a request follows."""
+        self.stepping.add(self.sender)
+        self.idle.discard(self.sender)
+        self.open.pop(self.sender, None)
+        self.failures.pop(self.sender, None)
 
     def _end_answer(self, line: TranscriptLine, payload: dict[str, Any], place: TreePlace) -> TreePlace:
         """Reads the counts and the id of an answer, which are written when the answer is complete."""
