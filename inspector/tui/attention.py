@@ -62,7 +62,7 @@ class Attention(SessionPart):
         outline = stage.run.outline
         block = outline.block_of(stage.step) if outline.blocks else None
         turn = outline.view.turns[block.turn] if block is not None else None
-        lines = verdict_lines(outline, turn, header.source(stage.opened.label, outline.view, stage.run.name,
+        lines = verdict_lines(outline, turn, header.source(stage.session.label, outline.view, stage.run.name,
                                                            outline.file_of(block) if block is not None else ""))
         sheet = VerdictSheet([*lines, *([EMPTY, *stage.known] if stage.known else [])])
         ask_operator(stage.app, sheet, self._close)
@@ -85,7 +85,7 @@ def attention_note(place: int, count: int, noun: str, among: str = "") -> str:
 
 
 def worst_first(view: View) -> Sequence[int]:
-    """The indices of the turns that need attention."""
+    """The indices of the turns that need attention, the worst first."""
     found = [at for at, turn in enumerate(view.turns) if not turn.verdict.clean]
     return sorted(found, key=lambda at: view.turns[at].verdict.rank)
 

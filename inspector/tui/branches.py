@@ -68,7 +68,7 @@ class Branches(SessionPart):
         self.live = LiveAttempt(stage, self.show_run)
         self._table: TuningTable | None = None
         """The grid of limits shown last."""
-        self._of = stage.opened
+        self._of = stage.session
         """The reading of the session for which the grid was made; a later reading of a growing file has other turns."""
 
     # -- going between runs --------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Branches(SessionPart):
         """Copies the command line of this run."""
         app, reading = self.stage.app, reading_of(self.stage.app)
         command = self.stage.runs.command(reading.api, reading.profile)
-        self.stage.note = copy_text(app, command_with_files(self.stage.opened.before, command))
+        self.stage.note = copy_text(app, command_with_files(self.stage.session.before, command))
 
     # -- a grid of limits ----------------------------------------------------------------------------------------
 
@@ -226,8 +226,8 @@ class Branches(SessionPart):
             return
         from inspector.tui.tuning_table import table_over
 
-        table = self._table if self._of is self.stage.opened else None
-        if table is not None and self.stage.runs.node.key in (table.run, *table.opened):
+        table = self._table if self._of is self.stage.session else None
+        if table is not None and self.stage.runs.node.key in (table.run, *table.cell_runs):
             self._show_map(table)
         elif (turns := len(self.stage.run.view.turns)) < MANY:
             self._show_map(table_over(self.stage))
@@ -242,7 +242,7 @@ class Branches(SessionPart):
     def _show_map(self, table: TuningTable) -> None:
         from inspector.tui.tuning_screen import TuneScreen
 
-        self._table, self._of, stage = table, self.stage.opened, self.stage
+        self._table, self._of, stage = table, self.stage.session, self.stage
         if stage.runs.node.key == table.run and not stage.for_view:
             table.come_from(stage.run.view.replay.turn_at(stage.step))
         stage.note = ""
@@ -258,7 +258,7 @@ class Branches(SessionPart):
         stage, runs, single_turn = self.stage, self.stage.runs, self._table.single_turn
         runs.index = next((at for at, node in enumerate(runs.tree.every) if node.key == self._table.run), 0)
         index, _ = runs.with_settings(self._table.settings(), 0)
-        self._table.opened.add(runs.tree.every[index].key)
+        self._table.cell_runs.add(runs.tree.every[index].key)
         run = runs.every[index]
         view, parts = run.view, None if run.branch is None else differing_step(run.branch, single_turn)
         self.switch(index, compare=parts is not None)
@@ -292,9 +292,9 @@ class Comparisons(SessionPart):
 
         runs, replay, reading = self.stage.runs, self.stage.run.view.replay, reading_of(self.stage.app)
         settings = replace(replay.settings, policy=STRICT)
-        twin = command_with_files(self.stage.opened.before, command(runs.paths, settings, reading.api, reading.profile,
+        twin = command_with_files(self.stage.session.before, command(runs.paths, settings, reading.api, reading.profile,
                                                           verb="policies"))
-        run = self.stage.every_turn_of(runs.current.name)
+        run = self.stage.name_over_all_turns(runs.current.name)
         turn = self.stage.came_from if self.stage.for_view or not replay.turns else replay.turn_at(self.stage.step)
         screen = PoliciesScreen(runs.case, settings, run, twin, turn, self.stage.past_filter)
         screen.note = gone_note(runs.case.recording)

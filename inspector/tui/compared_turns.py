@@ -46,16 +46,16 @@ class TurnComparison(SessionPart):
         rows: list[tuple[str, str, Callable[[], None]]] = []
         if original is not None:
             rows.append(("original", about(original.view, original.turn),
-                         partial(self._lay, original, self._side(here))))
+                         partial(self._show_pair, original, self._side(here))))
         if isinstance(app, KeepingApp) and (side := app.turn_to_compare) is not None:
             rows.append(("put aside", one_line(f"{side.name} · {side.turn.verdict.count_word}"),
-                         partial(self._lay, side, self._side(here))))
+                         partial(self._show_pair, side, self._side(here))))
         start = 0 if rows or not others else 1 + others.index(min(others, key=lambda turn: turn.verdict.rank))
         rows.append(("this turn", "is put aside, to be compared with a turn of another session",
                      partial(self._put_aside, here)))
         rows += [(f"turn {view.number(turn):,}", about(view, turn), partial(self.compare_with, view.number(turn)))
                  for turn in others]
-        choice = Choose(f"Compare turn {view.number(here):,} with…", [(word, about) for word, about, _ in rows], start)
+        choice = Choose(f"Compare turn {view.number(here):,} with…", [(word, text) for word, text, _ in rows], start)
         acts = {word: act for word, _, act in rows}
         ask_operator(app, choice, lambda word: acts[word]())
 
@@ -75,7 +75,7 @@ class TurnComparison(SessionPart):
         if not 1 <= number <= len(view.turns):
             self.stage.note = f"turn {number:,}: this session has the turns 1 to {len(view.turns):,}"
             return
-        self._lay(self._side(view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
+        self._show_pair(self._side(view.turn_of(self.stage.step)), self._side(view.turns[number - 1]))
 
     def _side(self, turn: TurnFacts) -> TurnSide:
         from inspector.whatif.turn_pair import side_of
@@ -89,7 +89,7 @@ class TurnComparison(SessionPart):
             app.turn_to_compare = self._side(here)
             self.stage.note = "put aside · open another session and press d to compare"
 
-    def _lay(self, left: TurnSide, right: TurnSide) -> None:
+    def _show_pair(self, left: TurnSide, right: TurnSide) -> None:
         from inspector.tui.run_views import SideBySide
 
         ask_operator(self.stage.app, SideBySide(left, right), lambda step: self.stage.go(step, ""))

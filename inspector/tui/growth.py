@@ -51,7 +51,7 @@ class Growth(SessionPart):
         self.named = False
         """Whether the operator named the files as growing (`--follow`). The first check then reads them again, because
         a row may have been written before the first frame."""
-        self._watched = files_watched(stage.opened.paths, stage.opened.original.view.inputs)
+        self._watched = files_watched(stage.session.paths, stage.session.original.view.inputs)
         self._states: Mapping[str, FileState] = {}
         self._shown: Mapping[str, FileState] = {}
         """The states of the files whose content is shown."""
@@ -65,13 +65,13 @@ class Growth(SessionPart):
 
     def begin(self) -> None:
         """Starts watching, if the session was read from whole files."""
-        opened = self.stage.opened
-        if opened.title or opened.part or self.stage.for_view or STDIN in opened.paths:
+        session = self.stage.session
+        if session.title or session.part or self.stage.for_view or STDIN in session.paths:
             return
         self.named = reading_of(self.stage.app).follow
         self._shown = states_of(self._watched)
         self._states = {} if self.named else self._shown
-        self._under_way = inputs_under_way(opened.original.view)
+        self._under_way = inputs_under_way(session.original.view)
         # Polling works on every system and on network drives, where notifications about changes do not.
         self.stage.set_interval(NAMED_PERIOD if self.named else PERIOD, self._look)
         if self.named:
@@ -98,10 +98,10 @@ class Growth(SessionPart):
     def _read_again(self, states: Mapping[str, FileState]) -> None:
         begun, stage = monotonic(), self.stage
         try:
-            read = load_followed(stage.opened.paths, reading_of(stage.app), stage.opened.following)
+            read = load_followed(stage.session.paths, reading_of(stage.app), stage.session.following)
             why = "" if read.original.view.steps else next(iter(read.errors), "it is empty")
         except LoopError as error:
-            read, why = stage.opened, str(error)
+            read, why = stage.session, str(error)
         stage.app.call_from_thread(self._take, read, why, states, monotonic() - begun)
 
     def _take(self, read: OpenSession, why: str, states: Mapping[str, FileState], took: float) -> None:

@@ -101,9 +101,9 @@ class RemarkBook(SessionPart):
 
     def restore(self) -> None:
         """Loads the saved remarks after the first frame; a session from standard input has none."""
-        if self.stage.opened.part:  # saved remarks belong to the whole session
+        if self.stage.session.part:  # saved remarks belong to the whole session
             self.stage.runs.unkeepable = "only the beginning of this file has been read"
-        elif self.stage.opened.paths and STDIN not in self.stage.opened.paths:
+        elif self.stage.session.paths and STDIN not in self.stage.session.paths:
             self.stage.run_worker(self._read_kept, thread=True, exclusive=True, group="kept")
         else:
             self.stage.runs.unkeepable = "a session without a file has no name to be saved under"
@@ -112,15 +112,15 @@ class RemarkBook(SessionPart):
         from inspector.whatif.branch_report import restore_tree
         from inspector.whatif.store import open_store
 
-        opened, in_app = self.stage.opened, self.stage.app.call_from_thread
+        session, in_app = self.stage.session, self.stage.app.call_from_thread
 
         def give(take: Callable[..., None], *values: Any) -> None:
-            if self.stage.opened is opened:  # otherwise the file has grown, and these belong to its old content
+            if self.stage.session is session:  # otherwise the file has grown, and these belong to its old content
                 take(*values)
 
         try:
-            store = open_store(opened.case.recording, os.environ)
-            tree, notices = restore_tree(opened.original.view, store)
+            store = open_store(session.case.recording, os.environ)
+            tree, notices = restore_tree(session.original.view, store)
         except LoopError as why:
             in_app(give, self._nothing_kept, str(why))
             return
@@ -128,7 +128,7 @@ class RemarkBook(SessionPart):
 
     def _nothing_kept(self, why: str) -> None:
         self.stage.runs.unkeepable = why
-        is_generated = self.stage.opened.before != ""
+        is_generated = self.stage.session.before != ""
         self.stage.note = "a generated session: its runs and notes are not saved" if is_generated else (
             f"nothing is kept of this session: {why}")
 

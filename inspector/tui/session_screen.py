@@ -292,7 +292,7 @@ class SessionScreen(SessionStage):
     def verdict(self) -> VerdictPanel:
         """The header."""
         verdict = VerdictPanel(id="verdict")
-        verdict.set_reactive(VerdictPanel.paths, self.opened.label)
+        verdict.set_reactive(VerdictPanel.paths, self.session.label)
         return verdict.data_bind(SessionScreen.outline, SessionScreen.step)
 
     def on_mount(self) -> None:
@@ -300,7 +300,7 @@ class SessionScreen(SessionStage):
         self.show()
         if self._begins is not None:
             self.go(self._begins.step, "")
-        elif self.opened.following is not None and reading_of(self.app).follow:
+        elif self.session.following is not None and reading_of(self.app).follow:
             self.go(max(0, len(self.run.view.steps) - 1), "")
         else:
             self.attention.open()
@@ -308,7 +308,7 @@ class SessionScreen(SessionStage):
         begins = self._begins.tab if self._begins is not None else ""
         if begins != self.panes.tab and begins in {tab.name for tab in TABS}:
             self.panes.action_tab(begins)
-        if self.opened.part:
+        if self.session.part:
             turns = count_of(len(self.run.view.turns), "turn")
             self.note = f"only the first {turns} of this file have been read: q, then enter when the table has all"
         self.growth.begin()
@@ -324,7 +324,7 @@ class SessionScreen(SessionStage):
     @property
     def where(self) -> ScreenPlace:
         """The current place."""
-        return ScreenPlace(self.opened.paths, self.step, self.panes.tab)
+        return ScreenPlace(self.session.paths, self.step, self.panes.tab)
 
     def on_resize(self) -> None:
         """Shows one pane or several, depending on the size."""

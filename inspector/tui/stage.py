@@ -209,7 +209,7 @@ class SessionStage(Screen[None]):
 
     def __init__(self, session: OpenSession) -> None:
         super().__init__()
-        self.opened, self.runs = session, SessionRuns(session)
+        self.session, self.runs = session, SessionRuns(session)
         self.parts: tuple[SessionPart, ...] = ()
         self.for_view = False
         """Whether the screen was opened only for a view over it; closing the view then returns to the table."""
@@ -229,10 +229,10 @@ class SessionStage(Screen[None]):
         """The current run."""
         return self.runs.current
 
-    def every_turn_of(self, run: str) -> str:
+    def name_over_all_turns(self, run: str) -> str:
         """The name of a run for a view over all turns, which has the run's settings from the first step on."""
         since = ", from the first step on" if self.run.view.replay.since else ""
-        return f"{run}{since}{', only the beginning' if self.opened.part else ''}"
+        return f"{run}{since}{', only the beginning' if self.session.part else ''}"
 
     @property
     def rows(self) -> Outline:
@@ -247,7 +247,7 @@ class SessionStage(Screen[None]):
     def replace_session(self, session: OpenSession, to_end: bool) -> None:
         """Shows another reading of the session; the cursor stays on its step, or goes to the last one."""
         waiting = self.runs.waiting  # unsaved changes are about steps that the new reading has too
-        self.opened, self.runs = session, SessionRuns(session)
+        self.session, self.runs = session, SessionRuns(session)
         self.runs.waiting = waiting
         last = max(0, len(self.run.view.steps) - 1)
         self.step = min(self.step, last)

@@ -76,7 +76,7 @@ def _look(table: ReadingScreen, since: int) -> None:
 
 def _read_growth(table: ReadingScreen, grown: set[str], reading: ReadingOptions) -> None:
     batch: RowsByPath = []
-    begun, read = time.monotonic(), table.opened
+    begun, read = time.monotonic(), table.session
     try:
         if read is not None:
             first = read.following is None
@@ -111,7 +111,7 @@ def _take_growth(
         table.rests_until = time.monotonic() + REST * (time.monotonic() - begun)
 
     if batch and table.is_attached and not table.reading:
-        table.opened = read
+        table.session = read
         _put(table, batch, "grown", rest)  # the next rows would end a listing that is still under way
     else:
         rest()
@@ -152,7 +152,7 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     from inspector.sessions.following import states_of
 
     begun = time.monotonic()
-    sections = [] if table.opened is not None else _sections_now(table)
+    sections = [] if table.session is not None else _sections_now(table)
     others = [path for section in sections for path in section.paths
               if path not in files and not is_beside(path, files)]
     listed = [path for path, row in files.items() if row.why != LARGE]
@@ -162,7 +162,7 @@ def _search(table: ReadingScreen, files: Mapping[str, TurnRow], since: int, read
     if not table.watched:
         # Files that were written since the table began to read may not be read completely. Those that are likely to
         # grow are read again now, since the first reading for additions takes as long as the whole file.
-        again = {path for path in watched[-FOLLOWED:] if table.opened is None and likely_to_grow(path)}
+        again = {path for path in watched[-FOLLOWED:] if table.session is None and likely_to_grow(path)}
         first = {name: each for name, each in states.items() if each[1] < since and name not in again}
     before = table.states or first
     new = [path for path in others if states[path] != before.get(path)]

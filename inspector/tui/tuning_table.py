@@ -98,9 +98,9 @@ def table_over(stage: SessionStage) -> TuningTable:
     from inspector.export import name_of
 
     view, node = stage.run.view, stage.runs.node
-    name = stage.every_turn_of(node.path)
+    name = stage.name_over_all_turns(node.path)
     table = TuningTable(stage.runs.case, view.replay.settings, node.key, name, stage.past_filter)
-    table.paths, table.before, table.name = stage.runs.paths, stage.opened.before, name_of(view)
+    table.paths, table.before, table.name = stage.runs.paths, stage.session.before, name_of(view)
     return table
 
 
@@ -115,7 +115,7 @@ class TuningTable:
         """Whether the table of turns from which the screen was opened has a filter."""
         self.base, self.run, self.title = base, run, title
         """The settings, the key and the name of the run that the grid varies."""
-        self.opened: set[str] = set()
+        self.cell_runs: set[str] = set()
         """The keys of the runs that were opened from cells."""
         self.paths: tuple[str, ...] = ()
         self.before = ""

@@ -61,7 +61,7 @@ class ReadingScreen(Screen[None]):
     waiting_view = ""
     """The view over all turns that opens once the files are read."""
     sections: Sequence[Section]
-    opened: OpenSession | None
+    session: OpenSession | None
     """A session that is already loaded and fills the whole table."""
     named: bool
     """Whether the operator named the paths; they are then read whole, and sorted worst first."""
@@ -233,7 +233,7 @@ def command_of(table: ReadingScreen) -> str:
 
     from inspector.config.settings import argument
 
-    paths = table.opened.paths if table.opened is not None else [
+    paths = table.session.paths if table.session is not None else [
         path for section in table.sections for path in section.paths]
     found = table.turn_list.filter
     wanted = f" --filter {shlex.quote(found.text)}" if found is not None else ""
@@ -303,8 +303,8 @@ def _read_whole(table: ReadingScreen, paths: Sequence[str], reading: ReadingOpti
 
 def open_over_all(table: ReadingScreen, view: str) -> None:
     """Opens the session, then a view over it (the action of a session key); reports why it cannot."""
-    if table.opened is not None and not table.reading:
-        _show(table, table.opened, view)
+    if table.session is not None and not table.reading:
+        _show(table, table.session, view)
     elif table.reading:
         table.waiting_view = view
         table.note = f"the files are still being read; {view} opens after that · esc gives up"

@@ -91,7 +91,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     ) -> None:
         super().__init__()
         self.sections = sections
-        self.opened = session
+        self.session = session
         self.begun = begun  # only the beginning of a file was read; its last turn may continue, and is not listed
         self.named = named
         self.turn_list = TurnList(sections, by_file=not self.named, id="turns")
@@ -133,9 +133,9 @@ class TurnsScreen(turns_reading.ReadingScreen):
         self.watch(self.turn_list, "cursor", self.query_one(TurnAbout).follow)
         paths = [path for section in self.sections for path in section.paths
                  if self.named or self.turn_list.slots[path][0].why == PENDING]
-        self.reading = self.begun if self.opened is not None else bool(paths or self._large)
-        if self.reading and self.opened is not None:
-            self.call_after_refresh(turns_reading.read_whole, self, self.opened.paths)
+        self.reading = self.begun if self.session is not None else bool(paths or self._large)
+        if self.reading and self.session is not None:
+            self.call_after_refresh(turns_reading.read_whole, self, self.session.paths)
         elif self.reading:
             self.call_after_refresh(turns_reading.read_files, self, paths, self._large)
         self._clock = self.set_interval(PROGRESS, self._progress, pause=not self.reading)
@@ -151,7 +151,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def take_whole(self, read: OpenSession, rows: list[TurnRow], widest: Mapping[str, int]) -> None:
         """Replaces the first rows of a file by all of them."""
         gc.freeze()  # as after the first frame: the rows live on, and need no collection
-        self.opened, self.begun = read, False
+        self.session, self.begun = read, False
         self.turn_list.set_rows(read.paths[0], rows, widest)
         self.finish()
 
@@ -201,8 +201,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
     def say_counts(self) -> None:
         """Shows the counts of turns and verdicts, the progress of reading, and the current row."""
         progress = None
-        if self.begun and self.opened is not None:
-            progress = turns_reading.progress_within(self.opened.paths[0])
+        if self.begun and self.session is not None:
+            progress = turns_reading.progress_within(self.session.paths[0])
         elif self.reading:
             path, *_ = intake.progress()
             within = f" {turns_reading.share_of(path)}" if intake.heavy([path]) else ""
@@ -244,7 +244,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
             row = self._match
         section = self.turn_list.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
-        self.post_message(TurnWanted(row, self.opened, remember, tab, action))
+        self.post_message(TurnWanted(row, self.session, remember, tab, action))
 
     def action_sort(self) -> None:
         """Asks for a column."""
@@ -376,7 +376,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_over_all(self, view: str) -> None:
         """Opens a view over all files, as one session; over the row's session if this program found the files."""
-        if self.opened is None and not self.named:
+        if self.session is None and not self.named:
             self.action_open_at("", view)
         else:
             turns_reading.open_over_all(self, view)

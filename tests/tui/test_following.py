@@ -460,7 +460,7 @@ async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcri
             assert app.screen.note == f"a new session: {word}"
         assert [name for name, _, _ in turn_rows(app)[:2]] == ["two.jsonl", "one.jsonl"]
         await pilot.press("home", "enter")
-        assert app.screen.opened.paths == (str(projects / "-work-two" / "two.jsonl"),)
+        assert app.screen.session.paths == (str(projects / "-work-two" / "two.jsonl"),)
 
 
 async def test_a_further_file_of_a_loggers_folder_goes_on_with_its_conversation(tmp_path) -> None:

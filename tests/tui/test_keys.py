@@ -651,7 +651,7 @@ async def test_y_copies_what_the_view_shows_and_capital_y_the_command_line(app_o
         assert pilot.app.clipboard.startswith('{"path": "report.md"')
         await pilot.press("Y")
         screen = session(pilot)
-        assert pilot.app.clipboard == command(screen.opened.paths, screen.run.view.replay.settings)
+        assert pilot.app.clipboard == command(screen.session.paths, screen.run.view.replay.settings)
         assert pilot.app.clipboard.startswith("inspector replay ")
 
 

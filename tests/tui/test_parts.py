@@ -35,7 +35,7 @@ class Stage(SimpleNamespace):
 def stage(tmp_path: Path) -> Stage:
     """What a part finds on its screen: the session, a step, a line to speak."""
     opened = load([str(story(tmp_path))], ReadingOptions())
-    made = Stage(opened=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
+    made = Stage(session=opened, runs=SessionRuns(opened), run=opened.original, step=0, note="", filtered="",
                            shown_outline=None, step_remarks=None, narrow=False)
     made.go = lambda step, otherwise: SessionStage.go(made, step, otherwise)
     made.show = lambda: None
@@ -149,7 +149,7 @@ def test_a_screen_fits_on_a_page(screen: type, members: int, classes: int) -> No
 
 
 def test_every_part_is_taken_in_with_its_actions(stage: Any) -> None:
-    screen = SessionScreen(stage.opened, None)
+    screen = SessionScreen(stage.session, None)
     assert {type(part) for part in screen.parts} == set(SessionScreen.PARTS)
     for binding in SessionScreen.BINDINGS:
         namespace, name, _ = parse(binding.action)

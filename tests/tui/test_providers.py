@@ -260,7 +260,7 @@ async def test_enter_opens_the_row_as_a_session_and_back_returns(tmp_path: Path)
         assert "HELD" in page(pilot.app)
         assert "SIMULATED" in page(pilot.app)
         assert "RECORDED" not in page(pilot.app)
-        assert screen.opened.case.recording.exchanges[0].response.raw_stop_reason == "tool_calls"
+        assert screen.session.case.recording.exchanges[0].response.raw_stop_reason == "tool_calls"
         await pilot.press("Y")
         first, _, second = pilot.app.clipboard.partition(" && ")
         assert first == "inspector providers call-cut --policy strict --only openai_chat/vllm --save rows"

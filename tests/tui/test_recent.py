@@ -43,7 +43,7 @@ async def test_the_samples_are_listed_by_their_titles_and_the_one_under_the_curs
         assert "no agent sessions are in the usual folders · o opens a path" in shown
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == (short(samples()[0].path),)
+        assert app.screen.session.paths == (short(samples()[0].path),)
         view = app.screen.run.view
         assert app.screen.step == view.deciding_step(view.worst) > 0, "it opens at the worst turn"
         await pilot.press("q")

@@ -44,7 +44,7 @@ async def test_the_first_sample_is_completed_in_five_keys_from_the_start() -> No
             shown = page(app)
             for said in ("Complete", "RECORDED", "run attempts=5", "3 → 5", "differs at"):
                 assert said in shown, size
-            assert screen.opened.paths == (short(samples()[0].path),), size
+            assert screen.session.paths == (short(samples()[0].path),), size
             await pilot.press("q")
 
 

@@ -1048,7 +1048,7 @@ async def test_reading_all_files_for_a_view_can_be_given_up_and_disturbs_no_ques
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TuneScreen))
         table.note = turns_reading.JOINING
-        turns_reading._show(table, table.opened, "tune")
+        turns_reading._show(table, table.session, "tune")
         assert table.note == "", "who has left the table finds no note of what has ended"
 
 

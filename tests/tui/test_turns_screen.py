@@ -142,7 +142,7 @@ async def test_a_row_is_there_before_its_file_was_read_and_opens_by_enter() -> N
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("enter")
         assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == (path,)
+        assert app.screen.session.paths == (path,)
         await pilot.press("q")
         await read(app, pilot)
         assert isinstance(app.screen, TurnsScreen)
@@ -158,7 +158,7 @@ async def test_the_key_of_a_tab_opens_the_turn_of_the_row_at_it(folder: Path) ->
         for tab in TABS:
             await pilot.press(tab.key)
             assert isinstance(app.screen, SessionScreen), tab.name
-            assert (app.screen.opened.paths, app.screen.step) == (row.paths, row.step)
+            assert (app.screen.session.paths, app.screen.step) == (row.paths, row.step)
             assert app.screen.open_tab == tab.name
             await pilot.press("q")
             assert isinstance(app.screen, TurnsScreen), tab.name
@@ -181,7 +181,7 @@ async def test_the_keys_of_the_verdict_and_of_the_advice_work_on_a_row() -> None
         await pilot.press("escape", "q", "F")
         await pilot.pause()
         assert isinstance(app.screen, SessionScreen)
-        assert app.screen.opened.paths == row.paths
+        assert app.screen.session.paths == row.paths
         assert app.screen.runs.current.name == "attempts=5"
         assert "Run attempts=5 beside the original" in page(app)
 
@@ -727,7 +727,7 @@ async def test_every_row_opens_the_file_and_the_step_that_its_verdict_is_about(f
         for at, row in enumerate(listed_rows(listed)[:3]):
             listed.cursor = at
             await pilot.press("enter")
-            assert app.screen.opened.paths == row.paths
+            assert app.screen.session.paths == row.paths
             view = app.screen.run.view
             assert app.screen.step == view.deciding_step(view.turns[row.number - 1])
             await pilot.press("q")
