@@ -197,6 +197,17 @@ def test_its_own_words_are_the_recorders(tmp_path, word, stop):
         assert "1 of 1 steps have no word of the provider's" in seen.inputs[0].notices[0]
 
 
+@each_row("word", ["end_turn", "tool_use"])
+def test_a_word_that_newer_releases_write_without_any_of_the_providers_ends_nothing(tmp_path, word):
+    """Release 2.1 writes `end_turn` also if the stream had no stop reason, and stores that reason otherwise."""
+    seen, facts = one_turn(tmp_path, finishReason=word, llmClientBlockedMs=9)
+    assert (words(seen), facts.exchange.response.stop_reason.normalized) == (["END NOT RECORDED"], "unknown")
+    seen, facts = one_turn(tmp_path, finishReason=word, rawFinishReason="stop", llmClientBlockedMs=9)
+    assert facts.exchange.response.raw_stop_reason == "stop"
+    _, facts = one_turn(tmp_path, finishReason="max_tokens", llmClientBlockedMs=9)
+    assert facts.judgement.stop.normalized == "max_tokens"
+
+
 @each_row(("provider", "api"), [
     ("kimi", "openai_chat"), ("openai", "openai_chat"), ("openai_legacy", "openai_chat"),
     ("openai_responses", "openai_responses"), ("anthropic", "anthropic_messages"), ("google-genai", "gemini_generate"),

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeGuard
 from inspector.sessions.importers import kimi_cli
 from inspector.sessions.importers.records import first_look, object_beside
 from inspector.sessions.notices import share
-from inspector.sessions.reasons import provider_reason, table_reason
+from inspector.sessions.reasons import provider_reason, table_reason, unclear_word_reason
 from inspector.sessions.recording import FileReading, Options, SessionAbout, TurnPlace
 from inspector.sessions.traffic import http_status
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows, slice_of
@@ -48,6 +48,10 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "Kimi Code, finishReason"),
 }
 """Stop word of Kimi Code -> its meaning; `other` and any further word have no meaning."""
+BLOCKED_TIME = "llmClientBlockedMs"
+"""A member of the end of a step in release 2.1, which always stores the provider's word if there is one."""
+OWN_ENDS = frozenset({"end_turn", "tool_use"})
+"""The words of `finishReason` that release 2.1 also writes if the provider sent no word."""
 APIS: Mapping[str, str] = {
     "openai_responses": "openai_responses", "anthropic": "anthropic_messages",
     "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
@@ -365,7 +369,8 @@ class _Session(kimi_cli.KimiReader):
         for word, pointer in own:
             if not isinstance(word, str) or not word:
                 continue
-            answer.stop = table_reason(word, STOPS, at._replace(pointer=pointer), "kimi.stop_reasons")
+            stop = table_reason(word, STOPS, at._replace(pointer=pointer), "kimi.stop_reasons")
+            answer.stop = unclear_word_reason(stop) if BLOCKED_TIME in spent and word in OWN_ENDS else stop
             return
 
     def summarise(self) -> None:
