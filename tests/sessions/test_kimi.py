@@ -629,6 +629,27 @@ def test_the_row_after_a_failed_step_has_its_error(tmp_path, row, told, detail):
     assert words(seen) == ["ERROR"]
 
 
+NOTHING_SHOWN = "The API returned a response containing only thinking content. Provider stop details: {}. Provider: x"
+
+
+@each_row(("details", "raw", "verdict"), [
+    ("finishReason=truncated, rawFinishReason=length", "length", "TRUNCATED"),
+    ("rawFinishReason=stop", "stop", "EMPTY ANSWER"),
+    ("finishReason=filtered, rawFinishReason=content_filter", "content_filter", "BLOCKED"),
+])
+def test_the_message_about_an_answer_without_a_text_holds_the_providers_word(tmp_path, details, raw, verdict):
+    """Kimi Code 2.1 asks again up to ten times after such an answer, in the same turn."""
+    message, again = NOTHING_SHOWN.format(details), [begin("s2"), end("s2", finishReason="error", turnId="0")]
+    row = {"type": "turn.step.retrying", "stepId": "s1", "errorMessage": message}
+    stopped = {"type": "turn.step.interrupted", "reason": "error", "message": message}
+    last = {"type": "turn.ended", "reason": "failed", "error": {"code": "provider.filtered", "message": message}}
+    first = end(finishReason="error", turnId="0")
+    seen = show(session(prompt("go"), request(), begin(), first, row, *again, stopped, last), tmp_path)
+    assert [each.exchange.response.raw_stop_reason for each in seen.responses] == [raw, raw]
+    assert (words(seen), places(seen)) == ([verdict], [["request", "retry"]])
+    assert not [each for each in seen.inputs[0].notices if "was expected" in each]
+
+
 @each_row(("turn", "verdicts"), [("0", ["RETRIED"]), ("1", ["ERROR", "COMPLETE"]), (None, ["ERROR", "COMPLETE"])])
 def test_a_step_behind_a_failed_one_of_the_same_turn_is_sent_again(tmp_path, turn, verdicts):
     """Kimi Code 2.1.0 compacts a history that was too long, and adds a reminder of its own."""

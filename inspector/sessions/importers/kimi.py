@@ -1,4 +1,4 @@
-"""Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.4) and of the older Kimi CLI in Python (`wire.jsonl`).
+"""Sessions of Kimi Code (`agents/<id>/wire.jsonl`, protocol 1.5) and of the older Kimi CLI in Python (`wire.jsonl`).
 
 Kimi Code stores, for each step, the provider's own word (`rawFinishReason`, in newer files) and its mappings
 (`providerFinishReason`, `finishReason`), and for each request the output cap (`maxTokens`; it sends less where the
@@ -9,6 +9,7 @@ context leaves less). The Python client stores neither. Sources: @moonshot-ai/ki
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import IO, Any, TypeGuard
@@ -48,10 +49,8 @@ STOPS: Mapping[str, StopRow] = {
     "error": StopRow(Stop.ERROR, "fatal", "Kimi Code, finishReason"),
 }
 """Stop word of Kimi Code -> its meaning; `other` and any further word have no meaning."""
-BLOCKED_TIME = "llmClientBlockedMs"
-"""A member of the end of a step in release 2.1, which always stores the provider's word if there is one."""
-OWN_ENDS = frozenset({"end_turn", "tool_use"})
-"""The words of `finishReason` that release 2.1 also writes if the provider sent no word."""
+BLOCKED_TIME, OWN_ENDS = "llmClientBlockedMs", frozenset({"end_turn", "tool_use"})
+"""A member of the ends of steps in release 2.1, which stores each word of the provider; its own words for no word."""
 APIS: Mapping[str, str] = {
     "openai_responses": "openai_responses", "anthropic": "anthropic_messages",
     "google-genai": "gemini_generate", "google_genai": "gemini_generate", "gemini": "gemini_generate",
@@ -60,6 +59,7 @@ APIS: Mapping[str, str] = {
 """Kimi Code's name of a provider -> the provider's wire format, if it is not Chat Completions."""
 STATES = (frozenset({"agents", "workDir", "createdAt"}), frozenset({"version", "cwd", "title", "lastPrompt"}))
 """The members of a session's state file in version 1 and in version 2."""
+_WORD = re.compile(r"Provider stop details: (?:finishReason=\w+, )?rawFinishReason=(?P<word>\w+)")
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -125,11 +125,28 @@ def _failed(answer: TranscriptAnswer | None) -> TypeGuard[TranscriptAnswer]:
     return answer is not None and answer.stop is not None and answer.stop.normalized is Stop.ERROR
 
 
-def _explain(answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any) -> None:
-    """Adds the message to the error of a step; Kimi Code writes it in a row after the end of the step."""
+def _explain(
+    answer: TranscriptAnswer | None, line: TranscriptLine, text: Any, kind: Any, status: Any, pointer: str,
+) -> bool:
+    """Adds the message to the error of a step; Kimi Code writes it in a row after the end of the step. Of an answer
+    without text and call the message holds the provider's word, which is then the end; returns whether it does."""
     message = known_text(text)
-    if _failed(answer) and answer.error is None and message is not None:
-        answer.fail(message, answer.take(line), http_status(status), known_text(kind), "error")
+    if not _failed(answer) or answer.error is not None or message is None:
+        return False
+    at, word = answer.take(line), _WORD.search(message)
+    if word is not None:
+        _take_word(answer, word["word"], at._replace(pointer=pointer))
+    else:
+        answer.fail(message, at, http_status(status), known_text(kind), "error")
+    return word is not None
+
+
+def _take_word(answer: TranscriptAnswer, word: str, at: At) -> None:
+    """Ends an answer with the provider's own word."""
+    answer.word, words = word, wire(answer.api).stop_reasons
+    # Of an incomplete answer of the Responses API, Kimi Code stores the reason without the status.
+    row = words.get(f"incomplete:{word}")
+    answer.stop = provider_reason(word, at, words if row is None else {word: row}, answer.api)
 
 
 def _content(answer: TranscriptAnswer, part: Any, find: Callable[[], str | None]) -> None:
@@ -168,6 +185,8 @@ class _Session(kimi_cli.KimiReader):
         self.typed = ""
         self.turn: tuple[TranscriptAnswer | None, Any] = None, None
         """The last answer, and the id of its turn."""
+        self.failed: TranscriptAnswer | None = None
+        """The last answer that Kimi Code asked for again."""
         self.prompt_places: list[TreePlace] = []
         """The places before the messages of the user that begin turns."""
 
@@ -199,15 +218,16 @@ class _Session(kimi_cli.KimiReader):
             reason, error = value.get("reason"), object_of(value.get("error"))
             if reason in (None, "completed"):
                 return place.after(InterimRow(line.number, "turn.ended", mark="ended"))
-            _explain(place.answer, line, error.get("message"), error.get("code"), None)
+            self.raw += _explain(place.answer, line, error.get("message"), error.get("code"), None, "/error/message")
             return place.after(InterimRow(line.number, f"the turn ended ({reason})", mark="stopped"))
         elif kind == "context.clear":
             place, self.prompt_places = TreePlace(None), []
         elif kind == "context.undo":
             place = self._undo(value.get("count"), place)
         elif kind == "turn.step.retrying":
-            failed = self.steps.get(str(value.get("stepId")))
-            _explain(failed, line, value.get("errorMessage"), value.get("errorName"), value.get("statusCode"))
+            self.failed = self.steps.get(str(value.get("stepId")))
+            self.raw += _explain(self.failed, line, value.get("errorMessage"), value.get("errorName"),
+                                 value.get("statusCode"), "/errorMessage")
         elif kind == "context.apply_compaction":
             self.compacted = f"line {line.number}: the history was compacted before this answer"
         lines.count(kind, kimi_cli.ROWS)
@@ -289,7 +309,8 @@ class _Session(kimi_cli.KimiReader):
         named = event.get("stepUuid") if kind != "step.end" else event.get("uuid")
         answer = self._step(line, str(named), place)
         before, turn = place.answer, event.get("turnId")
-        if _failed(before) and before is not answer and turn is not None and self.turn == (before, turn):
+        failed = _failed(before) or (before is not None and before is self.failed)
+        if failed and before is not answer and turn is not None and self.turn == (before, turn):
             answer.recorded_place = TurnPlace.RETRY  # of the same turn, perhaps after a compaction
         self.turn = answer, turn
         answer.unended = kind != "step.end" and (answer.unended or not answer.lines)
@@ -359,12 +380,7 @@ class _Session(kimi_cli.KimiReader):
         answer.word_at = at._replace(pointer=own[-1][1])
         if isinstance(raw[0], str) and raw[0]:
             self.raw += 1
-            answer.word = raw[0]
-            words = wire(answer.api).stop_reasons
-            # Of an incomplete answer of the Responses API, Kimi Code stores the reason without the status.
-            row = words.get(f"incomplete:{answer.word}")
-            table = words if row is None else {answer.word: row}
-            answer.stop = provider_reason(answer.word, at._replace(pointer=raw[1]), table, answer.api)
+            _take_word(answer, raw[0], at._replace(pointer=raw[1]))
             return
         for word, pointer in own:
             if not isinstance(word, str) or not word:

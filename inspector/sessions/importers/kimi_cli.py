@@ -55,7 +55,7 @@ ROWS = frozenset({
 })
 """The known types of records; those without a part of an exchange are counted."""
 FIELDS: Fields = {
-    "": {"type": (str,), "event": (dict,), "message": (dict,), "model": (str,), "maxTokens": (int,)},
+    "": {"type": (str,), "event": (dict,), "message": (dict, str), "model": (str,), "maxTokens": (int,)},
     "event": {
         "type": (str,), "uuid": (str,), "stepUuid": (str,), "toolCallId": (str,), "name": (str,), "usage": (dict,),
         "finishReason": (str,), "providerFinishReason": (str,), "rawFinishReason": (str,), "part": (dict,),
