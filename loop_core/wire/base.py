@@ -306,7 +306,7 @@ class Decoder:
                 if (error := failures.read_error(event, self.http_status)) is not None and not self.saw_done:
                     self.fail(error, self.at())
                 else:
-                    self.find("frame.no_object", "a frame is not a JSON object", self.at())
+                    self.find(*failures.frame_without_members(payload), self.at())
             elif (error := failures.read_error(event, named=name == "error")) is not None:
                 # OpenAI's clients stop reading at the mark (openai 3.54.0 _streaming.py): the answer stays whole.
                 message = f"an error follows the end mark, at which clients stop reading: {error.message[:200]}"

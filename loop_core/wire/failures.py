@@ -75,6 +75,14 @@ def unreadable_frame(payload: bytes, last: bool) -> tuple[str, str]:
     return "frame.no_json", "a frame is a word that is not JSON"
 
 
+def frame_without_members(payload: bytes) -> tuple[str, str]:
+    """The rule and the message of the finding about a frame that is JSON and no object. If an object stands in it, an
+    event was sent that no client reads."""
+    if b"{" in payload:
+        return "frame.invalid", "a frame is a list or a text, and an object stands in it"
+    return "frame.no_object", "a frame is not a JSON object"
+
+
 class ErrorMark(NamedTuple):
     """A row: a pattern that is searched in an error's code, type and message, and the stop reason that it means."""
 

@@ -18,8 +18,10 @@ from loop_core.json_parser import from_json
 # the end of the bytes is returned although its blank line is missing (openai-node#2725: the stop reason was lost with
 # it). A bare JSON object between events is returned like one: servers write errors that way (google-genai 3.4.0
 # `_iter_response_stream`). The value of a field `error:` (llama.cpp ends a stream so) and the plain text of an event
-# named `error` are returned as an error object. If joined lines are not JSON but each line is, the server separates
-# events by one line break, not two, and each line is an event.
+# named `error` are returned as an error object. A line that holds an object and is no field, such as one with blanks
+# before `data:`, or the rest of one that a broken proxy split, is returned as a frame that is not JSON: clients differ
+# in whether they read it. If joined lines are not JSON but each line is, the server separates events by one line break,
+# not two, and each line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None if it has none), and the offsets of the frame's first byte and of its end in the body."""
@@ -30,6 +32,8 @@ _BREAKS = b"\r\n"
 BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]+")
 _DONE = b"[DONE]"
+_UNREAD = b"unread: "  # begins a frame of a line that is no field, which is never JSON
+_NO_EVENT = b"id:", b"retry:"
 _ERROR = "error"
 """The name of an event whose payload is an error in any form; gateways send plain text."""
 
@@ -118,6 +122,7 @@ class SSE:
         end = start + len(block)
         name: str | None = None
         data: list[bytes] = []
+        unread: list[bytes] = []
         error: bytes | None = None
         for line in block.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
             # the common line first
@@ -131,6 +136,8 @@ class SSE:
                 name = self._event_name(line[6:].strip())
             elif line[:6] == b"error:":
                 error = line[6:].strip()
+            elif b'{"' in line and not line.startswith(_NO_EVENT) and (line[:1] != b":" or data == [b""]):
+                unread.append(line)
         if error is not None:
             self._line_events(block, start, frames)
         elif name == _ERROR and data and not data[0].lstrip().startswith((b"{", _DONE)):
@@ -149,6 +156,8 @@ class SSE:
                 self._line_events(block, start, frames)
         elif block[:1] == b"{":
             frames.append((block, name, start, end))
+            return
+        frames.extend((_UNREAD + line, None, start, end) for line in unread)
 
     def _line_events(self, block: bytes, start: int, frames: list[Frame]) -> None:
         """Appends an event for every `data:` and `error:` line, with the name in the `event:` line before it."""

@@ -213,9 +213,15 @@ _PARTS = _VALUES | {"call.name"}
 def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Iterator[tuple[str, str, JsonPath]]:
     """Yields rule, message and path of the finding about each value of an event or whole body whose type no row of the
     format reads: a place with members is an object, one with items a list, and one that becomes a fact a text."""
-    for node, path in _misfits(*_start(_content_trees(api), event, name)):
-        message = UNREAD.format(next(step for step in reversed(path) if isinstance(step, str)))
-        yield f"{api}.{UNREAD_CALL if _holds_call(node) else 'unread_value'}", message, path
+    trees = _content_trees(api)
+    node, value, path = _start(trees, event, name)
+    for place, below in _misfits(node, value, path):
+        message = UNREAD.format(next(step for step in reversed(below) if isinstance(step, str)))
+        yield f"{api}.{UNREAD_CALL if _holds_call(place) else 'unread_value'}", message, below
+    # Where events have types, the decoder reports a type that it does not know.
+    reads = trees.typed or any(read for _, read, _ in _matches(node, value, path))
+    if not reads and _holds_stray_call(api, node, value):
+        yield f"{api}.{UNREAD_CALL}", "an event of which nothing is read holds a part of a call", path
 
 
 @lru_cache(maxsize=64)
@@ -250,7 +256,8 @@ def _names_in_calls(api: str) -> frozenset[str]:
 
     rows = wire(api).reads
     others = {step for row in rows if not row.fact.startswith("call") for step in row.pattern.split("/")}
-    return frozenset(step for row in rows if row.fact in _VALUES for step in row.pattern.split("/")) - others
+    # A value inside arguments has a name that also stands elsewhere, such as Gemini's `stringValue`.
+    return frozenset(step for row in rows if row.fact == "call.arguments" for step in row.pattern.split("/")) - others
 
 
 def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, JsonPath]]:
@@ -263,6 +270,16 @@ def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, Jso
             yield from _misfits(node.items, item, (*path, number))
     elif value and not _is_read(node, value):
         yield node, path
+
+
+def _holds_stray_call(api: str, node: Node, value: Any) -> bool:
+    """Whether a part of a call stands where no row reads anything, as in an event that a server wrapped."""
+    if isinstance(value, list) and node.items is not None:
+        return any(_holds_stray_call(api, node.items, item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    return any(_holds_stray_call(api, node.members[name], inner) if name in node.members
+               else unread_rule(api, {name: inner}, "") == UNREAD_CALL for name, inner in value.items())
 
 
 def _holds_call(node: Node) -> bool:

@@ -238,3 +238,39 @@ def test_an_empty_object_before_the_text_of_a_call_of_chat_is_no_part_of_it(sent
     begun = piece_of_chat(0, sent[0], call={"id": "c"}, name="f")
     reading = read("openai_chat", chat_body(begun, piece_of_chat(0, sent[1]), ENDED))
     assert [(each.call.arguments, str(each.admission)) for each in reading.calls] == calls
+
+
+def between(odd: Callable[[bytes], bytes]) -> list[str]:
+    """What the gate says of a call of Chat of which the event with the second of three pieces was made `odd`."""
+    begun = piece_of_chat(0, "", call={"id": "c"}, name="f")
+    body = chat_body(begun, *(piece_of_chat(0, each) for each in ('{"path": "/tmp/', "a", '.txt"}')), ENDED)
+    events = body.split(b"\n\n")
+    return [str(each.admission) for each in read("openai_chat", b"\n\n".join((
+        *events[:2], odd(events[2]), *events[3:]))).calls]
+
+
+@each_row("line", [b" data: ", b"\t data:", b"DATA: ", b"data : ", b"data ", b"\x00data: ", b"\xef\xbb\xbfdata: ",
+                   b"da\n1f4\nta: ", b"data\r\n1f4\r\n: ", b"1f4data: "])
+def test_a_piece_of_a_call_in_a_line_that_is_no_field_holds_the_call(line: bytes) -> None:
+    """Clients differ in whether they read such a line. A proxy that passes on the framing of chunks splits lines so."""
+    assert between(lambda event: event.replace(b"data: ", line)) == ["held"]
+
+
+@each_row("line", [b": {\"queue\": 3}", b"id: {\"n\": 1}", b"retry: 5", b"1f4", b": keep alive", b"x-proxy: [1]"])
+def test_a_line_that_holds_no_event_loses_nothing(line: bytes) -> None:
+    assert between(lambda event: line + b"\n" + event) == ["ready"]
+    assert between(lambda event: event + b"\n\n" + line) == ["ready"]
+
+
+@each_row("odd", ["[%s]", '{"data": %s}', '{"result": {"data": %s}}', '{"choices": {"0": %s}}', "text"])
+def test_an_event_with_a_piece_of_a_call_in_a_list_a_text_or_another_event_holds_the_call(odd: str) -> None:
+    def changed(event: bytes) -> bytes:
+        value = event.removeprefix(b"data: ").decode()
+        return b"data: " + (json.dumps(value) if odd == "text" else odd % value).encode()
+
+    assert between(changed) == ["held"]
+
+
+@each_row("empty", ["null", "[]", '""', "7", "{}", '{"status": {"queue": 1}}'])
+def test_an_event_without_any_part_of_a_call_loses_nothing(empty: str) -> None:
+    assert between(lambda event: event + b"\n\ndata: " + empty.encode()) == ["ready"]
