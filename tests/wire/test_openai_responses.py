@@ -242,6 +242,16 @@ def test_a_cut_item_in_a_completed_response_is_a_cut() -> None:
         assert "openai_responses.incomplete_item" in rules(found)
 
 
+@each_row("item", [CALL, TEXT])
+def test_an_item_that_ended_as_incomplete_is_a_cut_although_the_end_repeats_it_as_completed(item: Any) -> None:
+    """The end released the call."""
+    ended = item_end({**item, "status": "incomplete"})
+    found = decode(sse(creation(), new_item({**item, "status": "in_progress"}), ended,
+                       end("completed", "completed", [item])))
+    assert (found.raw_stop_reason, found.stop_reason.normalized) == ("completed", Stop.MAX_TOKENS)
+    assert found.stop_reason.evidence[-1].at.pointer == "/item/status"
+
+
 def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
     found = decode(body(output=[REFUSAL]))
     assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")

@@ -298,10 +298,8 @@ class Decoder(BaseDecoder):
         if not self._ended:
             self.raw, self.raw_at = self._pending
         completed = self._ended and self._status == "completed"
-        answered = frozenset(
-            key for item in self._order
-            if str(item.value.get("type")).endswith("_output") and (key := call_id(item.value))
-        )
+        answered = frozenset(key for item in self._order
+                             if str(item.value.get("type")).endswith("_output") and (key := call_id(item.value)))
         parts: list[Any] = []
         refusals: list[str] = []
         for item in self._order:
@@ -311,9 +309,11 @@ class Decoder(BaseDecoder):
                 refusals.append(reading.refusal)
             if reading.quirk is not None:
                 self.find(reading.quirk[0], reading.quirk[1], item.at, reading.quirk[2])
-            if completed and item.value.get("status") == "incomplete":
-                self._cut_item = item.at._replace(pointer=f"{item.at.pointer or ''}/status")
-                self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", item.at)
+            # A later status of the same item does not undo a cut.
+            for value, at in [*item.wholes, (item.value, item.at)] if completed else ():
+                if value.get("status") == "incomplete":
+                    self._cut_item = at._replace(pointer=f"{at.pointer or ''}/status")
+                    self.find("openai_responses.incomplete_item", "an item of a completed response is incomplete", at)
         native = self._native()
         stop = self._stop("".join(refusals), native)
         decided = stop.normalized is Stop.SAFETY_BLOCKED  # otherwise reported beside the deciding word
