@@ -132,7 +132,7 @@ class SSE:
                 data.append(line[5:])
             elif line == b"data":
                 data.append(b"")
-            elif line[:6] == b"event:":
+            elif line[:6] == b"event:" and b'{"' not in line:
                 name = self._event_name(line[6:].strip())
             elif line[:6] == b"error:":
                 error = line[6:].strip()

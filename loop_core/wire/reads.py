@@ -12,7 +12,7 @@ inside arguments that a decoder assembles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -219,8 +219,8 @@ def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Itera
         message = UNREAD.format(next(step for step in reversed(below) if isinstance(step, str)))
         yield f"{api}.{UNREAD_CALL if _holds_call(place) else 'unread_value'}", message, below
     # Where events have types, the decoder reports a type that it does not know.
-    reads = trees.typed or any(read for _, read, _ in _matches(node, value, path))
-    if not reads and _holds_stray_call(api, node, value):
+    known = not trees.typed or node is not trees.plain
+    if known and not any(read for _, read, _ in _matches(node, value, path)) and _holds_stray_call(api, node, value):
         yield f"{api}.{UNREAD_CALL}", "an event of which nothing is read holds a part of a call", path
 
 
@@ -240,14 +240,19 @@ def continues_call(api: str, event: Mapping[str, Any], name: str | None) -> bool
 def unread_rule(api: str, value: Any, rule: str) -> str:
     """The suffix of the rule of a finding about something that a format does not read: `UNREAD_CALL` if it holds,
     however deep, a member with a name that the format has only in calls, above or at their arguments; else `rule`."""
-    names, waiting = _names_in_calls(api), [value]
+    return UNREAD_CALL if _holds_any(_names_in_calls(api), value) else rule
+
+
+def _holds_any(names: Collection[str], value: Any) -> bool:
+    """Whether a value holds, however deep, a member with one of these names that is no number."""
+    waiting = [value]
     while waiting:
         inner = waiting.pop()
         for name, member in inner.items() if isinstance(inner, dict) else ():
             if name in names and member and isinstance(member, (str, dict, list)):
-                return UNREAD_CALL
+                return True
         waiting += inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
-    return rule
+    return False
 
 
 @lru_cache(maxsize=64)
@@ -278,8 +283,16 @@ def _holds_stray_call(api: str, node: Node, value: Any) -> bool:
         return any(_holds_stray_call(api, node.items, item) for item in value)
     if not isinstance(value, dict):
         return False
+    beside = any(row.fact == "call.arguments" for inner in node.members.values() for row in inner.rows)
+    names = _names_in_calls(api) | (value.keys() if beside and _is_of_call(node) else frozenset())
     return any(_holds_stray_call(api, node.members[name], inner) if name in node.members
-               else unread_rule(api, {name: inner}, "") == UNREAD_CALL for name, inner in value.items())
+               else _holds_any(names, {name: inner}) for name, inner in value.items())
+
+
+def _is_of_call(node: Node) -> bool:
+    """Whether all that is read at a place or below it belongs to a call."""
+    inner = [*node.members.values(), *filter(None, [node.items])]
+    return all(row.fact.startswith("call.") for row in node.rows) and all(map(_is_of_call, inner))
 
 
 def _holds_call(node: Node) -> bool:

@@ -252,6 +252,15 @@ def test_an_item_that_ended_as_incomplete_is_a_cut_although_the_end_repeats_it_a
     assert found.stop_reason.evidence[-1].at.pointer == "/item/status"
 
 
+def test_a_streamed_call_stays_where_the_end_lists_an_item_of_another_type_under_its_id() -> None:
+    """The call was lost, and another one of its batch ran alone."""
+    odd = {**CALL, "type": "functoin_call"}
+    found = loop_core.read(API, sse(*CALL_STREAM, end("completed", "completed", [odd])))
+    assert [(each.call.name, str(each.admission)) for each in found.calls] == [("f", "ready")]
+    started = sse(creation(), new_item(OPEN_CALL), arguments('{"a":1}'), end("completed", "completed", [odd]))
+    assert [str(each.admission) for each in loop_core.read(API, started).calls] == ["held"]
+
+
 def test_a_refusal_blocks_a_completed_response_also_beside_a_text() -> None:
     found = decode(body(output=[REFUSAL]))
     assert (found.stop_reason.normalized, found.stop_reason.detail) == (Stop.SAFETY_BLOCKED, "refusal")

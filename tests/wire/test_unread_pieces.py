@@ -250,7 +250,7 @@ def between(odd: Callable[[bytes], bytes]) -> list[str]:
 
 
 @each_row("line", [b" data: ", b"\t data:", b"DATA: ", b"data : ", b"data ", b"\x00data: ", b"\xef\xbb\xbfdata: ",
-                   b"da\n1f4\nta: ", b"data\r\n1f4\r\n: ", b"1f4data: "])
+                   b"da\n1f4\nta: ", b"data\r\n1f4\r\n: ", b"1f4data: ", b"event: chunkdata: "])
 def test_a_piece_of_a_call_in_a_line_that_is_no_field_holds_the_call(line: bytes) -> None:
     """Clients differ in whether they read such a line. A proxy that passes on the framing of chunks splits lines so."""
     assert between(lambda event: event.replace(b"data: ", line)) == ["held"]
@@ -274,3 +274,46 @@ def test_an_event_with_a_piece_of_a_call_in_a_list_a_text_or_another_event_holds
 @each_row("empty", ["null", "[]", '""', "7", "{}", '{"status": {"queue": 1}}'])
 def test_an_event_without_any_part_of_a_call_loses_nothing(empty: str) -> None:
     assert between(lambda event: event + b"\n\ndata: " + empty.encode()) == ["ready"]
+
+
+@each_row(("api", "place"), [
+    ("openai_chat", '"delta": '), ("openai_chat", '"function": '), ("openai_chat", '"arguments": '),
+    ("cohere_chat", '"delta": '), ("cohere_chat", '"tool_calls": '), ("cohere_chat", '"arguments": '),
+    ("gemini_interactions", '"arguments": '), ("anthropic_messages", '"partial_json": '),
+])
+def test_a_piece_of_a_call_under_a_name_that_is_not_read_holds_the_call(api: str, place: str) -> None:
+    """As in damaged bytes: the call was released without the piece."""
+    pieces = ['{"path": "/tmp/', "a", '.txt"}']
+    if api == "openai_chat":
+        begun = piece_of_chat(0, "", call={"id": "c"}, name="f")
+        body = chat_body(begun, *(piece_of_chat(0, each) for each in pieces), ENDED)
+    else:
+        builder, wrap = STREAMED[api]
+        body = builder(*map(wrap, pieces))
+    middle = next(each for each in body.split(b"\n\n") if b'"a"' in each)
+    odd = middle.replace(place.encode(), place.replace('": ', '_": ').encode(), 1)
+    assert odd != middle
+    assert [str(each.admission) for sent in (body, body.replace(middle, odd)) for each in read(api, sent).calls] == [
+        "ready", "held"]
+
+
+@each_row("call", [{"arguments": None}, {"arguments": ""}, {}, {"name": None}, {"parsed": None, "strict": True}])
+def test_an_empty_piece_of_a_call_holds_nothing(call: dict[str, Any]) -> None:
+    event = {"index": 0, "delta": {"tool_calls": [{"index": 0, "type": "function", "function": call}]}}
+    assert between(lambda middle: middle + b"\n\ndata: " + json.dumps({"choices": [event]}).encode()) == ["ready"]
+
+
+def test_a_block_of_messages_with_an_input_and_no_type_holds_the_other_calls() -> None:
+    """Such a call was left out, and the rest of the batch ran without it."""
+    odd = {"id": "a", "name": "g", "input": {"n": 1}}
+    block = {"type": "tool_use", "id": "c", "name": "f", "input": {"n": 1}}
+    streamed = stream_of(
+        *(event for index, each in enumerate((odd, block)) for event in (
+            {"type": "content_block_start", "index": index, "content_block": each},
+            {"type": "content_block_stop", "index": index})),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"})
+    whole = json.dumps({"type": "message", "content": [odd, block], "stop_reason": "tool_use"}).encode()
+    for body in (streamed, whole):
+        assert [str(each.admission) for each in read("anthropic_messages", body).calls] == ["held"]
+        typed = body.replace(b'{"id": "a"', b'{"type": "server_tool_use", "id": "a"')
+        assert [str(each.admission) for each in read("anthropic_messages", typed).calls] == ["ready"]

@@ -180,12 +180,17 @@ class Decoder(base.Decoder):
         for i, block in enumerate(content):
             if not isinstance(block, dict):
                 continue
+            self._check_type(block)
             # A whole body does not mark the end of a block; after a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
             at = self.at("content", i) if block.get("type") in (*table.KINDS, BLOCK) else At()
             if block.get("type") == BLOCK:
                 self._seams.append(at)
             self._parts += table.read_block(block, closed, at, partial(slice_of, text, "content", i))
+
+    def _check_type(self, block: Mapping[str, Any]) -> None:
+        if "input" in block and not isinstance(block.get("type"), str):
+            self._quirk(UNREAD_CALL, "a block with an input has no type")
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -239,6 +244,7 @@ class Decoder(base.Decoder):
         if self._told_again and index in self._begun and index not in self._open:
             self._begin_another()
         open_block, source = self._open.get(index), slice_of(self.text(), "content_block")
+        self._check_type(block)
         if index is None:
             self._quirk("missing_index", "a block has no index")
         elif open_block is not None and open_block.began_with(block, source):

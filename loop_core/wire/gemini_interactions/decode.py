@@ -58,7 +58,7 @@ class GrowingStep(StreamedPart):
             notes = delta.get("annotations")
             self.notes += notes if isinstance(notes, list) else []
         elif kind == "arguments_delta" and self.type == table.CALL:
-            piece = delta.get("arguments")
+            piece = delta["arguments"]  # without it the frame has an unexpected shape
             if not isinstance(piece, str | None) and any(self.chunks):
                 return False  # inside a text its JSON would parse as a part of that text
             if piece is not None:

@@ -45,8 +45,7 @@ class GrowingItem:
         self.value = value
         self.frame = frame
         """The JSON text that holds `value`, at `path`."""
-        self.path = path
-        self.at = at
+        self.path, self.at = path, at
         self.done = done
         """Whether the provider ended the item or listed it in its final response."""
         self.announced = value
@@ -61,8 +60,10 @@ class GrowingItem:
         """Field, and whether it is a whole repetition -> the offset of its first piece or first repetition."""
 
     def replace(self, value: Mapping[str, Any], frame: bytes, path: JsonPath, at: At) -> None:
-        """Replaces the item's JSON by that of the whole item; not by a renamed call, whose first id clients answer."""
-        if path[0] != "item" and is_call(value) and not {*_ids(self.value)} & {*_ids(value)}:
+        """Replaces the item's JSON by that of the whole item; not by a renamed call, whose first id clients answer, and
+        no call by an item of another type."""
+        lost = is_call(self.value) and self.value.get("type") != value.get("type")
+        if path[0] != "item" and (lost or (is_call(value) and not {*_ids(self.value)} & {*_ids(value)})):
             return
         self.value, self.frame, self.path, self.at, self.done = value, frame, path, at, True
         self.wholes.append((value, at))
