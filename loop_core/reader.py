@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.classify import Judgement, judge
 from loop_core.judge.gate import Verdict, admit_response
 from loop_core.turn.state import ProviderResponse
-from loop_core.values import ChatResponse, Evidence, Finding, Request, Stop, TransportEnd, Usage
+from loop_core.values import ChatResponse, Evidence, Finding, Request, Severity, Stop, TransportEnd, Usage
 from loop_core.wire import Headers, decode_request, decode_response, header_pairs, pieces_of
 from loop_core.wire.profiles import choose, native_reading, profile_named
 
@@ -98,7 +98,8 @@ def read(
         headers: the headers of the response, as pairs or as a mapping.
         url: the URL of the request; it shows which server answered.
         profile: the name of the server's profile, if the caller knows it; otherwise it is detected.
-        end: how the connection ended: `TransportEnd.RESET`, if an exception ended the reading.
+        end: how the connection ended: `TransportEnd.RESET`, if an exception ended the reading; `TransportEnd.DAMAGED`,
+            if the checksum of a compressed body was wrong.
 
     Raises:
         CallerError: there is no such API or profile, the body is text instead of bytes, the request is neither a
@@ -117,5 +118,8 @@ def read(
         api, body, http_status=http_status, headers=headers, n=chat_request.n if chat_request is not None else 1,
         background=chat_request.background if chat_request is not None else False, words=chosen.profile.words, end=end,
     )
+    if end is TransportEnd.DAMAGED:
+        damage = Finding(f"transport.{end.value}", Severity.WARNING, "the content does not match its checksum")
+        response = replace(response, findings=(*response.findings, damage))
     judged = judge(response, chat_request, chosen.profile, native_reading(response, chosen.profile))
     return Reading(response, judged, admit_response(response, judged, chat_request))

@@ -246,11 +246,11 @@ class Quota(NamedTuple):
 
 class TransportEnd(StrEnum):
     """How the transfer of a response ended; `ChatResponse` holds separately what the bytes say about the end."""
-
     EOF = "eof"
     RESET = "reset"
     TIMEOUT = "timeout"
     ABORTED = "aborted"
+    DAMAGED = "damaged"  # the checksum of a compressed body is wrong
     CUT = "cut"
     """The recording stopped while bytes still arrived (a killed process, a full disk), so the end is unknown."""
 

@@ -197,6 +197,15 @@ def test_an_error_status_and_a_broken_connection_are_reasons() -> None:
     assert broken.response.transport_end is TransportEnd.RESET
 
 
+def test_a_body_whose_checksum_is_wrong_releases_no_call() -> None:
+    call = ToolCall("c", "ls", "{}", closed=True)
+    said = ChatResponse("openai_chat", (call,), StopReason(Stop.TOOL_CALL, "tool_calls"))
+    body = b"".join(wire("openai_chat").encode(said, stream=True))
+    ends = TransportEnd.EOF, TransportEnd.RESET, TransportEnd.DAMAGED
+    assert [loop_core.read("openai_chat", body, end=end).calls[0].admission for end in ends] == [
+        Admission.READY, Admission.READY, Admission.HELD]
+
+
 def test_what_cannot_be_read_is_refused_by_name() -> None:
     with pytest.raises(CallerError, match="unknown API 'chat'"):
         loop_core.read("chat", b"{}")

@@ -121,7 +121,7 @@ class EndRecord(Record):
 
     type: Literal["end"]
     request: str
-    end: Literal["eof", "reset", "timeout", "aborted", "cut", "not_recorded"]
+    end: Literal["eof", "reset", "timeout", "aborted", "damaged", "cut", "not_recorded"]
     ms: float | None = Field(None, ge=0, description="Milliseconds since the request was sent.")
     problem: str = Field("", description="What went wrong on the way, in words.")
 

@@ -33,6 +33,10 @@ class ContentDecodeError(Exception):
     """The coding of a body cannot be decoded. The message continues a sentence that begins with the server's name."""
 
 
+class ChecksumError(ContentDecodeError):
+    """The content does not match its checksum. Pieces of it may have been read before the checksum came."""
+
+
 class RefusedCodingError(ContentDecodeError):
     """The body has a coding that is not supported. A second attempt would get the same one."""
 
@@ -60,8 +64,9 @@ class ContentDecoder:
             try:
                 piece = self._inflate.decompress(data, STEP)
             except zlib.error as why:
-                if not str(why).endswith("check"):  # a wrong checksum: none of the content is reliable
-                    yield from _up_to_fault(before, data)
+                if str(why).endswith(("data check", "length check")):
+                    raise ChecksumError("sent content that does not match its checksum") from None
+                yield from _up_to_fault(before, data)
                 raise ContentDecodeError("sent content whose encoding is broken") from None
             data = self._inflate.unconsumed_tail
             if self._inflate.eof and self._inflate.unused_data:  # a body may have several members (RFC 1952, 2.2)

@@ -20,7 +20,7 @@ import httpx
 
 from loop_core.client.address import SECRET_NAME, Server, loopback, refuse_plain_http
 from loop_core.client.exchange import Connection, LiveResponse, Observer, ResponseReader
-from loop_core.client.incoming import ContentDecodeError, Failure, IncomingAnswer, RefusedCodingError
+from loop_core.client.incoming import ChecksumError, ContentDecodeError, Failure, IncomingAnswer, RefusedCodingError
 from loop_core.client.mask import Mask, Redact
 from loop_core.client.outgoing import LiveRequest, known_ability, live_request_for, with_credentials
 from loop_core.client.threads import MOMENT, AfterStopError, Cutter, WholeTimeoutError, at_most, run_in_thread, unless
@@ -181,6 +181,7 @@ FAILURES: Sequence[Failure] = (
     Failure(httpx.ProxyError, TransportEnd.RESET, "the proxy does not lead to {host}", may_have_arrived=False),
     Failure(httpx.ConnectError, TransportEnd.RESET, "no connection to {host}: {why}", may_have_arrived=False),
     Failure(RefusedCodingError, TransportEnd.ABORTED, "{host} {why}"),
+    Failure(ChecksumError, TransportEnd.DAMAGED, "{host} {why}"),
     Failure(ContentDecodeError, TransportEnd.RESET, "{host} {why}"),
     Failure(httpx.RemoteProtocolError, TransportEnd.RESET, "{host} {silent}broke the connection",
             begins=("Server disconnected", "peer closed", "<ConnectionTerminated", "<StreamReset")),

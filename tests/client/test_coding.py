@@ -7,7 +7,11 @@ import zlib
 
 import pytest
 
-from loop_core.client.incoming import STEP, ContentDecodeError, ContentDecoder
+from loop_core import Server, ask
+from loop_core.client.incoming import STEP, ChecksumError, ContentDecodeError, ContentDecoder
+from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, TransportEnd
+from loop_core.wire import wire
+from tests.scenes.loopback import Fake, Peer
 
 TEXT = b"data: one\n\n" * 500
 CODED = {
@@ -62,6 +66,35 @@ def test_what_came_before_a_fault_is_kept_however_the_bytes_are_cut(size: int) -
     assert bytes_before_break("gzip", [data[at : at + size] for at in range(0, len(data), size)]) == TEXT
 
 
-def test_content_with_a_wrong_checksum_is_not_relied_on() -> None:
+@pytest.mark.parametrize("size", [1, 50, 100_000])
+def test_content_with_a_wrong_checksum_is_not_relied_on(size: int) -> None:
+    """Pieces may have been read before the checksum came, so the error says which fault it is."""
     coded = gzip.compress(TEXT)
-    assert bytes_before_break("gzip", [coded[:-8] + b"\0\0\0\0" + coded[-4:]]) == b""
+    damaged, body = coded[:-8] + b"\0\0\0\0" + coded[-4:], ContentDecoder("gzip")
+    with pytest.raises(ChecksumError, match="does not match its checksum"):
+        [piece for at in range(0, len(damaged), size) for piece in body.feed(damaged[at : at + size])]
+
+
+def test_no_call_runs_whose_content_does_not_match_its_checksum(fake: Fake) -> None:
+    """The checksum came in a later piece than the end of the answer: the call ran with the damaged arguments."""
+    said = ChatResponse("openai_chat", (ToolCall("c", "ls", '{"path": "/tmp"}', closed=True),),
+                        StopReason(Stop.TOOL_CALL, "tool_calls"))
+    coded = gzip.compress(b"".join(wire("openai_chat").encode(said, stream=True)))
+
+    def send(peer: Peer) -> None:
+        peer.head(content_encoding="gzip", transfer_encoding="chunked")
+        for piece in (coded[:40], coded[40:-8], b"\0\0\0\0" + coded[-4:]):
+            peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+        peer.send(b"0\r\n\r\n")
+
+    fake.answers = [send]
+    ran: list[str] = []
+
+    def ls(path: str) -> str:
+        """Lists a folder."""
+        ran.append(path)
+        return "empty"
+
+    answer = ask(Server("openai_chat", fake.url, key="k", model="m"), "Go", tools=[ls], max_tokens=99)
+    assert (ran, answer.terminal) == ([], "repair_failed")
+    assert answer.turn.evaluation.response.transport_end is TransportEnd.DAMAGED

@@ -21,7 +21,7 @@ from inspector.sessions import open_paths
 from loop_core.client import exchange
 from loop_core.client.address import Server, expected_profile, key_header, public_url, url_of
 from loop_core.client.exchange import Connection, Observer, ResponseReader, Retries, Timeouts, retry_after
-from loop_core.client.incoming import ContentDecodeError
+from loop_core.client.incoming import ChecksumError, ContentDecodeError
 from loop_core.client.mask import Mask
 from loop_core.client.outgoing import LiveRequest
 from loop_core.client.streaming import MaskedText
@@ -391,6 +391,7 @@ def test_a_prefill_is_sent_in_the_servers_own_way(fake: Fake, run_turn: RunTurn)
     (httpx.RemoteProtocolError("<StreamReset stream_id:1>"), TransportEnd.RESET, "127.0.0.1:9 broke the connection"),
     (httpx.RemoteProtocolError("x"), TransportEnd.RESET, "127.0.0.1:9 sent what cannot be read as HTTP/1.1"),
     (ContentDecodeError("sent what is no gzip"), TransportEnd.RESET, "127.0.0.1:9 sent what is no gzip"),
+    (ChecksumError("sent what is not whole"), TransportEnd.DAMAGED, "127.0.0.1:9 sent what is not whole"),
 ])
 def test_what_httpx_raises_is_told_in_our_words(
     raised: Exception, end: TransportEnd, said: str, monkeypatch: pytest.MonkeyPatch

@@ -158,7 +158,8 @@ def test_a_stop_string_may_have_cut_a_call_that_shows_no_cut(fields: dict[str, o
 
 
 @each_row("rule", [
-    "frame.invalid", "frame.shape", "body.shape", "frame.repeated_member", "body.repeated_member"])
+    "frame.invalid", "frame.shape", "body.shape", "frame.repeated_member", "body.repeated_member",
+    "transport.damaged"])
 @each_row("stop", [Stop.END_TURN, Stop.TOOL_CALL])
 def test_a_frame_that_was_not_read_may_have_held_a_part_of_a_call(rule: str, stop: Stop) -> None:
     """Arguments of which a piece inside a string is missing parse: with other words in them."""
