@@ -644,6 +644,17 @@ def test_a_call_in_both_fields_is_one_call(pieces: list[str]) -> None:
     assert calls_of(read(whole(other, "tool_calls"))) == [(None, "f", B), ("x", "f", text)]
 
 
+@each_row(("deprecated", "admissions"), [
+    ({"name": "f", "arguments": '{ "a": 1 }'}, ["ready"]), ({"name": "f", "arguments": '{"a":2}'}, ["held", "held"]),
+    ({"name": "g", "arguments": '{"a":2}'}, ["ready", "ready"]),
+])
+def test_a_call_in_both_fields_with_other_arguments_is_held(deprecated: Any, admissions: list[str]) -> None:
+    """Nothing shows which text is meant; both ran."""
+    message = {"function_call": deprecated, "tool_calls": [start("f", ident="x", arguments='{"a":1}')]}
+    for data in (whole(message, "tool_calls"), sse(chunk(message), chunk({}, "tool_calls"))):
+        assert [each.admission for each in loop_core.read(API, data).calls] == admissions
+
+
 def test_a_piece_that_belongs_to_no_call_holds_all_of_them() -> None:
     """Without the piece the arguments of another call may parse, with a hole in them."""
     first = [calls(start("f", ident="x", arguments='{"a":"1')), calls(start("g", ident="y", index=1, arguments="{}"))]

@@ -5,16 +5,17 @@ Reads messages and deltas in every form that compatible servers send. The decode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from loop_core.json_parser import JsonPath
-from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart
+from loop_core.values import At, OpaquePart, ReasoningPart, ResponsePart, TextPart, ToolCall
 from loop_core.wire.body import mapping_of, mend, word
 from loop_core.wire.openai_chat.calls import CallAssembly, GrowingCall, QuirkNote
 from loop_core.wire.openai_chat.table import API, MESSAGE_BLOCKS, REASONING_BLOCKS, REASONING_FIELDS, SIDE_FIELDS
 from loop_core.wire.reads import unread_rule
+from loop_core.wire.response_calls import is_same_json
 
 _THINKING = frozenset({*REASONING_FIELDS, *REASONING_BLOCKS})
 _EMPTY = ReasoningPart("")
@@ -141,17 +142,20 @@ class GrowingChoice:
         if text:
             parts.append(TextPart(text))
         parts.extend(self.opaque)
-        parts.extend(call.freeze(finished) for call in self.calls.opened if not self._is_copy(call))
+        parts.extend(self._calls(finished))
         return parts
 
-    def _is_copy(self, call: GrowingCall) -> bool:
-        """Whether a `function_call` is among `tool_calls` too (llama-cpp-python, llama_chat_format.py)."""
-        copied = call is self.deprecated_call and any(
-            (other.name, other.arguments) == (call.name, call.arguments)
-            for other in self.calls.opened if other is not call)
-        if copied:
-            self.note(f"{API}.call_repeated", "a call was sent as function_call too", call.at)
-        return copied
+    def _calls(self, finished: bool) -> Iterator[ToolCall]:
+        """The calls. A `function_call` that is among `tool_calls` too is left out (llama-cpp-python,
+        llama_chat_format.py); with other arguments for the same tool, it is the second text of one call."""
+        for call in self.calls.opened:
+            same_tool = [other.arguments or "" for other in self.calls.opened if other.name == call.name
+                         and other is not call] if call is self.deprecated_call else []
+            if any(is_same_json(call.arguments or "", text) for text in same_tool):
+                self.note(f"{API}.call_repeated", "a call was sent as function_call too", call.at)
+            else:
+                whole = call.freeze(finished)
+                yield whole._replace(other_arguments=same_tool[0]) if same_tool else whole
 
     # -- what a message or a delta holds -------------------------------------------------------------------------
 
