@@ -220,7 +220,7 @@ def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Itera
         yield f"{api}.{UNREAD_CALL if _holds_call(place) else 'unread_value'}", message, below
     # Where events have types, the decoder reports a type that it does not know.
     known = not trees.typed or node is not trees.plain
-    if known and not any(read for _, read, _ in _matches(node, value, path)) and _holds_stray_call(api, node, value):
+    if known and not _reads_any(node, value) and _holds_stray_call(api, node, value):
         yield f"{api}.{UNREAD_CALL}", "an event of which nothing is read holds a part of a call", path
 
 
@@ -275,6 +275,17 @@ def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, Jso
             yield from _misfits(node.items, item, (*path, number))
     elif value and not _is_read(node, value):
         yield node, path
+
+
+def _reads_any(node: Node, value: Any) -> bool:
+    """Whether any value at a place or below it is read."""
+    if isinstance(value, dict):
+        for name, inner in node.members.items():
+            if value.get(name) and _reads_any(inner, value[name]):
+                return True
+    elif isinstance(value, list) and node.items is not None:
+        return any(_reads_any(node.items, item) for item in value)
+    return bool(node.rows and value)
 
 
 def _holds_stray_call(api: str, node: Node, value: Any) -> bool:
