@@ -11,6 +11,7 @@ from typing import Any
 
 from loop_core.errors import CallerError, check_kinds
 from loop_core.judge.classify import Judgement, judge
+from loop_core.judge.endings import DAMAGED
 from loop_core.judge.gate import Verdict, admit_response
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import ChatResponse, Evidence, Finding, Request, Severity, Stop, TransportEnd, Usage
@@ -119,7 +120,7 @@ def read(
         background=chat_request.background if chat_request is not None else False, words=chosen.profile.words, end=end,
     )
     if end is TransportEnd.DAMAGED:
-        damage = Finding(f"transport.{end.value}", Severity.WARNING, "the content does not match its checksum")
+        damage = Finding(DAMAGED, Severity.WARNING, "the content does not match its checksum")
         response = replace(response, findings=(*response.findings, damage))
     judged = judge(response, chat_request, chosen.profile, native_reading(response, chosen.profile))
     return Reading(response, judged, admit_response(response, judged, chat_request))

@@ -13,7 +13,7 @@ from inspector.sessions.reasons import named_api, reason_text, recorder_word
 from inspector.sessions.recording import Exchange, TurnPlace
 from inspector.sessions.thread import response_number
 from loop_core.judge.arguments import ArgumentShape, is_phantom, parse_call
-from loop_core.judge.endings import REPEATED_MEMBER_RULES
+from loop_core.judge.endings import DAMAGED, REPEATED_MEMBER_RULES
 from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
@@ -158,10 +158,11 @@ def gap(turn: JudgedTurn) -> str:
 
 
 def lost_part(turn: JudgedTurn) -> str:
-    """Why a part of the answer is missing."""
+    """Why a part of the answer is missing or wrong."""
     if turn.rules & REPEATED_MEMBER_RULES:
         return "a JSON object in it has a duplicate key: nothing shows which of the two values is meant"
-    return "one of its frames could not be read, so a part of the answer is missing"
+    return ("the answer does not match its checksum, so any part of it may be wrong" if DAMAGED in turn.rules else
+            "one of its frames could not be read, so a part of the answer is missing")
 
 
 def notice(turn: JudgedTurn) -> str:
@@ -194,8 +195,7 @@ def cut_call_held(turn: JudgedTurn) -> str:
 
 
 def _with_limit(text: str, turn: JudgedTurn) -> str:
-    limit = limit_words(turn)
-    return f"{text}; {limit}" if limit else text
+    return f"{text}; {limit}" if (limit := limit_words(turn)) else text
 
 
 def _cut_call(turn: JudgedTurn) -> str:

@@ -315,7 +315,8 @@ class _Reader:
             raw.recorded = False
         else:
             raw.end, raw.recorded = TransportEnd(word), True
-            raw.problem = optional_text(record, "problem") or ""
+            unsaid = "its content does not match its checksum" if raw.end is TransportEnd.DAMAGED else ""
+            raw.problem = optional_text(record, "problem") or unsaid
         self.ended.add(key)
         raw.duration_ms = time_of(record) if record.get("ms") is not None else raw.duration_ms
 

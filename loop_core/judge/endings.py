@@ -67,7 +67,8 @@ OUTPUTS = ("result", "results", "outputs", "output")
 
 REPEATED_MEMBER_RULES = frozenset({"frame.repeated_member", "body.repeated_member"})
 """The rules of findings about an object that names a member twice, with two values."""
-UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape", "transport.damaged"})
+DAMAGED = "transport.damaged"
+UNREAD_RULES = frozenset({"frame.invalid", "frame.shape", "body.shape", DAMAGED})
 """The rules of findings about something that was sent and not read as it was sent. It may have been the answer."""
 
 

@@ -11,7 +11,7 @@ from loop_core.errors import UNREADABLE, failure_words
 from loop_core.formats import format_entry
 from loop_core.judge import gate
 from loop_core.judge.classify import LOST_FRAME_RULES
-from loop_core.judge.endings import REPEATED_MEMBER_RULES, Ending, is_unread
+from loop_core.judge.endings import DAMAGED, REPEATED_MEMBER_RULES, Ending, is_unread
 from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn import costs, history
 from loop_core.turn.continuation import QUOTE_MARKS, Method, mark_for
@@ -265,6 +265,7 @@ NOTICES: Mapping[str, str] = {
     "budget_exhausted": "The answer is incomplete: the budget for continuations is spent "
     "({tokens:,} tokens, {chars:,} characters).",
     "frame_lost": "A part of the answer may be missing: the provider sent an event that could not be read.",
+    "damaged": "Any part of the answer may be wrong: it does not match its checksum.",
     "member_repeated": "Nothing shows which of two values is meant: the provider sent a key twice, with two values.",
     "seam_unverified": "Nothing shows that segment {segment} continues the text before it "
     "(character {at:,}): {why}.",
@@ -302,7 +303,8 @@ def notice(turn: Turn, signal: Signal, terminal: str) -> str | None:
     evaluation, doubts = turn.evaluation, turn.doubtful_seams
     found = {each.rule for each in evaluation.response.findings} if evaluation is not None else set()
     if text is None and found & LOST_FRAME_RULES:
-        text = NOTICES["member_repeated" if found & REPEATED_MEMBER_RULES else "frame_lost"]
+        name = "damaged" if DAMAGED in found else "member_repeated" if found & REPEATED_MEMBER_RULES else "frame_lost"
+        text = NOTICES[name]
     if doubts:
         doubt = NOTICES["seam_unverified"].format(segment=doubts[0].segment + 1, at=doubts[0].at, why=doubts[0].why)
         text = f"{text} {doubt}" if text else doubt

@@ -626,6 +626,9 @@ def test_a_complete_answer_says_that_its_connection_broke_after_it(end, reason, 
     found = only(show(data=session_bytes(records))).verdict
     assert found.word == word
     assert ("then its connection broke" in found.sentence) == (end in ("reset", "timeout"))
+    damaged = only(show(data=session_bytes([*records[:-1], {**records[-1], "end": "damaged"}]))).verdict
+    assert damaged.word == ("CALL HELD" if calls else "GAP IN THE ANSWER")
+    assert "but the answer does not match its checksum, so any part of it may be wrong" in damaged.sentence
 
 
 def test_a_call_beside_a_frame_that_could_not_be_read_is_held_for_that():

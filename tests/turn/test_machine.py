@@ -341,6 +341,12 @@ def test_an_answer_of_which_an_event_was_not_read_is_not_passed_off_as_whole(rul
     assert last(drive([answer(Stop.END_TURN, "All is here.")])).notice is None
 
 
+def test_an_answer_that_does_not_match_its_checksum_is_not_passed_off_as_whole() -> None:
+    damage = Finding("transport.damaged", Severity.WARNING, "x")
+    turn = last(drive([answer(Stop.END_TURN, "All is here.", findings=(damage,))]))
+    assert turn.notice == "Any part of the answer may be wrong: it does not match its checksum."
+
+
 @pytest.mark.parametrize("rule", ["frame.repeated_member", "body.repeated_member"])
 def test_an_answer_with_two_values_of_a_member_is_not_passed_off_as_sure(rule: str) -> None:
     twice = Finding(rule, Severity.WARNING, "a frame has the key 'content' twice, with two values")
