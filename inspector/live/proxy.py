@@ -32,7 +32,7 @@ from inspector.sessions import redact
 from inspector.sessions.intake import Room, unpack
 from loop_core.client.address import SECRET_NAME, loopback
 from loop_core.client.exchange import MASK_CONTEXT
-from loop_core.client.incoming import ContentDecodeError, ContentDecoder
+from loop_core.client.incoming import ChecksumError, ContentDecodeError, ContentDecoder
 from loop_core.client.mask import Mask
 from loop_core.errors import CallerError, words_of
 from loop_core.json_parser import from_json
@@ -153,7 +153,7 @@ class _Exchange:
         self._coding: ContentDecoder | None = None
         self._most: int | None = None
         self._packed_pieces: list[bytes] = []  # the bytes of an answer whose coding is undone at its end
-        self._loss = ""  # why the rest of the answer is not recorded
+        self._loss, self._lost_end = "", TransportEnd.CUT  # why the rest of the answer is not recorded, and its end
         self._start = time.monotonic()
 
     async def run(self, session: aiohttp.ClientSession) -> web.StreamResponse:
@@ -199,7 +199,7 @@ class _Exchange:
                 self._unpack(headers, whole=end is TransportEnd.EOF)
             self._record(self._mask.flush())
             about = {"problem": self._mask.text(self._loss or problem)} if self._loss or problem else {}
-            self._write({"type": "end", "end": TransportEnd.CUT.value if self._loss else end.value, "ms": self._ms,
+            self._write({"type": "end", "end": self._lost_end.value if self._loss else end.value, "ms": self._ms,
                          **about})
             url = redact.url(self._mask.text(self._url))
             self._say(one_line(f"{self._http.method} {url}: {status or 'no answer'}, {self._size:,} bytes in "
@@ -234,6 +234,7 @@ class _Exchange:
                 else:
                     self._record(self._mask.feed(piece))
         except ContentDecodeError as why:
+            self._lost_end = TransportEnd.DAMAGED if isinstance(why, ChecksumError) else TransportEnd.CUT
             self._loss, self._packed_pieces = f"{urlsplit(self._url).netloc} {why}", []
 
     def _unpack(self, headers: Headers, whole: bool) -> None:
@@ -396,5 +397,4 @@ async def _run_program(command: Sequence[str], variables: Mapping[str, str]) -> 
         raise CallerError(f"{command[0]}: {why.strerror or why}") from None
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, process.send_signal, number)
-    code = await process.wait()
-    return code if code >= 0 else 128 - code
+    return code if (code := await process.wait()) >= 0 else 128 - code

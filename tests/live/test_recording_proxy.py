@@ -302,6 +302,7 @@ ZSTD = zstandard.compress(SHORT_ANSWER)
     ("identity", bytes(3000), bytes(3000), TransportEnd.EOF),
     ("compress", b"\x1f\x9d\x90", b"", TransportEnd.CUT),
     ("gzip", b"\x1f\x9d\x90", b"", TransportEnd.CUT),
+    ("gzip", gzip.compress(SHORT_ANSWER, mtime=0)[:-8] + bytes(8), SHORT_ANSWER, TransportEnd.DAMAGED),
     ("gzip", gzip.compress(bytes(3000), mtime=0), bytes(1000), TransportEnd.CUT),
     ("zstd", zstandard.compress(bytes(3000)), bytes(1000), TransportEnd.CUT),
     ("", bytes(3000), bytes(3000), TransportEnd.EOF),
