@@ -220,8 +220,11 @@ def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Itera
         yield f"{api}.{UNREAD_CALL if _holds_call(place) else 'unread_value'}", message, below
     # Where events have types, the decoder reports a type that it does not know.
     known = not trees.typed or node is not trees.plain
-    if known and not _reads_any(node, value) and _holds_stray_call(api, node, value):
+    if known and not _reads_any(node, value, _CONTENT) and _holds_stray_call(api, node, value):
         yield f"{api}.{UNREAD_CALL}", "an event of which nothing is read holds a part of a call", path
+    for place, call, below in _listed_calls(node, value, path):
+        if not _reads_any(place, call, _PARTS) and _holds_stray_call(api, place, call):
+            yield f"{api}.{UNREAD_CALL}", "a call of which nothing is read holds a part of one", below
 
 
 @lru_cache(maxsize=64)
@@ -277,15 +280,29 @@ def _misfits(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, Jso
         yield node, path
 
 
-def _reads_any(node: Node, value: Any) -> bool:
-    """Whether any value at a place or below it is read."""
+def _reads_any(node: Node, value: Any, facts: Collection[str]) -> bool:
+    """Whether any value at a place or below it is read and becomes one of these facts."""
     if isinstance(value, dict):
         for name, inner in node.members.items():
-            if value.get(name) and _reads_any(inner, value[name]):
+            if value.get(name) and _reads_any(inner, value[name], facts):
                 return True
     elif isinstance(value, list) and node.items is not None:
-        return any(_reads_any(node.items, item) for item in value)
-    return bool(node.rows and value)
+        return any(_reads_any(node.items, item, facts) for item in value)
+    return bool(value) and any(row.fact in facts for row in node.rows)
+
+
+def _listed_calls(node: Node, value: Any, path: JsonPath) -> Iterator[tuple[Node, Any, JsonPath]]:
+    """Every item of a list of calls at a place or below it, with its place."""
+    if isinstance(value, dict):
+        for name, inner in node.members.items():
+            if value.get(name):
+                yield from _listed_calls(inner, value[name], (*path, name))
+    elif isinstance(value, list) and node.items is not None:
+        for number, item in enumerate(value):
+            if _is_of_call(node.items):
+                yield node.items, item, (*path, number)
+            else:
+                yield from _listed_calls(node.items, item, (*path, number))
 
 
 def _holds_stray_call(api: str, node: Node, value: Any) -> bool:

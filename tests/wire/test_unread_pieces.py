@@ -317,3 +317,31 @@ def test_a_block_of_messages_with_an_input_and_no_type_holds_the_other_calls() -
         assert [str(each.admission) for each in read("anthropic_messages", body).calls] == ["held"]
         typed = body.replace(b'{"id": "a"', b'{"type": "server_tool_use", "id": "a"')
         assert [str(each.admission) for each in read("anthropic_messages", typed).calls] == ["ready"]
+
+
+@each_row(("api", "value", "call"), [
+    ("openai_chat", {"choices": [{"index": 0, "message": {"tool_calls": []}, "finish_reason": "tool_calls"}]},
+     {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"n": 1}'}}),
+    ("ollama_chat", {"model": "m", "message": {"role": "assistant", "tool_calls": []}, "done": True,
+                     "done_reason": "stop"}, {"function": {"name": "f", "arguments": {"n": 1}}}),
+    ("cohere_chat", {"id": "i", "message": {"role": "assistant", "tool_calls": []}, "finish_reason": "TOOL_CALL"},
+     {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"n": 1}'}}),
+])
+def test_a_call_of_a_list_under_a_name_that_is_not_read_holds_the_others(api: str, value: Any, call: Any) -> None:
+    """It was left out, and the rest of the batch ran."""
+    message = value.get("message") or value["choices"][0]["message"]
+    other = {**call, "function": {**call["function"], "name": "g"}}
+    odd = {"functions" if name == "function" else name: inner for name, inner in call.items()}
+    for listed, expected in (([call, other], ["ready", "ready"]), ([odd, other], ["held", "held"])):
+        message["tool_calls"] = listed
+        found = read(api, json.dumps(value).encode()).calls
+        assert [str(each.admission) for each in found if each.call.name or expected[0] == "held"] == expected[
+            : len(found)]
+
+
+def test_an_item_of_an_unknown_type_with_the_members_of_a_call_holds_the_others() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"}
+    for kind, expected in (("function_call", ["ready", "ready"]), ("funktion_call", ["held"])):
+        output = [{**call, "type": kind, "call_id": "b"}, call]
+        body = json.dumps({"id": "r", "object": "response", "status": "completed", "output": output}).encode()
+        assert [str(each.admission) for each in read("openai_responses", body).calls] == expected

@@ -25,7 +25,7 @@ from loop_core.values import (
 from loop_core.wire.body import compact, misfits_type, read_object, string
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.openai_responses.table import CLIENT_ITEMS, KNOWN_RESULTS, SERVER_ITEMS, runs_itself
-from loop_core.wire.reads import UNREAD
+from loop_core.wire.reads import UNREAD, UNREAD_CALL
 from loop_core.wire.response_calls import Copy, difference, is_same_json
 
 # -- One output item while it arrives, and whether all that the provider sent of it agrees ---------------------------
@@ -287,8 +287,8 @@ def read(item: GrowingItem, ended: bool, result_ids: frozenset[str]) -> ItemRead
         return _item_as_call(item, CLIENT_ITEMS[kind], CallKind.CUSTOM, ended)
     quirk = None
     if kind not in KNOWN_RESULTS:
-        quirk = ("openai_responses.unknown_item", f"an output item is of an unknown type: {kind[:80]}",
-                 Severity.INFO)
+        rule = UNREAD_CALL if call_id(item.value) and item.value.get("arguments") else "unknown_item"
+        quirk = (f"openai_responses.{rule}", f"an output item is of an unknown type: {kind[:80]}", Severity.INFO)
     return ItemReading((OpaquePart(kind, item.verbatim()),), quirk=quirk)
 
 
