@@ -219,7 +219,7 @@ def unread_values(api: str, event: Mapping[str, Any], name: str | None) -> Itera
         message = UNREAD.format(next(step for step in reversed(below) if isinstance(step, str)))
         yield f"{api}.{UNREAD_CALL if _holds_call(place) else 'unread_value'}", message, below
     # Where events have types, the decoder reports a type that it does not know.
-    known = not trees.typed or node is not trees.plain
+    known = not trees.by_type or node is not trees.plain
     if known and not _reads_any(node, value, _CONTENT) and _holds_stray_call(api, node, value):
         yield f"{api}.{UNREAD_CALL}", "an event of which nothing is read holds a part of a call", path
     for place, call, below in _listed_calls(node, value, path):
