@@ -839,6 +839,28 @@ def test_the_history_of_dspy_has_its_requests_beside_the_answers(load):
     assert (exchange.response.text, exchange.cap, exchange.request.messages[0].text) == ("hello", 5, "go")
 
 
+CUT_BY_DSPY = {  # as dspy 3.4.1 writes it: its own version of an answer, and the provider's answer
+    "id": "1", "model": "m", "finish_reason": "tool_call", "usage": {"input_tokens": 4, "output_tokens": 5},
+    "message": {"role": "assistant", "parts": [
+        {"type": "tool_call", "id": "c", "name": "write", "input": {"partial_json": '{"path": "a'}}]}}
+CUT_CALL = {"id": "c", "type": "function", "function": {"name": "write", "arguments": '{"path": "a'}}
+
+
+def test_of_dspys_version_of_an_answer_only_the_providers_is_read(load):
+    message = {"role": "assistant", "content": None, "tool_calls": [CUT_CALL]}
+    body = {"id": "1", "object": "chat.completion", "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "length"}]}
+    row = {"prompt": None, "messages": [{"role": "user", "content": "go"}], "kwargs": {}, "model": "openai/m"}
+    (exchange,) = load(json.dumps({**row, "response": {**CUT_BY_DSPY, "provider_data": body}})).exchanges
+    (call,) = exchange.response.tool_calls
+    assert (exchange.response.stop_reason.raw, call.arguments) == ("length", '{"path": "a')
+    event = {**body, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    for other in ({}, {"provider_data": None}, {"provider_data": event}):
+        loaded = load(json.dumps({**row, "response": {**CUT_BY_DSPY, **other}}))
+        assert (loaded.exchanges, [skip.why for skip in loaded.inputs[0].skipped]) == (
+            (), ["no response in it"])
+
+
 def test_messages_beside_a_request_or_a_text_are_no_request(load):
     asked = {"messages": [{"role": "user", "content": "asked"}]}
     pair = {"request": asked, "messages": [{"role": "user", "content": "go"}], "response": ANSWER}

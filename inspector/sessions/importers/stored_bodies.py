@@ -29,11 +29,17 @@ WIREMOCK_FILE = "bodyFileName"
 PACKED = ("base64_string", "b64", WIREMOCK_PACKED)
 """The members whose text is base64: Ruby's VCR with `preserve_exact_body_bytes`, ReqLLM, WireMock."""
 _AROUND = frozenset({"string", "encoding", "decoded", *PACKED})
+PROVIDER_DATA = "provider_data"
+"""The member with the provider's own answer in DSPy's version of it (3.4 and later), which has other stop words, and an
+object in place of arguments that are not JSON."""
+_WHOLE = frozenset({"chat.completion", "response", "message"})
+"""What a whole answer calls itself in `object` or `type`. Of a stream, DSPy keeps only the last event, which
+in Gemini's format looks like a whole answer."""
 
 
 def cassette(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
     """The text in `{"string": …}`, the form of bodies in cassettes, the JSON of an SDK's object, or the only one of
-    several pieces (`SEGMENTS`); and its path."""
+    several pieces (`SEGMENTS`), or the provider's answer in DSPy's version of it; and its path."""
     if path and path[-1] == SEGMENTS and isinstance(value, list) and len(value) == 1:
         return value[0], (*path, 0)
     if isinstance(value, dict):
@@ -42,6 +48,10 @@ def cassette(value: Any, path: JsonPath) -> tuple[Any, JsonPath]:
                 return value[key], (*path, key)
         if DUMP in value and len(value) == 2:
             return value[DUMP], (*path, DUMP)
+        if "finish_reason" in value and "parts" in object_of(value.get("message")):
+            answer = object_of(value.get(PROVIDER_DATA))
+            whole = _WHOLE & {known_text(answer.get("object")), known_text(answer.get("type"))}
+            return answer if whole else None, (*path, PROVIDER_DATA)
         if (kind := str(value.get("kind"))) in KINDS and value.keys() <= {"kind", "contentType", *KINDS[kind]}:
             held = next((value[name] for name in KINDS[kind] if name in value), "")
             return f"base64:{held}" if kind == "base64" else held, (*path, *KINDS[kind])
