@@ -315,6 +315,16 @@ def test_a_batch_that_is_cut_is_reported(tmp_path):
     assert any("is cut" in str(each) for each in seen.inputs[0].notices)
 
 
+@pytest.mark.parametrize(("received", "admission"), [('{"path": "a.md", "con', "held"), ('{"path": "a.md"}', "ready")])
+def test_a_cut_call_of_a_stream_is_held_though_langchain_repaired_its_arguments(received, admission, tmp_path):
+    repaired = {"name": "write", "args": {"path": "a.md"}, "id": "c2", "type": "tool_call"}
+    chunk = {"name": "write", "args": received, "id": "c2", "index": 0, "type": "tool_call_chunk"}
+    streamed = answer("", {"finish_reason": "tool_calls"}, repaired, tool_call_chunks=[chunk], invalid_tool_calls=[])
+    (facts,) = show(text_of([run(1, [GO], streamed)]), tmp_path).responses
+    (verdict,) = facts.verdicts
+    assert (verdict.call.arguments, verdict.admission.value) == (received, admission)
+
+
 def test_a_stream_whose_last_choice_stands_in_place_of_its_word(tmp_path):
     last = {"index": 0, "delta": {}, "finish_reason": "length"}
     outputs = {"choices": [{"index": 0, "finish_reason": last, "message": {"role": "assistant", "content": "Half a"}}]}

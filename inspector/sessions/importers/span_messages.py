@@ -164,6 +164,9 @@ def received_arguments(message: dict[str, Any]) -> Iterator[tuple[str | None, st
     for block in objects_of(message.get("content")):  # LangChain for Python: of Messages and of Responses
         if arguments := known_text(block.get("partial_json")) or known_text(block.get("arguments")):
             yield known_text(block.get("call_id")) or known_text(block.get("id")), arguments
+    for chunk in objects_of(message.get("tool_call_chunks")):  # of a stream in any format
+        if arguments := known_text(chunk.get("args")):
+            yield known_text(chunk.get("id")), arguments
     for call in objects_of(object_of(message.get("additional_kwargs")).get("tool_calls")):  # of Chat Completions
         if arguments := known_text(object_of(call.get("function")).get("arguments")):
             yield known_text(call.get("id")), arguments
