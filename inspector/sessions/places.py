@@ -64,7 +64,8 @@ def is_output(item: HistoryItem) -> bool:
 
 def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
     """The place of an exchange whose history adds `tail` to its parent's answer, or to its parent's request."""
-    if tail and tail[0].kind is ItemKind.ASSISTANT:  # Codex CLI sends no more than the reasoning back
+    # Codex CLI sends no more than the reasoning back.
+    if tail and tail[0].kind is ItemKind.ASSISTANT and not is_output(tail[0]):
         tail = tail[1:]
         if not tail:
             return PlaceEvidence(TurnPlace.RETRY, "the same request again, with the reasoning of an answer that broke")

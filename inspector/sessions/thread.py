@@ -250,7 +250,7 @@ class _Threader:
             start -= 1
             before = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
                       if repeats_reasoning(items[start], each)]
-            again = bool(before) and asks_again("".join(item.text for item in items[start:])) is not None
+            again = bool(before) and asks_again("\n".join(item.text for item in items[start:])) is not None
             cut = [each for each in before if each.cut or each.is_silent or again]
             if cut and start > begin:
                 placed = place(items[start:], cut[0])

@@ -1082,6 +1082,14 @@ def test_of_an_answer_cut_in_its_reasoning_qwen_code_sends_the_reasoning_alone(l
         assert link(found, 1).place.value == "continuation"
 
 
+def test_an_answer_of_the_clients_own_in_a_chain_of_ids_is_no_answer_sent_again(load):
+    cut = responses("resp_a", [message_item("Half")], "incomplete", incomplete_details={"reason": "max_output_tokens"})
+    more = {"previous_response_id": "resp_a", "input": [{"role": "assistant", "content": "Sure."}]}
+    found = load(har(entry(None, cut, **asks(RESPONSES, model="m", input="go")),
+                     entry(None, responses("resp_b", [message_item("Done.")]), **asks(RESPONSES, model="m", **more))))
+    assert [[each.place.value for each in turn.links] for turn in found.turns] == [["request"], ["request"]]
+
+
 def test_a_chain_of_response_ids_is_a_conversation(load):
     called = {
         "type": "function_call",
