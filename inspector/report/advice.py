@@ -14,8 +14,9 @@ from typing import NamedTuple
 from inspector.config.settings import INITIAL
 from inspector.replay.recorded_calls import REFUSED
 from inspector.report.judged_turn import JudgedTurn, all_reasoning, arguments_unread, has_reasoning, nothing_read
-from inspector.sessions.recording import Exchange
+from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.judge.arguments import parse_call
+from loop_core.judge.classify import LOST_FRAME_RULES
 from loop_core.judge.endings import hit_stop_string, num_ctx_of
 from loop_core.judge.gate import Verdict
 from loop_core.turn.limits import GUARDS, TOTAL, Spend
@@ -273,7 +274,7 @@ SITUATIONS: tuple[Situation, ...] = (
               _says("declare the tool that the model wants to call, or remove its name from the prompts")),
     Situation("call without arguments", lambda turn: _malformed(turn) and _without_arguments(turn),
               _says("ask for the call again; if the tool takes no arguments, declare it with empty properties")),
-    Situation("lost frame", lambda turn: _malformed(turn) and "judge.lost_frame" in turn.rules,
+    Situation("lost frame", lambda turn: _malformed(turn) and "judge.lost_frame" in turn.answers[turn.worst].rules,
               _says("ask for the call again; Wire shows the frame that was not read")),
     Situation("malformed call", _malformed, _says("ask for the call again, with a simpler schema")),
     Situation("nothing read", lambda turn: _broke(turn) and nothing_read(turn),
@@ -358,6 +359,16 @@ WITHHELD: tuple[tuple[str, Callable[[Request], bool]], ...] = (
      lambda request: not request.tools and any(message.tool_calls for message in request.messages)),
 )
 """Properties of a request that may explain an empty answer: the advice about the property, and its condition."""
+
+
+def at_gap(turn: JudgedTurn) -> JudgedTurn | None:
+    """The turn as if its last answer of which a part was lost decided it; None if there is none. An answer that the
+    judge corrected for it has another verdict, and one that was sent again is of no account."""
+    for at, answer in reversed([*enumerate(turn.answers)] if not turn.simulated else []):
+        again = any(after.place is TurnPlace.RETRY for after in turn.answers[at + 1 : at + 2])
+        if answer.rules & LOST_FRAME_RULES and "judge.lost_frame" not in answer.rules and not again:
+            return turn._replace(worst=at, word=answer.word)
+    return None
 
 
 def ask_live(turn: JudgedTurn) -> str:

@@ -75,6 +75,11 @@ class TurnAnswer(NamedTuple):
         """The effective stop reason."""
         return self.judgement.stop.normalized
 
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules of the findings about the response."""
+        return frozenset(each.rule for each in (*self.exchange.response.findings, *self.judgement.findings))
+
 
 class JudgedTurn(NamedTuple):
     """One turn, as the rows of the verdict table test it."""
@@ -302,15 +307,12 @@ def judge_steps(
 def has_reasoning(turn: JudgedTurn) -> bool:
     """Whether the deciding response contains reasoning, visible or counted."""
     response = turn.exchange.response
-    counted = response.usage.reasoning_tokens if response.usage else None
-    return bool(counted) or bool(response.reasoning_content)
+    return bool((response.usage and response.usage.reasoning_tokens) or response.reasoning_content)
 
 
 def all_reasoning(turn: JudgedTurn) -> bool:
     """Whether reasoning used up the budget of the deciding response, so that it has no text or call."""
-    response = turn.exchange.response
-    # Reasoning counts against the output cap, so an answer may be cut before its first visible token
-    # (https://platform.openai.com/docs/guides/reasoning).
+    response = turn.exchange.response  # reasoning counts against the cap: platform.openai.com/docs/guides/reasoning
     return turn.cut and has_reasoning(turn) and not response.text and not response.tool_calls
 
 
@@ -338,8 +340,7 @@ def _limit(replay: Replay, turn: TurnRun, last_turn: Turn) -> tuple[str, int] | 
     for index in range(turn.deciding_step, turn.first - 1, -1):
         if replay.trace.steps[index].state in GUARD_PLACES:
             at = replay.effective_step(index).turn
-            guard = stopping_guard(at)
-            if guard is None:
+            if (guard := stopping_guard(at)) is None:
                 return None
             value = at.token_cap if guard.limit == TOTAL else getattr(at.limits, guard.limit)
             return None if value is None else (guard.limit, value)
@@ -357,8 +358,7 @@ def _answers_of_run(case: Case, record: TurnRecord, steps: Sequence[Step]) -> It
     for step in steps:
         event, evaluation = step.event, step.turn.evaluation
         if isinstance(event, ProviderResponse) and evaluation is not None and step.before is not None:
-            index = event.number
-            opening = exchanges[record.links[0].index]
+            index, opening = event.number, exchanges[record.links[0].index]
             exchange = exchange_of(opening, event, step.before) if index is None else exchanges[index]
             yield TurnAnswer(exchange, event.judgement, evaluation.verdicts, place_of(step.before), event.cut_unseen,
                              event.recut is not None)
@@ -377,7 +377,7 @@ def _is_guessed(answer: TurnAnswer) -> bool:
 
 
 def _continued(answers: Sequence[TurnAnswer]) -> frozenset[int]:
-    """The cut texts that the agent continued after a retry of a cut answer, which the engine does not follow."""
+    """The cut texts that the agent continued after a retry, which the engine does not follow."""
     again = next((place for place, answer in enumerate(answers) if answer.place is TurnPlace.RETRY), len(answers))
     return frozenset(place for place in range(again, len(answers) - 1) if answers[place].word is Stop.MAX_TOKENS
                      and not answers[place].verdicts and answers[place + 1].place is TurnPlace.CONTINUATION)

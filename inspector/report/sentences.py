@@ -152,16 +152,16 @@ def gap(turn: JudgedTurn) -> str:
     if turn.is_retry_guessed:
         return "; it is a guess that the same request was sent again because of the cut: an output cap was not recorded"
     if turn.has_unseen_seam:
-        return "; the agent then asked for the rest of a cut answer, and nothing checked that the two belong together"
+        return "; the agent had continued a cut answer, and nothing checked that the two belong together"
     note = "; it is a guess that the next answer is its rest: the request between them was not recorded"
     return note if turn.is_continuation_guessed else ""
 
 
 def lost_part(turn: JudgedTurn) -> str:
     """Why a part of the answer is missing or wrong."""
-    if turn.rules & REPEATED_MEMBER_RULES:
+    if (rules := turn.answers[turn.worst].rules) & REPEATED_MEMBER_RULES:
         return "a JSON object in it has a duplicate key: nothing shows which of the two values is meant"
-    return ("the answer does not match its checksum, so any part of it may be wrong" if DAMAGED in turn.rules else
+    return ("the answer does not match its checksum, so any part of it may be wrong" if DAMAGED in rules else
             "one of its frames could not be read, so a part of the answer is missing")
 
 
@@ -217,7 +217,7 @@ def _cut_call(turn: JudgedTurn) -> str:
         clause = f"cut {name} before its arguments" if word in CUT_WORDS else f"sent {name} without arguments"
     elif shape is not ArgumentShape.COMPLETE and verdict.call.kind is not CallKind.CUSTOM:
         clause = f"sent {name} with invalid arguments"
-    elif word is Stop.MALFORMED_TOOL_CALL and "judge.lost_frame" in turn.rules:
+    elif word is Stop.MALFORMED_TOOL_CALL and "judge.lost_frame" in turn.answers[turn.worst].rules:
         clause = f"sent {name}, but {lost_part(turn)}"
     elif word not in CUT_WORDS:
         clause = f"sent {name} under a stop reason that allows no call"

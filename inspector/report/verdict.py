@@ -15,6 +15,7 @@ from inspector.report.advice import (
     about_rejected,
     about_silence,
     ask_live,
+    at_gap,
     guessed_advice,
     model_declined,
     situation,
@@ -25,7 +26,7 @@ from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import BLOCKING, JudgedTurn, is_requested_again, judged_turn_of, nothing_read
 from inspector.sessions.reasons import UNDER_WAY, why_missing
 from inspector.sessions.recording import TurnPlace
-from loop_core.judge.classify import LOST_FRAME_RULES, NO_WORD
+from loop_core.judge.classify import NO_WORD
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
@@ -277,9 +278,8 @@ ROWS: tuple[VerdictRow, ...] = (
         f"{say.short(turn.rejected_calls[-1].call.name or 'without a name')} is rejected: "
         f"{turn.rejected_calls[-1].why}",
         lambda turn: about_rejected(turn.rejected_calls[-1]), of_last=True),
-    VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR,
-        lambda turn: bool(turn.rules & LOST_FRAME_RULES) and "judge.lost_frame" not in turn.rules,
-        lambda turn: f"{say.ending_words(turn)}, but {say.lost_part(turn)}",
+    VerdictRow("GAP IN THE ANSWER", "╳", "!", Severity.ERROR, lambda turn: at_gap(turn) is not None,
+        lambda turn: f"{say.ending_words(at_gap(turn) or turn)}, but {say.lost_part(at_gap(turn) or turn)}",
         lambda turn: "send the request again; Wire shows the frame"),
     # Only the simulation knows this cut; a live loop behind such a server would take the answer for finished.
     VerdictRow("CUT UNSEEN", "✂", "%", Severity.WARNING,

@@ -28,7 +28,7 @@ from loop_core.turn.state import State
 from loop_core.values import Severity, Stop
 from tests.scenes import transcripts as agents
 from tests.scenes.bodies import call as called
-from tests.scenes.bodies import chat_body, llama_responses
+from tests.scenes.bodies import chat_body, chat_stream, llama_responses
 from tests.scenes.recordings import (
     ASKS,
     CHAT,
@@ -641,6 +641,32 @@ def test_a_call_beside_a_frame_that_could_not_be_read_is_held_for_that():
     assert word == "CALL HELD"
     assert "sent look, but one of its frames could not be read, so a part of the answer is missing" in sentence
     assert advice == "ask for the call again; Wire shows the frame that was not read"
+
+
+def test_a_lost_frame_counts_for_the_answer_that_lost_it_alone():
+    """The same request was sent twice; what became of the second answer decides."""
+    def verdict_of(*bodies):
+        records = [{"loop_inspector_session": 1}]
+        for at, body in enumerate(bodies):
+            records += [{"type": "request", "id": f"r{at}", "api": "openai_chat", "url": CHAT, "method": "POST",
+                         "at": f"2026-03-01T10:0{at}:00Z", "body": {"model": "m", "messages": [user("go")]}},
+                        {"type": "response", "request": f"r{at}", "status": 200, "headers": []},
+                        {"type": "bytes", "request": f"r{at}", "text": body},
+                        {"type": "end", "request": f"r{at}", "end": "eof", "ms": 5}]
+        (turn,) = show(data=session_bytes(records)).turns
+        return turn.verdict
+
+    call, lost = called("look", "{}"), 'data: {"choices": [\n\n'
+    delta = {"index": 0, "delta": {"tool_calls": [{"index": 0, **call}]}, "finish_reason": "tool_calls"}
+    text = lost + chat_stream("I look.")
+    asks_for = f"{lost}data: {json.dumps({'choices': [delta]})}\n\ndata: [DONE]\n\n"
+    assert verdict_of(text, chat_stream("Done.")).word == "RETRIED"
+    assert verdict_of(chat_body(""), text).word == "GAP IN THE ANSWER"
+    after_call = verdict_of(asks_for, text)
+    assert (after_call.word, "could not be read" in after_call.sentence) == ("GAP IN THE ANSWER", True)
+    malformed = verdict_of(asks_for, chat_body("", "malformed_function_call", call))
+    assert (malformed.word, "could not be read" in malformed.sentence) == ("CALL HELD", False)
+    assert malformed.advice.text == "ask for the call again, with a simpler schema"
 
 
 def test_a_simulated_budget_that_cuts_and_is_not_seen():
