@@ -157,7 +157,7 @@ class SSE:
         elif block[:1] == b"{":
             frames.append((block, name, start, end))
             return
-        frames.extend((_UNREAD + line, None, start, end) for line in unread)
+        frames += [(_UNREAD + line, None, start, end) for line in unread] if unread else ()
 
     def _line_events(self, block: bytes, start: int, frames: list[Frame]) -> None:
         """Appends an event for every `data:` and `error:` line, with the name in the `event:` line before it."""
