@@ -118,6 +118,7 @@ def test_a_ledger_of_qwen_code_is_not_listed(tmp_path):
 
 @each_row(("below", "agent"), [
     (".config/claude/projects/p/s.jsonl", "Claude Code"),
+    (".iflow/projects/p/s.jsonl", "iFlow"),
     ("Library/Application Support/Claude/local-agent-mode-sessions/a/o/local_1/.claude/projects/p/s.jsonl",
      "Claude Cowork"),
     ("AppData/Roaming/Claude/local-agent-mode-sessions/a/o/local_1/.claude/projects/p/s.jsonl", "Claude Cowork"),
