@@ -62,6 +62,11 @@ def is_output(item: HistoryItem) -> bool:
     return item.kind is ItemKind.RESULTS or (item.kind is ItemKind.ASSISTANT and bool(item.text or item.calls))
 
 
+def first_text(items: Sequence[HistoryItem]) -> str:
+    """The text of the first item that has one, which reasoning alone has not."""
+    return next((item.text for item in items if item.text), "")
+
+
 def place(tail: Sequence[HistoryItem], parent: SeatedExchange | None) -> PlaceEvidence:
     """The place of an exchange whose history adds `tail` to its parent's answer, or to its parent's request."""
     # Codex CLI sends no more than the reasoning back.

@@ -22,7 +22,7 @@ from inspector.sessions.histories import (
     split_prompts,
 )
 from inspector.sessions.parents import Index, last_answer, narrow, repeats_reasoning
-from inspector.sessions.places import is_of_no_use, is_output, new_message, opening, place, tail_of
+from inspector.sessions.places import first_text, is_of_no_use, is_output, new_message, opening, place, tail_of
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again
@@ -250,7 +250,7 @@ class _Threader:
             start -= 1
             before = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
                       if repeats_reasoning(items[start], each)]
-            again = bool(before) and asks_again("\n".join(item.text for item in items[start:])) is not None
+            again = bool(before) and asks_again(first_text(items[start:])) is not None
             cut = [each for each in before if each.cut or each.is_silent or again]
             if cut and start > begin:
                 placed = place(items[start:], cut[0])
