@@ -70,12 +70,12 @@ async def test_a_filter_narrows_while_it_is_typed_and_one_that_is_left_wrong_or_
         assert any("ContinuePending" in line for line in step_rows(pilot)), "nor does what was typed on the way narrow"
         await pilot.press("f", *"tool:nobody", "enter")
         assert "0 of 28 steps: nothing matches" in page(pilot.app)
-        assert any("ContinuePending" in line for line in step_rows(pilot))
+        await until(pilot, lambda: any("ContinuePending" in line for line in step_rows(pilot)))
         await pilot.press("f", *"held", "enter")
-        assert not any("ContinuePending" in line for line in step_rows(pilot))
+        await until(pilot, lambda: not any("ContinuePending" in line for line in step_rows(pilot)))
         await pilot.press("f", *["backspace"] * 4, "enter")
         assert "all steps are shown" in page(pilot.app)
-        assert any("ContinuePending" in line for line in step_rows(pilot))
+        await until(pilot, lambda: any("ContinuePending" in line for line in step_rows(pilot)))
 
 
 async def test_a_filter_stays_over_another_run(app_on: AppOn) -> None:
