@@ -238,12 +238,14 @@ def locate(what: str | None) -> None:
 
 
 @click.command(context_settings=commands.CONTEXT)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: files and wire formats.")
-def formats(as_json: bool) -> None:
-    """Lists the files and wire formats that are read, with what each keeps."""
+def formats(names: tuple[str, ...], as_json: bool) -> None:
+    """Lists the files and wire formats that are read, with what each keeps. A NAME, of a format or an agent, shows the
+    details: how its files begin, and where they are stored."""
     from inspector.sessions.importers.known_formats import formats_document, formats_text
 
-    commands.write_result(as_json, formats_document, formats_text)
+    commands.write_result(as_json, lambda: formats_document(names), lambda: formats_text(names))
 
 
 SCHEMAS: Mapping[str, str] = {

@@ -11,14 +11,52 @@ from inspector.sessions.importers import IMPORTERS
 from loop_core.wire import FORMATS
 
 
-def test_every_format_is_listed_with_what_it_keeps(inspector):
+def test_every_format_is_a_row_of_the_table(inspector):
     said = inspector("formats")
     assert said.code == 0
+    assert max(map(len, said.out.splitlines())) <= 80
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line.strip()}
     for name, row in IMPORTERS.items():
-        assert (f"{row.title} ({name})" in said.out) is (name != "known")
+        assert (name in rows) is (name != "known")
+        if name != "known":
+            assert row.title.split()[0] == rows[name][48:].split()[0]
     for name in FORMATS:
-        assert f"  {name}\n" in said.out
-    assert "Claude Code: ~/.claude/projects/*/*.jsonl (CLAUDE_CONFIG_DIR)" in said.out
+        assert name in said.out.partition("Wire formats:")[2]
+    assert "provider's   cap, usage        Claude Code transcript" in rows["claude-code"]
+    assert "state only   usage             Codex CLI rollout" in rows["codex"]
+    assert "none                           threads of Zed's agent" in rows["zed"]
+
+
+@pytest.mark.parametrize("word", ["claude-code", "Claude Code", "cowork", "iflow"])
+def test_a_format_is_found_by_its_name_its_title_or_an_agent(inspector, word):
+    said = inspector("formats", word).out
+    assert said.startswith("Claude Code transcript (claude-code)\n  begins with    lines with ")
+    assert "  written to     Claude Code: ~/.claude/projects/*/*.jsonl (CLAUDE_CONFIG_DIR)\n" in said
+    assert said.count("\n  begins with") == 1
+
+
+def test_the_folders_of_editors_stand_once_and_variables_share_a_line(inspector):
+    said = inspector("formats", "zoo").out
+    tasks = "EDITOR/globalStorage/zoocodeorganization.zoo-code/tasks/*/api_conversation_history.json"
+    assert said.count(tasks) == 1
+    assert said.count("~/.config/Code/User\n") == 1
+    assert "*.messages.json (CLINE_DIR, CLINE_DATA_DIR, CLINE_SESSION_DATA_DIR)\n" in said
+    assert "EDITOR " not in inspector("formats", "codex").out
+
+
+def test_several_words_show_the_formats_of_all(inspector):
+    said = inspector("formats", "har", "codex").out
+    assert [line for line in said.splitlines() if line[:1].strip()] == [
+        "HAR file (har)", "Codex CLI rollout (codex)", "stream of codex exec --json (codex-exec)"]
+    assert [row["name"] for row in json.loads(inspector("formats", "zed", "--json").out)["files"]] == ["zed"]
+
+
+def test_a_word_that_names_no_format_is_named(inspector):
+    for more in ((), ("--json",)):
+        said = inspector("formats", "har", "wordstar", *more)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == (
+            "inspector: no format and no agent is named wordstar; `inspector formats` lists the formats\n")
 
 
 def test_the_same_as_a_document(inspector):

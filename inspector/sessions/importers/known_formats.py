@@ -6,15 +6,17 @@ The module also writes the list of readable formats for `inspector formats`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from inspector.sessions import COMPANION, redact
-from inspector.sessions.file_format import HEAD, AgentFolder, FileFormat
+from inspector.sessions.file_format import EDITORS, HEAD, AgentFolder, FileFormat, Words
 from inspector.sessions.importers import EXPECTED, IMPORTERS, SQLITE
 from inspector.sessions.importers.records import first_look
 from inspector.sessions.recording import NOT_READ, FileReading, Options, UnreadableError
 from inspector.sessions.transcripts.member_values import objects_of
+from loop_core.errors import CallerError
 from loop_core.wire import FORMATS
 
 JSON: Mapping[str, frozenset[str]] = {
@@ -203,37 +205,84 @@ def _is_binary(head: bytes) -> bool:
 # -- The list of readable formats: `inspector formats` ---------------------------------------------------------------
 
 FORMATS_SCHEMA = "loop-inspector/formats/1"
+_TITLE_COLUMN = 48
+"""The column of the table in which a format's title begins."""
 
 
-def formats_document() -> dict[str, Any]:
-    """The readable formats as plain values."""
-    files = [_format_values(name, row) for name, row in _read_formats()]
-    return {"schema": FORMATS_SCHEMA, "files": files, "wire": list(FORMATS)}
+def formats_document(words: Sequence[str] = ()) -> dict[str, Any]:
+    """The readable formats as plain values: those that the words name, or all."""
+    return {"schema": FORMATS_SCHEMA, "files": [_format_values(*each) for each in _read_formats(words)],
+            "wire": list(FORMATS)}
 
 
-def formats_text() -> str:
-    """The readable formats as text: how a file begins, what it stores, and where its agent writes it."""
-    lines = ["Files, in the order in which they are tried:", ""]
-    for name, row in _read_formats():
-        lines.append(f"{row.title} ({name})")
-        lines.append(f"  begins with    {row.expects}")
-        lines.append(f"  stop reasons   {row.keeps.words}")
-        extras = [word for word, present in (("output cap", row.keeps.cap), ("usage", row.keeps.usage),
-                                             ("the provider's bytes", row.keeps.wire)) if present]
-        lines.append(f"  also keeps     {', '.join(extras) or 'none of cap, usage, bytes'}")
-        growth = "only the added part is read" if row.grows else "the whole file is read again"
-        lines.append(f"  as it grows    {growth}")
-        for at, place in enumerate(row.folders):
-            variable = f" ({place.variable})" if place.variable else ""
-            begins = "  written to     " if not at else " " * 17
-            lines.append(f"{begins}{place.agent}: {_folder_path(place)}{variable}")
-        lines.append("")
-    return "\n".join([*lines, "Wire formats:", "", *(f"  {name}" for name in FORMATS)]) + "\n"
+def formats_text(words: Sequence[str] = ()) -> str:
+    """The readable formats as text: a table with one row for each, or the details of those that the words name.
+
+    Raises `CallerError` if a word names no format.
+    """
+    if words:
+        return "\n".join("".join(f"{line}\n" for line in _details(*each)) for each in _read_formats(words))
+    table = [("name", "stop reasons", "also keeps", "files"), *sorted(
+        (name, _AUTHORS[row.keeps.words], ", ".join(_also_keeps(row)), row.title) for name, row in _read_formats())]
+    lines = [line for name, author, keeps, title in table
+             for line in wrap(title, 80, initial_indent=f"{name:16} {author:12} {keeps:17}".ljust(_TITLE_COLUMN),
+                              subsequent_indent=" " * _TITLE_COLUMN, break_on_hyphens=False)]
+    return "\n".join([
+        *lines, "",
+        *wrap(f"Wire formats: {', '.join(FORMATS)}", 80, subsequent_indent="  "), "",
+        "`inspector formats NAME` shows how files begin and where they are stored;",
+        "NAME is a word of this table, or an agent.\n"])
 
 
-def _read_formats() -> Iterator[tuple[str, FileFormat]]:
-    """The formats that can be read, without those that are only recognised."""
-    return ((name, row) for name, row in IMPORTERS.items() if name != "known")
+_AUTHORS = {Words.PROVIDER: "provider's", Words.RECORDER: "recorder's", Words.HINT: "state only", Words.NONE: "none"}
+"""Whose stop reasons a format stores, as a word of the table."""
+
+
+def _also_keeps(row: FileFormat) -> list[str]:
+    return [word for word, present in (("cap", row.keeps.cap), ("usage", row.keeps.usage), ("bytes", row.keeps.wire))
+            if present]
+
+
+def _details(name: str, row: FileFormat) -> Iterator[str]:
+    """The lines about one format: how a file begins, what it stores, and where its agent writes it."""
+    yield f"{row.title} ({name})"
+    yield f"  begins with    {row.expects}"
+    yield f"  stop reasons   {row.keeps.words}"
+    yield f"  also keeps     {', '.join(_also_keeps(row)) or 'none of cap, usage, bytes'}"
+    yield f"  as it grows    {'only the added part is read' if row.grows else 'the whole file is read again'}"
+    # One line stands for the same place in the folders of all editors, or below several variables.
+    variables: dict[str, list[str]] = {}
+    for each in row.folders:
+        known = variables.setdefault(f"{each.agent}: {_in_editor(_folder_path(each))}", [])
+        known += [each.variable] if each.variable else []
+    places = [f"{place} ({', '.join(known)})" if known else place for place, known in variables.items()]
+    for at, place in enumerate(places):
+        yield f"{' ' * 17 if at else '  written to     '}{place}"
+    if any(_EDITOR in place for place in places):
+        yield f"  {_EDITOR:14} " + f"\n{' ' * 17}".join(f"~/{each}" for each in EDITORS)
+
+
+_EDITOR = "EDITOR"
+"""The word for the data folder of VS Code or one of its forks."""
+
+
+def _in_editor(path: str) -> str:
+    """A path with `EDITOR` for the data folder of an editor."""
+    folder = next((each for each in EDITORS if path.startswith(f"~/{each}/")), None)
+    return path if folder is None else path.replace(f"~/{folder}", _EDITOR, 1)
+
+
+def _read_formats(words: Sequence[str] = ()) -> Iterator[tuple[str, FileFormat]]:
+    """The formats that can be read, without those that are only recognised: all, or those with one of the words in the
+    name, in the title or among the agents. Raises `CallerError` if a word names none."""
+    rows = {name: row for name, row in IMPORTERS.items() if name != "known"}
+    texts = {name: "\n".join((name, row.title, *(each.agent for each in row.folders))).lower()
+             for name, row in rows.items()}
+    for word in words:
+        if not any(word.lower() in text for text in texts.values()):
+            raise CallerError(f"no format and no agent is named {word}; `inspector formats` lists the formats")
+    return ((name, row) for name, row in rows.items()
+            if not words or any(word.lower() in texts[name] for word in words))
 
 
 def _format_values(name: str, row: FileFormat) -> dict[str, Any]:
