@@ -1,5 +1,6 @@
 """The description of a readable file format: how its files are recognised, what they store, and where they are."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -98,39 +99,62 @@ class Importer(Protocol):
         raises as `read` does."""
 
 
-# -- The folders in which Claude's applications, VS Code, its forks and their extensions store their files -----------
+# -- The folders of agents that have many ----------------------------------------------------------------------------
 
 _APPLICATIONS = ("Library/Application Support", "AppData/Roaming")
 """The folders of macOS and of Windows for the data of applications, below the home folder."""
-CLAUDE = (
-    AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
-    AgentFolder("Claude Code", "XDG_CONFIG_HOME", ".config", ("claude", "projects", "*")),
-    *(AgentFolder("Claude Cowork", "", f"{root}/Claude/local-agent-mode-sessions",
-                  ("*", "*", "*", ".claude", "projects", "*")) for root in _APPLICATIONS),
-    AgentFolder("iFlow", "", ".iflow", ("projects", "*")),
-)
-"""The folders with transcripts in the format of Claude Code."""
 EDITORS = (*(f"{root}/{editor}/User" for root in (".config", *_APPLICATIONS)
             for editor in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")),
           ".vscode-server/data/User", ".cursor-server/data/User")
 """The folders of VS Code and its forks for a user's data, below the home folder."""
-EDITOR_TASKS = (
-    *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
-                  ("api_conversation_history.json", "claude_messages.json"))
-      for user in EDITORS for agent, extension in (
-          ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
-          ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
-      )),
-    *(AgentFolder("Cline", variable, f".cline{below}", parts, ("*.messages.json",)) for variable, below, parts in (
-        ("CLINE_DIR", "", ("data", "sessions", "*")), ("CLINE_DATA_DIR", "/data", ("sessions", "*")),
-        ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
-    )),
-)
-"""The folders with the tasks of Cline and its forks."""
-EDITOR_CHATS = tuple(
-    AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in EDITORS
-    for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions")))
-"""The folders with VS Code's chats."""
+_ZEROCLAW = tuple((variable, parts) for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
+                  for parts in ((), ("workspace",)))
+FOLDERS: Mapping[str, tuple[AgentFolder, ...]] = {
+    "claude-code": (
+        AgentFolder("Claude Code", "CLAUDE_CONFIG_DIR", ".claude", ("projects", "*")),
+        AgentFolder("Claude Code", "XDG_CONFIG_HOME", ".config", ("claude", "projects", "*")),
+        *(AgentFolder("Claude Cowork", "", f"{root}/Claude/local-agent-mode-sessions",
+                      ("*", "*", "*", ".claude", "projects", "*")) for root in _APPLICATIONS),
+        AgentFolder("iFlow", "", ".iflow", ("projects", "*")),
+    ),
+    "kiro": (
+        AgentFolder("Kiro", "KIRO_HOME", ".kiro", ("sessions", "cli")),
+        AgentFolder("Kiro", "KIRO_HOME", ".kiro", ("sessions", "*", "*"), ("messages.jsonl",)),
+    ),
+    "kiro-conversations": tuple(
+        AgentFolder(agent, variable, root, (folder,), ("data.sqlite3",)) for variable, root in (
+            ("XDG_DATA_HOME", ".local/share"), ("", _APPLICATIONS[0]), ("", "AppData/Local"))
+        for agent, folder in (("Kiro CLI", "kiro-cli"), ("Amazon Q Developer CLI", "amazon-q"))
+    ),
+    "roo": (
+        *(AgentFolder(agent, "", user, ("globalStorage", extension, "tasks", "*"),
+                      ("api_conversation_history.json", "claude_messages.json"))
+          for user in EDITORS for agent, extension in (
+              ("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline"),
+              ("Zoo Code", "zoocodeorganization.zoo-code"), ("Kilo Code", "kilocode.kilo-code"),
+          )),
+        *(AgentFolder("Cline", variable, f".cline{below}", parts, ("*.messages.json",)) for variable, below, parts in (
+            ("CLINE_DIR", "", ("data", "sessions", "*")), ("CLINE_DATA_DIR", "/data", ("sessions", "*")),
+            ("CLINE_SESSION_DATA_DIR", "/data/sessions", ("*",)),
+        )),
+    ),
+    "zeroclaw": tuple(AgentFolder("ZeroClaw", variable, ".zeroclaw", (*parts, "sessions"),
+                                  ("sessions.db", "acp-sessions.db", "*.jsonl")) for variable, parts in _ZEROCLAW),
+    "zeroclaw-trace": tuple(AgentFolder("ZeroClaw", variable, ".zeroclaw", (*parts, "state"), ("runtime-trace*.jsonl",))
+                            for variable, parts in _ZEROCLAW),
+    "botnexus": tuple(AgentFolder("BotNexus", variable, ".botnexus", (), ("sessions.sqlite", "sessions.db"))
+                      for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")),
+    "continue": (
+        AgentFolder("Continue", "CONTINUE_GLOBAL_DIR", ".continue", ("sessions",), ("*-*.json",)),
+        *(AgentFolder("Kiro before 1.0", "", f"{root}/Kiro/User/globalStorage/kiro.kiroagent",
+                      ("workspace-sessions", "*"), ("*-*.json",)) for root in (".config", *_APPLICATIONS)),
+    ),
+    "vscode-chat": tuple(
+        AgentFolder("VS Code chat", "", user, parts, ("*.json", "*.jsonl")) for user in EDITORS
+        for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions"))
+    ),
+}
+"""Format -> the folders with its files, for formats with many folders."""
 
 
 def entry_word(format_name: str, many: bool = False) -> str:

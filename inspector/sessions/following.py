@@ -52,10 +52,10 @@ FileState = tuple[int, int, int, bool]
 
 
 def states_of(paths: Sequence[str], under_way: Container[str] = ()) -> dict[str, FileState]:
-    """The state of each file, and of the database log beside it. Whether a recorder has left its file, which does not
-    change the file, is checked only of the files with an answer `under_way`, since opening a file takes long."""
+    """The state of each file, of the log beside a database, and of the file about a session of Kiro. Whether a recorder
+    has left its file is checked only of the files with an answer `under_way`, since opening a file takes long."""
     return {name: (*_state(name), name in under_way and not is_held(name))
-            for path in paths for name in (path, f"{path}-wal")}
+            for path in paths for name in (path, f"{path}-wal", path.removesuffix("l"))}
 
 
 def files_watched(paths: Sequence[str], inputs: Sequence[Input]) -> list[str]:
@@ -157,6 +157,7 @@ class FollowedFile:
     def _take(self, file: IO[bytes], growth: TranscriptGrowth) -> OpenedFile | None:
         self._growth = None  # after a failure in the middle this state cannot be continued
         try:
+            growth.take(b"")  # a file beside it may have changed alone
             while piece := file.read(_BLOCK - self._size % _BLOCK):
                 growth.take(piece)
                 if not self._size % _BLOCK:

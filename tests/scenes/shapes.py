@@ -283,6 +283,18 @@ GEMINI_LINES: tuple[dict[str, Any], ...] = (
     {"sessionId": "s", "projectHash": "p", "kind": "main"}, *_GEMINI_ROWS[:2],
     {"$set": {"summary": "t", "messages": [_GEMINI_ROWS[0]]}}, {"$rewindTo": "m1"},
 )
+KIRO: tuple[dict[str, Any], ...] = tuple(
+    {"version": "v1", "kind": kind, "data": {"message_id": f"m{number}", "content": content, **more}}
+    for number, (kind, content, more) in enumerate([
+        ("Prompt", [{"kind": "text", "data": "go"}], {"meta": {"timestamp": 1783571482}}),
+        ("AssistantMessage", [
+            {"kind": "thinking", "data": {"text": "hm", "signature": "c2ln", "redactedContent": []}},
+            {"kind": "text", "data": "I look."},
+            {"kind": "toolUse", "data": {"toolUseId": "c", "name": "read", "input": {"path": "a"}}}], {}),
+        ("ToolResults", [{"kind": "toolResult", "data": {
+            "toolUseId": "c", "content": [{"kind": "json", "data": {"items": ["x"]}}], "status": "success"}}], {}),
+        ("AssistantMessage", [{"kind": "text", "data": "ok"}], {}),
+    ]))
 DROID: tuple[dict[str, Any], ...] = (
     {"type": "session_start", "id": "s", "title": "t", "cwd": "/h"},
     {"type": "message", "id": "m1", "parentId": "s", "message": {"role": "user", "content": [
@@ -715,6 +727,29 @@ SHAPES: tuple[Shape, ...] = (
         {"step_index": 4, "source": "SYSTEM", "type": "CHECKPOINT", "status": "DONE", "content": "so far"},
         {"step_index": 5, "source": "SYSTEM", "type": "ERROR_MESSAGE", "status": "DONE", "error": "down"},
     ], rows=True),
+    Shape("kiro", "kiro.jsonl", list(KIRO), rows=True),
+    Shape("kiro", "messages.jsonl", [
+        {"id": str(at), "timestamp": "2026-09-01T17:52:55.268Z", "payload": payload} for at, payload in enumerate([
+            {"type": "user", "content": "go", "images": []}, {"type": "turn_start", "executionId": "e"},
+            {"type": "assistant", "content": "...", "operationType": "Reasoning"},
+            {"type": "assistant", "content": [{"text": "I look."}], "operationType": "Say"},
+            {"type": "tool_call", "toolCallId": "c", "toolName": "read_file", "args": {"path": "a"}},
+            {"type": "tool_result", "toolCallId": "c", "content": "x", "success": True},
+            {"type": "assistant", "content": "ok", "operationType": "Say"},
+            {"type": "turn_end", "executionId": "e", "stopReason": "end_turn"}])
+    ], rows=True),
+    Shape("kiro-conversations", "saved.json", {
+        "conversation_id": "c-1", "valid_history_range": [0, 3], "model_info": {"model_id": "m"}, "history": [
+            {"user": {"content": {"Prompt": {"prompt": "go"}}}, "assistant": {"ToolUse": {
+                "message_id": "m1", "content": "I look.", "tool_uses": [
+                    {"id": "c", "name": "fs_read", "args": {"path": "a"}}]}},
+             "request_metadata": {"model_id": "m", "request_start_timestamp_ms": 1783571416209, "output_tokens": 7}},
+            [{"content": {"ToolUseResults": {"tool_use_results": [
+                {"tool_use_id": "c", "content": [{"Text": "x"}, {"Json": {"y": 1}}], "status": "Success"}]}}},
+             {"Response": {"message_id": "m2", "content": "ok"}}],
+            {"user": {"content": {"CancelledToolUses": {"prompt": "no", "tool_use_results": [
+                {"tool_use_id": "d", "content": [{"Text": "cancelled"}], "status": "Error"}]}}},
+             "assistant": {"Response": {"message_id": None, "content": "fine"}}}]}),
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("cursor", "stream.jsonl", [

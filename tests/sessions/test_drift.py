@@ -24,7 +24,7 @@ from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
     "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
-    "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
+    "kiro": "kind", "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
     "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "qwen-stream": "type", "copilot": "type",
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
@@ -44,7 +44,7 @@ UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "ag2", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
     "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands", "mastra", "crewai", "voltagent",
-    "claude-ai", "ai-studio", "librechat", "zed", "trae",
+    "claude-ai", "ai-studio", "librechat", "zed", "trae", "kiro-conversations",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 

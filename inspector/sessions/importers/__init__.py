@@ -7,7 +7,7 @@ recognised by their tables (`recognition.DATABASES`).
 
 from collections.abc import Mapping
 
-from inspector.sessions.file_format import CLAUDE, EDITOR_CHATS, EDITOR_TASKS, AgentFolder, FileFormat, Keeps, Words
+from inspector.sessions.file_format import FOLDERS, AgentFolder, FileFormat, Keeps, Words
 
 _HERE = "inspector.sessions.importers"
 _ANY_BYTES = Keeps(Words.PROVIDER, cap=True, usage=True, wire=True)
@@ -25,7 +25,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.PROVIDER, cap=True, usage=True),
         (b"sessionId", b"leafUuid", b"file-history-snapshot", b"queue-operation", b"total_cost_usd",
          b'"type":"user"', b'"type": "user"', b'"type":"assistant"', b'"type": "assistant"', b'"stream_event"'),
-        CLAUDE, "subagents/**/*.jsonl", grows=True,
+        FOLDERS["claude-code"], "subagents/**/*.jsonl", grows=True,
     ),
     "pi": FileFormat(
         f"{_HERE}.pi", "pi or OpenClaw session",
@@ -40,6 +40,10 @@ IMPORTERS: Mapping[str, FileFormat] = {
         Keeps(Words.RECORDER, usage=True), (b'"conversation_id"',),
         (AgentFolder("Letta Code", "LETTA_LOCAL_BACKEND_DIR", ".letta/lc-local-backend", ("conversations", "*"),
                      ("messages.jsonl",)),),
+    ),
+    "kiro": FileFormat(
+        f"{_HERE}.kiro", "Kiro session", 'lines with "version", "kind" and "data", or with a "payload" of a "type"',
+        Keeps(Words.HINT), (b'"kind"', b'"payload"'), FOLDERS["kiro"], grows=True,
     ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
@@ -153,6 +157,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "crush": FileFormat(
         f"{_HERE}.crush", "Crush database", 'a database whose table "messages" has "parts"', Keeps(Words.RECORDER),
         (SQLITE,), tuple(AgentFolder("Crush", "", "", (*at, ".crush"), ("crush.db",)) for at in ((), ("*",))),
+    ),
+    "kiro-conversations": FileFormat(
+        f"{_HERE}.kiro_conversations", "conversations of Kiro CLI or Amazon Q Developer CLI",
+        'a database with the table "conversations_v2", or an object with "conversation_id" and "history"',
+        Keeps(Words.HINT, usage=True), (SQLITE, b'"conversation_id"'), FOLDERS["kiro-conversations"],
     ),
     "llm": FileFormat(
         f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
@@ -314,7 +323,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
         'a list of messages with "role" and "ts", or of rows with "ask" or "say"; ui_messages.json beside it',
         Keeps(Words.HINT, usage=True),
         (b"api_conversation_history", b"claude_messages.json", b"ui_messages", b'"ts"', b".messages.json", b'"agent"'),
-        EDITOR_TASKS,
+        FOLDERS["roo"],
     ),
     "inspect": FileFormat(f"{_HERE}.inspect_ai", "Inspect log",
                           'a ZIP archive with "_journal/", or an object with "eval" and "status"',
@@ -331,20 +340,13 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "zeroclaw": FileFormat(
         f"{_HERE}.zeroclaw", "ZeroClaw session",
         'a database with the table "acp_messages", or whose table "sessions" has "session_key" and "role", or lines '
-        'with "role" and "content" alone', Keeps(Words.HINT), (SQLITE, b'"role"'), tuple(
-            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("sessions.db", "acp-sessions.db", "*.jsonl"))
-            for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
-            for parts in (("sessions",), ("workspace", "sessions"))
-        ), members=(frozenset({"role", "content"}),),
+        'with "role" and "content" alone', Keeps(Words.HINT), (SQLITE, b'"role"'),
+        FOLDERS["zeroclaw"], members=(frozenset({"role", "content"}),),
     ),
     "zeroclaw-trace": FileFormat(
         f"{_HERE}.zeroclaw_trace", "ZeroClaw runtime trace",
         'lines with "zeroclaw" and "schema_version", or with "event_type", "turn_id" and "payload"',
-        Keeps(Words.HINT, usage=True), (b"zeroclaw", b'"event_type"'), tuple(
-            AgentFolder("ZeroClaw", variable, ".zeroclaw", parts, ("runtime-trace*.jsonl",))
-            for variable in ("ZEROCLAW_WORKSPACE", "ZEROCLAW_DATA_DIR", "ZEROCLAW_CONFIG_DIR")
-            for parts in (("state",), ("workspace", "state"))
-        ), grows=True,
+        Keeps(Words.HINT, usage=True), (b"zeroclaw", b'"event_type"'), FOLDERS["zeroclaw-trace"], grows=True,
     ),
     "chat-lines": FileFormat(
         f"{_HERE}.chat_lines", "chat messages in lines (PicoClaw, nanobot, Mistral Vibe)",
@@ -364,22 +366,20 @@ IMPORTERS: Mapping[str, FileFormat] = {
     "botnexus": FileFormat(
         f"{_HERE}.botnexus", "BotNexus session",
         'a database whose table "session_history" has "tool_call_id", or lines with "toolCallId"',
-        Keeps(Words.HINT), (SQLITE, b"isCompactionSummary", b"isCrashSentinel", b"toolCallId"), tuple(
-            AgentFolder("BotNexus", variable, ".botnexus", (), ("sessions.sqlite", "sessions.db"))
-            for variable in ("BOTNEXUS_HOME", "BOTNEXUS_DATA_DIR")
-        ),
+        Keeps(Words.HINT), (SQLITE, b"isCompactionSummary", b"isCrashSentinel", b"toolCallId"),
+        FOLDERS["botnexus"],
     ),
     "litellm": FileFormat(f"{_HERE}.litellm", "LiteLLM log",
                           'an object with "call_type", and "model_parameters" or "spend"',
                           Keeps(Words.RECORDER, cap=True, usage=True), (b'"call_type"',)),
     "continue": FileFormat(
         f"{_HERE}.continue_dev", "Continue session", 'an object with "history", a list of items with "message"',
-        Keeps(Words.NONE, cap=True, usage=True), (b'"history"',),
-        (AgentFolder("Continue", "CONTINUE_GLOBAL_DIR", ".continue", ("sessions",), ("*-*.json",)),),
+        Keeps(Words.NONE, cap=True, usage=True), (b'"history"',), FOLDERS["continue"],
     ),
-    "vscode-chat": FileFormat(f"{_HERE}.vscode_chat", "VS Code chat",
-                              'an object with "requests", or lines with "kind", "k" and "v"',
-                              Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), EDITOR_CHATS),
+    "vscode-chat": FileFormat(
+        f"{_HERE}.vscode_chat", "VS Code chat", 'an object with "requests", or lines with "kind", "k" and "v"',
+        Keeps(Words.HINT, usage=True), (b'"requests"', b'{"kind"', b'"k"'), FOLDERS["vscode-chat"],
+    ),
     "chat-history": FileFormat(
         f"{_HERE}.chat_history", "messages of Haystack, or chat history of Semantic Kernel",
         'a list of messages with "meta" and "name", or "messages" with "content_type" and "items"',

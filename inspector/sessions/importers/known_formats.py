@@ -50,6 +50,8 @@ COMPANIONS: Mapping[str, frozenset[str]] = {
     "messages that Mistral Vibe stored": frozenset({"message", "source", "turn_index"}),
     "entries of the screen that Mistral Vibe stored": frozenset({"generationStatus", "inputEntryId", "turnId"}),
     "plugins that Mistral Vibe stored": frozenset({"agent_types", "hook_bindings", "tool_groups"}),
+    "description of a session of Kiro CLI": frozenset({"session_id", "session_state"}),
+    "description of a session of Kiro": frozenset({"createdAt", "lastModifiedAt", "modelId"}),
     "messages of the user that Gemini CLI and Qwen Code list": frozenset({"sessionId", "messageId", "message"}),
 }
 """Name of a file that an agent writes beside its sessions -> members of its first values. Seen in files of Claude Code

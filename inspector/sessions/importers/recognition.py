@@ -24,6 +24,8 @@ DATABASES: Mapping[str, tuple[Mapping[str, str], ...]] = {
                  {"session": "id", "session_message": "id session_id type data"}),
     "hermes": ({"messages": "session_id role content tool_call_id tool_calls tool_name",
                 "sessions": "id source started_at"},),
+    "kiro-conversations": ({"conversations_v2": "key conversation_id value"},
+                           {"conversations": "key value", "auth_kv": "key value"}),
     "goose": ({"messages": "session_id role content_json created_timestamp", "sessions": "id working_dir"},),
     "crush": ({"messages": "id session_id role parts created_at", "sessions": "id title parent_session_id"},),
     "llm": ({"responses": "id prompt_json options_json response_json conversation_id"},
