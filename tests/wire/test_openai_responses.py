@@ -127,6 +127,8 @@ ROWS = [
     ("", {}, Stop.INTERRUPTED, None, ""),
     (None, {}, Stop.INTERRUPTED, None, None),
     ("incomplete", {"incomplete_details": {"reason": "length"}}, Stop.MAX_TOKENS, None, "incomplete:length"),
+    ("incomplete", {"incomplete_details": "max_output_tokens"}, Stop.MAX_TOKENS, None, "incomplete:max_output_tokens"),
+    ("incomplete", {"incomplete_details": {}}, Stop.INTERRUPTED, None, "incomplete"),
 ]
 
 
@@ -232,6 +234,26 @@ def test_completed_with_an_incomplete_reason_is_not_complete() -> None:
         assert (found.raw_stop_reason, found.stop_reason.normalized) == ("completed", stop)
         assert found.native == {"incomplete_details.reason": reason}
         assert len(found.stop_reason.evidence) == 2
+
+
+@each_row(("details", "stop"), [
+    ("max_output_tokens", Stop.MAX_TOKENS), ("tired", Stop.INTERRUPTED), (["max_output_tokens"], Stop.INTERRUPTED),
+    ({"reason": {"type": "length"}}, Stop.INTERRUPTED), ({"type": "length"}, Stop.INTERRUPTED),
+    (True, Stop.INTERRUPTED), ("", Stop.END_TURN), ({}, Stop.END_TURN), ({"reason": None}, Stop.END_TURN),
+    ({"reason": ""}, Stop.END_TURN),
+])
+def test_incomplete_details_of_another_shape_say_that_the_response_is_incomplete_too(details: Any, stop: Stop) -> None:
+    """A call of such a response was released."""
+    whole = body(output=[CALL], incomplete_details=details)
+    found = loop_core.read("openai_responses", json.dumps(whole).encode())
+    assert found.mapped is stop
+    assert [each.admission for each in found.calls] == ["ready" if stop is Stop.END_TURN else "held"]
+    ended = end("completed", "completed", [CALL], incomplete_details=details)
+    found = loop_core.read("openai_responses", sse(*CALL_STREAM, ended))
+    assert found.mapped is stop
+    at = found.response.stop_reason.evidence[-1].at
+    assert at is not None
+    assert stop is not Stop.MAX_TOKENS or at.pointer == "/response/incomplete_details"
 
 
 def test_a_cut_item_in_a_completed_response_is_a_cut() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from loop_core.values import At, ChatResponse, Evidence, ProviderError, Stop, StopReason, Usage
 from loop_core.wire.base import Decoder as BaseDecoder
-from loop_core.wire.body import mapping_of, string, token_count, value_at
+from loop_core.wire.body import compact, mapping_of, string, token_count, value_at
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import pointer
 from loop_core.wire.openai_responses import table
@@ -25,7 +25,6 @@ class Decoder(BaseDecoder):
 
     api = API
     stop_reasons = table.STOP_REASONS
-
     closing = (*BaseDecoder.closing, *(kind.encode() for kind in table.TERMINAL_EVENTS))
 
     def __init__(self, **options: Any) -> None:
@@ -35,17 +34,16 @@ class Decoder(BaseDecoder):
         """The number of items of earlier answers that did not end."""
         self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
-        self._last: Mapping[str, Any] = {}
-        """The latest `response` object."""
-        self._ended = False
-        """Whether a terminal event or a whole body was read."""
+        self._last: Mapping[str, Any] = {}  # the latest `response` object
+        self._ended = False  # whether a terminal event or a whole body was read
         self._told_again = False  # whether the event that begins a response came once more under the same id
         self._next_began = False  # whether another response began after the end of this one
         self._pending: tuple[str | None, At | None] = None, None
         """The status of an unfinished response, and its place."""
         self._status: str | None = None
         self._reason: str | None = None
-        """The `incomplete_details.reason` of the last response object; None if it has none."""
+        """The `incomplete_details.reason` of the last response object, or JSON without that member; None if empty."""
+        self._reason_path: tuple[str, ...] = ()
         self._cut_item: At | None = None
         """The place where an item of a completed response says that it is incomplete; None if none does."""
         self._payload = b""  # the bytes of the previous event
@@ -242,11 +240,13 @@ class Decoder(BaseDecoder):
 
     def _end(self, status: str | None, place: tuple[str, ...], *holder: str) -> None:
         details = self._last.get("incomplete_details")
-        reason = string(details.get("reason")) if isinstance(details, dict) else None
+        inner = ("reason",) if isinstance(details, dict) and "reason" in details else ()
+        said, self._reason_path = value_at(details, inner), ("incomplete_details", *inner)
+        reason = said if isinstance(said, str) else compact(said) if said else None
         self._status, self._reason, self._holder = status, reason, holder
         self.raw, self.raw_at = status, self.at(*place)
         if status == "incomplete" and reason:
-            self.raw, self.raw_at = f"{status}:{reason}", self.at(*holder, "incomplete_details", "reason")
+            self.raw, self.raw_at = f"{status}:{reason}", self.at(*holder, *self._reason_path)
         self.words_said.append((self.raw or "", self.raw_at))
 
     def _failure(self, event: Mapping[str, Any]) -> None:
@@ -361,7 +361,7 @@ class Decoder(BaseDecoder):
         word, at = None, None
         # Each of these contradicts `completed`, and the stricter word counts.
         if "incomplete_details.reason" in native:
-            word, at = f"incomplete:{native['incomplete_details.reason']}", self._place("incomplete_details", "reason")
+            word, at = f"incomplete:{native['incomplete_details.reason']}", self._place(*self._reason_path)
         elif "content_filters.blocked" in native:
             word, at = "content_filters.blocked", self._place("content_filters")
         elif "output.status" in native:
