@@ -180,6 +180,15 @@ def test_a_piece_of_a_call_in_another_choice_holds_the_call(index: int, calls: l
     assert [str(each.admission) for each in read("openai_chat", body).calls] == calls
 
 
+@each_row(("ids", "calls"), [(("c0", "c1"), ["ready", "ready"]), (("c1", "c0"), ["held", "held"])])
+def test_a_piece_whose_index_names_one_call_and_whose_id_another_holds_both(ids: list[str], calls: list[str]) -> None:
+    """The index counted, and each call ran with the arguments of the other."""
+    begun = [piece_of_chat(0, '{"n": ', call={"index": at, "id": f"c{at}"}, name="fg"[at]) for at in (0, 1)]
+    more = [piece_of_chat(0, f"{at}}}", call={"index": at, "id": ids[at]}) for at in (0, 1)]
+    body = chat_body(*begun, *more, ENDED) + b"data: [DONE]\n\n"
+    assert [str(each.admission) for each in read("openai_chat", body).calls] == calls
+
+
 def test_a_whole_call_in_another_choice_holds_nothing() -> None:
     begun = [piece_of_chat(index, "{}", call={"id": f"c{index}"}, name="f") for index in (0, 1)]
     body = chat_body(*begun, ENDED, {**ENDED, "index": 1}) + b"data: [DONE]\n\n"

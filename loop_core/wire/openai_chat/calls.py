@@ -190,6 +190,9 @@ class CallAssembly:
         if name and (name != call.name or call.complete) and (piece or not call.wanders):
             self._note(f"{API}.index_shared", "several calls share one index", at)
             return None
+        if (other := next((c for c in self.opened if c.id == ident), None)) is not None:
+            self._note(f"{API}.{UNREAD_CALL}", "the index of a piece names one call and its id another", at)
+            return other
         # OCI behind LiteLLM (PR#40040) and LM Studio change the id in every piece of one call.
         self._note(f"{API}.id_changes", "the id of a call changes between its deltas; the first one is kept", at)
         call.wanders = True
