@@ -20,14 +20,15 @@ from loop_core.json_parser import from_json
 # `_iter_response_stream`). The value of a field `error:` (llama.cpp ends a stream so) and the plain text of an event
 # named `error` are returned as an error object. A line that holds an object and is no field, such as one with blanks
 # before `data:`, or the rest of one that a broken proxy split, is returned as a frame that is not JSON: clients differ
-# in whether they read it. If joined lines are not JSON but each line is, the server separates events by one line break,
-# not two, and each line is an event.
+# in whether they read it. The rest of a field `data`, from its colon on, looks like a comment. If joined lines are not
+# JSON but each line is, the server separates events by one line break, not two, and each line is an event.
 
 Frame = tuple[bytes, str | None, int, int]
 """Payload, event name (None if it has none), and the offsets of the frame's first byte and of its end in the body."""
 
 # Two line breaks in a row, of any kind: `\r\n` alone is one break, `\n\r` and `\r\r` are two (HTML standard, 9.2).
 _BLANK = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
+_LONGEST_BLANK = 4  # the bytes of \r\n\r\n
 _BREAKS = b"\r\n"
 BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(rb"[^\r\n]+")
@@ -42,7 +43,7 @@ class SSE:
     """An incremental splitter of server-sent events: `feed` returns the complete frames, `flush` the rest at the end. A
     frame extends from the first byte of its first line to the end of its last line, without the line break."""
 
-    __slots__ = ("_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
+    __slots__ = ("_broken", "_name", "_names", "_offset", "_pending", "_prefix", "_scanned", "single")
 
     def __init__(self) -> None:
         self.single: tuple[int, int] | None = None
@@ -53,6 +54,7 @@ class SSE:
         self._prefix = b"data: "  # the bytes before the last event's payload, which most events repeat
         self._name: str | None = None  # the event name in that prefix
         self._names: dict[bytes, str] = {}
+        self._broken = -1  # where the last event ended whose last line is `data` without its colon
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the events that are complete with them."""
@@ -136,8 +138,11 @@ class SSE:
                 name = self._event_name(line[6:].strip())
             elif line[:6] == b"error:":
                 error = line[6:].strip()
-            elif b'{"' in line and not line.startswith(_NO_EVENT) and (line[:1] != b":" or data == [b""]):
+            elif b'{"' in line and not line.startswith(_NO_EVENT) and (
+                    line[:1] != b":" or data == [b""] or 0 <= self._broken >= start - _LONGEST_BLANK):
                 unread.append(line)
+        if line == b"data":
+            self._broken = end
         if error is not None:
             self._line_events(block, start, frames)
         elif name == _ERROR and data and not data[0].lstrip().startswith((b"{", _DONE)):

@@ -259,7 +259,8 @@ def between(odd: Callable[[bytes], bytes]) -> list[str]:
 
 
 @each_row("line", [b" data: ", b"\t data:", b"DATA: ", b"data : ", b"data ", b"\x00data: ", b"\xef\xbb\xbfdata: ",
-                   b"da\n1f4\nta: ", b"data\r\n1f4\r\n: ", b"1f4data: ", b"event: chunkdata: "])
+                   b"da\n1f4\nta: ", b"data\r\n1f4\r\n: ", b"1f4data: ", b"event: chunkdata: ",
+                   b"data\n\n: ", b"data\r\n\r\n: "])
 def test_a_piece_of_a_call_in_a_line_that_is_no_field_holds_the_call(line: bytes) -> None:
     """Clients differ in whether they read such a line. A proxy that passes on the framing of chunks splits lines so."""
     assert between(lambda event: event.replace(b"data: ", line)) == ["held"]
@@ -269,6 +270,7 @@ def test_a_piece_of_a_call_in_a_line_that_is_no_field_holds_the_call(line: bytes
 def test_a_line_that_holds_no_event_loses_nothing(line: bytes) -> None:
     assert between(lambda event: line + b"\n" + event) == ["ready"]
     assert between(lambda event: event + b"\n\n" + line) == ["ready"]
+    assert between(lambda event: b"data\n\n" + event + b"\n\n" + line) == ["ready"]
 
 
 @each_row("odd", ["[%s]", '{"data": %s}', '{"result": {"data": %s}}', '{"choices": {"0": %s}}', "text"])
