@@ -246,6 +246,12 @@ def unread_rule(api: str, value: Any, rule: str) -> str:
     return UNREAD_CALL if _holds_any(_names_in_calls(api), value) else rule
 
 
+def may_be_call(api: str, value: Any) -> bool:
+    """Whether a part of a type that is not known has a name and, beside it, a member that the format has only in calls:
+    it may be a call of the batch, which then is not whole."""
+    return isinstance(value, dict) and bool(value.get("name")) and not _names_in_calls(api).isdisjoint(value)
+
+
 def _holds_any(names: Collection[str], value: Any) -> bool:
     """Whether a value holds, however deep, a member with one of these names that is no number."""
     waiting = [value]

@@ -33,7 +33,7 @@ from loop_core.wire.anthropic_messages.table import API, BLOCK, MessageBlock, an
 from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD, UNREAD_CALL, unread_rule
+from loop_core.wire.reads import UNREAD, UNREAD_CALL, may_be_call, unread_rule
 from loop_core.wire.response_calls import completes, open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -67,6 +67,7 @@ class Decoder(base.Decoder):
         self._parts: list[ResponsePart] = []  # of a whole body
         self._seams: list[At] = []  # the places of fallback blocks in a whole body
         self._iterations: Any = None
+        self._unknown: dict[str, tuple[str, At]] = {}  # id -> type and place of a block that may be a call
 
     def on_event(self, event: Any, name: str | None) -> bool | None:
         """Reads one SSE event; its name repeats its `type`."""
@@ -135,6 +136,8 @@ class Decoder(base.Decoder):
             # If it counted before the end, every cut of this stream would look finished.
             message = "message_start already names a stop reason; ignored"
             self.find(f"{API}.early_stop_reason", message, self._early[1])
+        for kind, at in self._unknown.values():
+            self.find(f"{API}.{UNREAD_CALL}", f"a block of the unknown type {kind!r} may be a call", at)
         for at in () if self.raw is None else open_places(self._order, limit):
             # A cut call may lack its content_block_stop (zeroclaw cfee31c613).
             self.find(f"{API}.block_not_closed", "a stop reason came, but a block was never closed", at)
@@ -191,6 +194,9 @@ class Decoder(base.Decoder):
     def _check_type(self, block: Mapping[str, Any]) -> None:
         if "input" in block and not isinstance(block.get("type"), str):
             self._quirk(UNREAD_CALL, "a block with an input has no type")
+        elif block.get("type") not in table.KINDS and may_be_call(API, block):
+            self._unknown[str(block.get("id"))] = str(block["type"])[:80], self.at()
+        self._unknown.pop(str(block.get("tool_use_id")), None)  # its result: the provider ran it
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -216,6 +222,7 @@ class Decoder(base.Decoder):
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
                 self._quirk("early_content", "message_start already holds content")
+                self._check_type(block)
                 self._add(index, block, slice_of(self.text(), "message", "content", index))
         if self._early is not None and not self.raw:
             self._sizes = [len(block.chunks) for block in self._order]

@@ -31,7 +31,7 @@ from loop_core.wire.body import compact, mapping_of, string, token_count
 from loop_core.wire.eventstream import EventStream
 from loop_core.wire.failures import StopRow, read_error
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD_CALL, unread_rule
+from loop_core.wire.reads import UNREAD_CALL, may_be_call, unread_rule
 from loop_core.wire.response_calls import StreamedPart, completes, open_places
 
 # -- Content blocks -> parts -----------------------------------------------------------------------------------------
@@ -345,6 +345,9 @@ class Decoder(base.Decoder):
                 continue
             # A whole body does not mark the end of a block; after a cut only the last call can be unfinished.
             closed = self.raw is not None and (complete or i != calls[-1] if calls else True)
+            for name in (each for each, value in block.items() if each != "toolUse" and may_be_call(API, value)):
+                place = self.at("output", "message", "content", i, name)
+                self.find(f"{API}.{UNREAD_CALL}", f"a block of the unknown type {name[:80]!r} may be a call", place)
             at = self.at("output", "message", "content", i) if "toolUse" in block else At()
             self._parts += read_block(block, closed, at, partial(slice_of, text, "output", "message", "content", i))
 

@@ -33,7 +33,7 @@ from loop_core.wire.gemini_generate import table
 from loop_core.wire.gemini_generate.parts import Parts, holds_content, string_piece
 from loop_core.wire.gemini_generate.table import API
 from loop_core.wire.json_values import JSONArray, slice_of
-from loop_core.wire.reads import UNREAD_CALL, continues_call
+from loop_core.wire.reads import UNREAD_CALL, continues_call, may_be_call
 
 # The members of an event without an end or an error, which needs no other check.
 _PLAIN_EVENT = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
@@ -43,6 +43,7 @@ _PLAIN_CANDIDATE = frozenset({
 })
 """The fields of a candidate that say nothing about its end."""
 _COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+_CALLS = ("functionCall", "function_call")
 _CODE = ("executableCode", "executable_code")
 """The types of a part with code that the provider runs; a part with the result follows it."""
 _COUNTED = frozenset(_COUNTS) | {table.SNAKE[name] for name in _COUNTS}
@@ -226,6 +227,9 @@ class Decoder(base.Decoder):
                 if misfits_type(part.get("thought"), bool):
                     self.find(f"{API}.odd_thought", "thought is neither true nor false; the part is read as thinking",
                               self.at(*place, "thought"))
+                for name in (each for each, value in part.items() if each not in _CALLS and may_be_call(API, value)):
+                    self.find(f"{API}.{UNREAD_CALL}", f"a part of the unknown type {name[:80]!r} may be a call",
+                              self.at(*place, name))
                 self._parts.read(part, place)
                 self._goes_on = self._goes_on or bool(self.raw and holds_content(part))
         if not candidate.keys() <= _PLAIN_CANDIDATE:

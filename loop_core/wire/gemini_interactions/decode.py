@@ -29,7 +29,7 @@ from loop_core.wire.failures import read_error
 from loop_core.wire.gemini_interactions import table
 from loop_core.wire.gemini_interactions.table import API
 from loop_core.wire.json_values import slice_of
-from loop_core.wire.reads import UNREAD_CALL, unread_rule
+from loop_core.wire.reads import UNREAD_CALL, may_be_call, unread_rule
 from loop_core.wire.response_calls import StreamedPart, compare, open_places
 
 Slice = Callable[..., str | None]
@@ -280,6 +280,7 @@ class Decoder(base.Decoder):
             self._quirk("missing_index", "a step has no index")
         elif index in self._open:
             self._quirk("repeated_index", f"step {str(index)[:20]} began twice")
+        self._check_type(event[holder])
         self._keep(index, GrowingStep(event[holder], self.text(), holder, self.frame[2]))
 
     def _keep(self, index: Any, step: GrowingStep) -> GrowingStep:
@@ -347,6 +348,7 @@ class Decoder(base.Decoder):
         for number, step in enumerate(found):
             if not isinstance(step, dict):
                 continue
+            self._check_type(step)
             failed = step.get("error")
             if isinstance(failed, Mapping):
                 error = read_error({"error": failed})
@@ -356,6 +358,10 @@ class Decoder(base.Decoder):
             closed = self.raw is not None and (self.raw in table.FINISHED or number not in calls[-1:])
             at = self.at(*path, number) if step.get("type") == table.CALL else At()
             self._parts += read_step(step, closed, at, partial(slice_of, text, *path, number))
+
+    def _check_type(self, step: Mapping[str, Any]) -> None:
+        if step.get("type") not in (table.CALL, table.MCP_CALL) and may_be_call(API, step):
+            self._quirk(UNREAD_CALL, f"a step of the unknown type {str(step.get('type'))[:80]!r} may be a call")
 
     # -- the response --------------------------------------------------------------------------------------------
 

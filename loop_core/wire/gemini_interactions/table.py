@@ -52,6 +52,8 @@ CONTENTS = frozenset({"text", "image", "audio", "video", "document", "file"})
 """The types of content in steps of output or input."""
 OUTPUT = "model_output"
 CALL = "function_call"
+MCP_CALL = "mcp_server_tool_call"
+"""The type of a step for a call that the provider runs and that has a name, unlike the others of its kind."""
 THOUGHT = "thought"
 NOTES = "text.annotations"
 """The type of an opaque part that holds the annotations of the text before it."""
