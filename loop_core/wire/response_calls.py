@@ -23,6 +23,7 @@ from loop_core.values import (
     ToolCall,
 )
 from loop_core.wire.body import compact, read_object
+from loop_core.wire.reads import UNREAD_CALL
 
 Call = TypeVar("Call")
 Object = dict[str, Any] | None
@@ -220,29 +221,41 @@ def compare(
     parts: Sequence[ResponsePart], repeated: Sequence[ResponsePart], end: At
 ) -> tuple[list[ResponsePart], list[Difference]]:
     """Compares the streamed parts of an answer with their repetition in the event at `end`. Returns the parts, with a
-    call open if its repetition differs, and the differences. A repetition without text, or without calls, is not
-    compared in that respect."""
+    call open if its repetition differs or is missing, and the differences. A repetition without text, or without calls,
+    is not compared in that respect; one that alone has calls adds them."""
     found = list(_text_differences(parts, repeated, end))
     others = [part for part in repeated if type(part) is ToolCall]
+    if not any(type(part) is ToolCall for part in parts):
+        return [*parts, *others], found
+    holds_calls = bool(others)
     compared: list[ResponsePart] = []
     for part in parts:
-        other = _fitting(part, others) if type(part) is ToolCall and others else None
-        if type(part) is ToolCall and other is not None:
-            others.remove(other)
-            if other.name != part.name or not is_same_json(part.arguments or "", other.arguments or ""):
+        if type(part) is ToolCall and holds_calls:
+            other = _fitting(part, others)
+            if other is not None:
+                others.remove(other)
+            if other is None or not _is_same_call(part, other):
+                name, arguments = (other.name, other.arguments or "") if other is not None else ("", "")
                 message = difference(f"a call of {part.name or 'no tool'}", f"{part.name} {part.arguments or ''}",
-                                     Copy(f"{other.name} {other.arguments or ''}", end.start))
+                                     Copy(f"{name} {arguments}", end.start))
                 found.append(Difference("call_differs", message, part.at, Severity.ERROR))
-                part = part._replace(closed=False, other_arguments=other.arguments or "")
+                part = part._replace(closed=False, other_arguments=arguments)
         compared.append(part)
+    for other in others:
+        message = f"a call of {other.name or 'no tool'} comes only in the repetition at the end"
+        found.append(Difference(UNREAD_CALL, message, other.at, Severity.ERROR))
     return compared, found
 
 
+def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
+    return call.name == other.name and is_same_json(call.arguments or "", other.arguments or "")
+
+
 def _fitting(call: ToolCall, others: Sequence[ToolCall]) -> ToolCall | None:
-    """The repetition of a call, found by its id or, if there are no ids, by its place."""
-    if call.id is None:
-        return others[0] if others[0].id is None else None
-    return next((other for other in others if other.id == call.id), None)
+    """The repetition of a call, found by its id or, if one of the two has none, by its content, else by its place."""
+    alike = ([other for other in others if other.id == call.id is not None]
+             or [other for other in others if None in (other.id, call.id)])
+    return next((other for other in alike if _is_same_call(call, other)), next(iter(alike), None))
 
 
 def _text_differences(

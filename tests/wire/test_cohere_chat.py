@@ -178,6 +178,23 @@ def test_the_end_of_the_first_version_repeats_the_answer(
     assert all(f"from byte {begin:,} on" in each.message for each in reading.response.findings)
 
 
+@each_row(("streamed", "repeated", "expected"), [
+    ("fg", "gf", ["ready", "ready"]),  # the calls have no ids, and another order is no other batch
+    ("f", "fg", ["held"]), ("fg", "f", ["held", "held"]), ("ff", "f", ["held", "held"]), ("", "f", ["ready"]),
+    ("fg", "", ["ready", "ready"]),
+])
+def test_the_end_of_the_first_version_holds_the_calls_of_another_batch(
+    streamed: str, repeated: str, expected: list[str]
+) -> None:
+    """A call that only one of the two had was left out or ran."""
+    one, other = ([{"name": name, "parameters": {"n": 1}} for name in each] for each in (streamed, repeated))
+    lines = [{"event_type": "stream-start", "generation_id": "i"},
+             {"event_type": "tool-calls-generation", "tool_calls": one},
+             {"event_type": "stream-end", "finish_reason": "COMPLETE", "response": {"tool_calls": other}}]
+    reading = read(API, [json.dumps({"is_finished": False, **line}).encode() + b"\n" for line in lines])
+    assert [each.admission for each in reading.calls] == expected
+
+
 @pytest.mark.parametrize("pieces", [(), ("I will", " look.")])
 def test_the_plan_of_calls_of_the_first_version_is_text_once(pieces: tuple[str, ...]) -> None:
     calls = [{"name": "f", "parameters": {"n": 1}}]

@@ -221,7 +221,9 @@ def test_a_call_may_begin_with_its_arguments_as_text(begun: str, text: str, argu
 @each_row(("steps", "admission", "odd"), [
     ([], "ready", []), ([SAID, CALLED], "ready", []), ([CALLED], "ready", []),
     ([SAID, {**CALLED, "arguments": {"n": 2}}], "held", ["call_differs"]),
-    ([SAID, {**CALLED, "id": "c2", "arguments": {"n": 2}}], "ready", []),
+    ([SAID, {**CALLED, "id": "c2", "arguments": {"n": 2}}], "held", ["call_differs", "call_unread_value"]),
+    ([SAID, CALLED, {**CALLED, "id": "c2"}], "held", ["call_unread_value"]),
+    ([{name: value for name, value in CALLED.items() if name != "id"}], "ready", []),
     ([{"type": "model_output", "content": [{"type": "text", "text": "Hello, you."}]}], "ready", ["text_differs"]),
 ])
 def test_an_end_that_repeats_the_steps_is_compared_with_them(
