@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from loop_core.values import (
+    FINISHED,
     At,
     CallKind,
     ChatResponse,
+    Evidence,
     ExchangePart,
     ResponsePart,
     Severity,
@@ -133,6 +135,16 @@ def completes(stop: StopReason) -> bool:
     those of a cut call are one too (cynative PR#283, citing Anthropic's documentation), so only the reason shows the
     cut. A stop sequence may cut a call."""
     return stop.normalized in (Stop.TOOL_CALL, Stop.END_TURN) and stop.raw != "stop_sequence"
+
+
+def gone_on(api: str, stop: StopReason, size: int, find: Callable[[str, str, At | None], None]) -> StopReason:
+    """The reason of a stream of `size` bytes which goes on after its stop word and has no end: the rest may be cut."""
+    end = At(ExchangePart.BODY, size, size)
+    find(f"{api}.goes_on", f"the answer goes on after stop reason {stop.raw}, and has no end", end)
+    if stop.normalized not in FINISHED:
+        return stop
+    evidence = (*stop.evidence, Evidence(f"{api}.goes_on", end))
+    return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=evidence)
 
 
 # -- Parts of a stream while they arrive -----------------------------------------------------------------------------

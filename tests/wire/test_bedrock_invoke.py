@@ -191,6 +191,21 @@ def test_the_events_of_a_command_r_make_one_text() -> None:
     assert decode_response(API, chunks(*said)).stop_reason.normalized is Stop.INTERRUPTED
 
 
+@each_row(("more", "stop"), [
+    ([("b", None)], Stop.INTERRUPTED), ([("b", None), ("", None)], Stop.INTERRUPTED),
+    ([("b", None), ("", "stop")], Stop.END_TURN), ([(" ", None)], Stop.END_TURN), ([], Stop.END_TURN),
+])
+def test_a_text_that_goes_on_after_its_stop_word_was_cut(more: list[tuple[str, str | None]], stop: Stop) -> None:
+    """It counted as finished. Bedrock's counts, or another stop word, are its end."""
+    said = [("a", None), ("", "stop"), *more]
+    pieces = [{"generation": text, "stop_reason": word} for text, word in said]
+    cut = decode_response(API, chunks(*pieces))
+    assert (cut.stop_reason.normalized, cut.raw_stop_reason) == (stop, "stop")
+    assert ("bedrock_invoke.goes_on" in {each.rule for each in cut.findings}) is (stop is Stop.INTERRUPTED)
+    ended = {**pieces[-1], "amazon-bedrock-invocationMetrics": {"outputTokenCount": 2}}
+    assert decode_response(API, chunks(*pieces[:-1], ended)).stop_reason.normalized is Stop.END_TURN
+
+
 def test_a_call_that_the_stream_cuts_is_held() -> None:
     body = chunks(
         {"type": "message_start", "message": {"id": "i", "model": "m", "content": [], "usage": {"input_tokens": 5}}},

@@ -34,7 +34,7 @@ from loop_core.wire.body import compact, mapping_of, token_count
 from loop_core.wire.failures import read_error
 from loop_core.wire.json_values import slice_of
 from loop_core.wire.reads import UNREAD, UNREAD_CALL, may_be_call, unread_rule
-from loop_core.wire.response_calls import completes, open_places
+from loop_core.wire.response_calls import completes, gone_on, open_places
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PROSE = frozenset({"text", "thinking"})
@@ -148,11 +148,9 @@ class Decoder(base.Decoder):
         filters, failures and words that they do not know."""
         stop = self.map_word(self.raw, self.raw_at)
         if self.raw and not self.saw_done and self._went_on():
-            end = At(ExchangePart.BODY, self.size, self.size)
-            self.find(f"{API}.goes_on", f"the answer goes on after stop reason {self.raw}, and has no end", end)
-            if stop.normalized in FINISHED:
-                evidence = Evidence(f"{API}.goes_on", end)
-                return stop._replace(normalized=Stop.INTERRUPTED, detail=None, evidence=(*stop.evidence, evidence))
+            stop = gone_on(API, stop, self.size, self.find)
+            if stop.normalized is Stop.INTERRUPTED:
+                return stop
         if self.raw != "stop_sequence" or self.native.get("stop_sequence") or self.raw in self.words:
             return stop
         row = table.STOP_REASONS[table.UNNAMED]

@@ -37,6 +37,7 @@ from loop_core.wire.openai_chat.choice import GrowingChoice
 from loop_core.wire.openai_chat.decode import Decoder as ChatDecoder
 from loop_core.wire.openai_chat.table import READS as CHAT_READS
 from loop_core.wire.reads import FactRow, See
+from loop_core.wire.response_calls import gone_on
 
 _LLAMA = "AWS guide, Meta Llama and Mistral AI models: stop_reason"
 _TITAN = "AWS guide, Amazon Titan Text models: completionReason"
@@ -171,7 +172,7 @@ class Decoder(ConverseDecoder):
         self._maker_options = {**options, "words": {**STOP_REASONS, **self.words}}
         self._texts: list[str] = []
         self._calls: list[ToolCall] = []
-        self._read_text = False
+        self._read_text = self._goes_on = False  # whether a text was read, and text followed its stop word
         self._guarded_at: At | None = None
         self._others: set[int] = set()
 
@@ -242,8 +243,10 @@ class Decoder(ConverseDecoder):
                 return response
             joined = "".join(self._texts)
             self.saw_done = self.raw is not None
-            text = (TextPart(joined),) if joined else ()
-            return replace(response, parts=(*text, *self._calls), other_choices=len(self._others))
+            text, stop = (TextPart(joined),) if joined else (), response.stop_reason
+            if self._goes_on and not self._measured:  # the counts are the end
+                stop = gone_on(API, stop, self.size, self.find)
+            return replace(response, parts=(*text, *self._calls), stop_reason=stop, other_choices=len(self._others))
         self._maker.size = self.size
         maker_response = self._maker.build()
         for found in self._maker.findings:
@@ -288,6 +291,7 @@ class Decoder(ConverseDecoder):
                                             form=ArgsForm.OBJECT, at=at or self.at(shape.calls, number)))
         self.id = string(body.get("id")) or self.id
         reason = string(value_at(holder, shape.reason.split("/")))
+        self._goes_on = not reason and (self._goes_on or bool(self.raw and self._texts[-1].strip()))
         if reason is not None:
             place = *((shape.holder, 0) if shape.holder else ()), *shape.reason.split("/")
             self.end_with(reason, at or self.at(*place))
