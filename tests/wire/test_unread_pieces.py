@@ -375,8 +375,8 @@ def gemini_with(part: dict[str, Any]) -> tuple[bytes, bytes]:
     return body.encode(), f"data: {body}\n\n".encode()
 
 
-def interaction_with(step: dict[str, Any]) -> tuple[bytes, bytes]:
-    found = [step, {"type": "function_call", "id": "c", "name": "f", "arguments": {"n": 1}}]
+def interaction_with(*steps: dict[str, Any]) -> tuple[bytes, bytes]:
+    found = [*steps, {"type": "function_call", "id": "c", "name": "f", "arguments": {"n": 1}}]
     told = {"id": "i", "status": "requires_action"}
     events = (event for index, each in enumerate(found) for event in (
         {"event_type": "step.start", "index": index, "step": each}, {"event_type": "step.stop", "index": index}))
@@ -414,3 +414,29 @@ def test_a_part_of_an_unknown_type_that_may_be_a_call_holds_the_others(
     """It was left out, and the rest of the batch ran without it."""
     for body in bodies:
         assert [str(each.admission) for each in read(api, body).calls] == [expected]
+
+
+@each_row(("api", "body", "lost"), [
+    ("anthropic_messages", message_with(
+        {"type": "tool_use", "id": "a", "name": "g", "input": {}}, {"type": "fallback", "from": {}, "to": {}})[1],
+     b'"content_block_start", "index": 1'),
+    ("gemini_interactions", interaction_with(*[{"type": "thought"}] * 2)[1], b'"step.start", "index": 1'),
+])
+def test_an_event_that_ends_a_part_which_never_began_holds_the_calls(api: str, body: bytes, lost: bytes) -> None:
+    """The part was a call, or the place where a model gave way to another, whose calls alone count."""
+    events = body.split(b"\n\n")
+    kept = [each for each in events if lost not in each]
+    assert len(kept) == len(events) - 1
+    admissions = [{str(each.admission) for each in read(api, b"\n\n".join(sent)).calls} for sent in (events, kept)]
+    assert admissions == [{"ready"}, {"held"}]
+
+
+@each_row("api", ["anthropic_messages", "gemini_interactions"])
+def test_an_end_that_came_twice_or_before_all_parts_holds_nothing(api: str) -> None:
+    body = messages({"type": "input_json_delta", "partial_json": "{}"}) if api == "anthropic_messages" else steps(
+        {"type": "arguments_delta", "arguments": "{}"})
+    events = body.split(b"\n\n")
+    stop = next(each for each in events if b"stop" in each.partition(b"\n")[0])
+    at = events.index(stop)
+    for sent in ([*events[:at], stop, *events[at:]], [stop.replace(b'"index": 0', b'"index": 5'), *events]):
+        assert [str(each.admission) for each in read(api, b"\n\n".join(sent)).calls] == ["ready"]
