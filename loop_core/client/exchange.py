@@ -372,7 +372,7 @@ class Timeouts:
         poll: the time between two requests for a response that is made in the background.
         after_end: the time for which a stream is still read after the last event of its format. What arrives then is
             kept, and the answer is whole in any case. A caller's client without an event loop closes at once.
-        after_stop: the longest silence after a stop word or an error that is not the last event of its format.
+        after_stop: the longest silence after a stop word or an error before the last event, or before a checksum.
     """
 
     connect: float = 10.0

@@ -52,6 +52,11 @@ class ContentDecoder:
             raise RefusedCodingError(f"sent content in the encoding {', '.join(names)[:40]}, which was not requested")
         self._inflate = zlib.decompressobj(_EITHER) if names else None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no checksum is outstanding: the body is not coded, or its coding has ended."""
+        return self._inflate is None or bool(self._inflate.eof)
+
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decodes the next bytes; yields their content, in pieces of at most `STEP` bytes if it is coded. Raises
         `ContentDecodeError` if the content does not have the named coding."""
@@ -139,7 +144,7 @@ class IncomingAnswer:
         left = self.timeouts.whole - self.ms / 1000
         if not self.may_be_over:
             return left
-        most = self.timeouts.after_end if self.is_over else self.timeouts.after_stop
+        most = self.timeouts.after_end if self.is_over and self.body.is_over else self.timeouts.after_stop
         return min(left, most - (self.ms - self.reader.event_ms) / 1000)
 
     @property

@@ -265,7 +265,7 @@ class Live(_Source):
               self._client.stream(**http) as response):
             incoming.begin(response.status_code, response.headers.multi_items())
             for data in response.iter_raw():
-                if not incoming.take(data) or (incoming.is_over and not self._own):
+                if not incoming.take(data) or (incoming.is_over and incoming.body.is_over and not self._own):
                     break
                 if incoming.may_be_over:
                     within(incoming.left + MOMENT)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import zlib
 
+import httpx
 import pytest
 
 from loop_core import Server, ask
 from loop_core.client.incoming import STEP, ChecksumError, ContentDecodeError, ContentDecoder
+from loop_core.client.transport import Live
+from loop_core.turn.loop import run
 from loop_core.values import ChatResponse, Stop, StopReason, ToolCall, TransportEnd
 from loop_core.wire import wire
-from tests.scenes.loopback import Fake, Peer
+from tests.scenes.live import plan, request, server
+from tests.scenes.loopback import Answer, Fake, Peer
 
 TEXT = b"data: one\n\n" * 500
 CODED = {
@@ -75,8 +79,8 @@ def test_content_with_a_wrong_checksum_is_not_relied_on(size: int) -> None:
         [piece for at in range(0, len(damaged), size) for piece in body.feed(damaged[at : at + size])]
 
 
-def test_no_call_runs_whose_content_does_not_match_its_checksum(fake: Fake) -> None:
-    """The checksum came in a later piece than the end of the answer: the call ran with the damaged arguments."""
+def damaged_at_the_end(late: float) -> Answer:
+    """An answer with a call whose checksum is wrong and comes `late` seconds after the end of the content."""
     said = ChatResponse("openai_chat", (ToolCall("c", "ls", '{"path": "/tmp"}', closed=True),),
                         StopReason(Stop.TOOL_CALL, "tool_calls"))
     coded = gzip.compress(b"".join(wire("openai_chat").encode(said, stream=True)))
@@ -84,10 +88,18 @@ def test_no_call_runs_whose_content_does_not_match_its_checksum(fake: Fake) -> N
     def send(peer: Peer) -> None:
         peer.head(content_encoding="gzip", transfer_encoding="chunked")
         for piece in (coded[:40], coded[40:-8], b"\0\0\0\0" + coded[-4:]):
+            if piece.startswith(b"\0"):
+                peer.hold(late)
             peer.send(b"%x\r\n%s\r\n" % (len(piece), piece))
         peer.send(b"0\r\n\r\n")
 
-    fake.answers = [send]
+    return send
+
+
+@pytest.mark.parametrize("late", [0.0, 0.6])
+def test_no_call_runs_whose_content_does_not_match_its_checksum(fake: Fake, late: float) -> None:
+    """The checksum came in a later piece than the end of the answer: the call ran with the damaged arguments."""
+    fake.answers = [damaged_at_the_end(late)]
     ran: list[str] = []
 
     def ls(path: str) -> str:
@@ -98,3 +110,11 @@ def test_no_call_runs_whose_content_does_not_match_its_checksum(fake: Fake) -> N
     answer = ask(Server("openai_chat", fake.url, key="k", model="m"), "Go", tools=[ls], max_tokens=99)
     assert (ran, answer.terminal) == ([], "repair_failed")
     assert answer.turn.evaluation.response.transport_end is TransportEnd.DAMAGED
+
+
+def test_a_caller_s_client_waits_for_the_checksum_too(fake: Fake) -> None:
+    fake.answers = [damaged_at_the_end(0.1)]
+    with httpx.Client() as client, Live(server("openai_chat", fake.url, ""), client=client) as source:
+        turn = run("t", request("openai_chat"), source, plan("openai_chat", "generic")).steps[-1].turn
+    assert turn.evaluation is not None
+    assert turn.evaluation.response.transport_end is TransportEnd.DAMAGED
