@@ -42,14 +42,24 @@ _FEW = r"\s(?:[^\r\n\\|;&]*?\s)?"
 _USER = r"[^\s:\"'\\]{1,64}:"
 
 
+LOOSE = r"((?:\\+/)?[^\s\"'\\,;<>(){}\[\]&]+)"
+QUOTED = r"([^\"'\\\r\n]+)"
+
+
 class Command(NamedTuple):
-    """A command or a setting in which a password stands at a fixed place."""
+    """A command, a setting or a line of a file in which a password stands at a fixed place."""
 
     hint: str
     """A cheap pattern that every text with this command matches."""
     before: str
     """The pattern of the text before the password and its quote."""
+    value: str = rf"({QUOTE}){LOOSE}"
+    """The pattern of the quote and of the password, each a group, and of what follows them."""
 
+
+_PORT = r":(?:54[0-9]{2}|6[45]32|\*):"
+_FIELD = rf"type={QUOTE}password\b"
+_INPUT = rf"<input(?:\s[^<>]*?)?\s{_FIELD}[^<>]*?\svalue="
 
 COMMANDS: tuple[Command, ...] = (
     Command(r"curl\s", rf"curl{_ARGUMENTS}(?:-[a-z#]{{0,8}}u|--user|--proxy-user)[ =]?{QUOTE}{_USER}"),
@@ -72,4 +82,9 @@ COMMANDS: tuple[Command, ...] = (
     # Nodemailer and others; a value without a quote is code
     Command(rf"pass{QUOTE}\s?:\s?\\*[\"']", rf"user(?:name)?{QUOTE}\s?:\s?\\*[\"'][^\"'\\\r\n]{{1,100}}\\*[\"'],"
                                             rf"(?:\s|\\+n){{0,20}}{QUOTE}pass{QUOTE}\s?:\s?\\*[\"']"),
+    Command(rf"{_PORT}[a-z_*]", rf"[\w.*-]{{1,100}}{_PORT}[a-z_*][\w*-]{{0,62}}:[\w*.@-]{{1,63}}:"),  # .pgpass
+    # A field of a form, whose value may stand before its type.
+    Command(_FIELD, _INPUT, rf"(\\*[\"']){QUOTED}"),
+    Command(_FIELD, _INPUT, r"()([^\s\"'\\<>{}=]+)"),
+    Command(_FIELD, r"<input(?:\s[^<>]*?)?\svalue=", rf"(\\*[\"']){QUOTED}\\*[\"'][^<>]*?\s{_FIELD}"),
 )

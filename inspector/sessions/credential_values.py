@@ -156,7 +156,9 @@ TESTS: Mapping[str, tuple[str, _Test]] = {
     "member": ("token", lambda name, quote, value, after: len(value) >= 20 and random_looking(value)),
     "password": ("password", lambda name, quote, value, after: is_password(value, bool(quote.strip("\\")), after)),
     # Translations, forms and tables of routes have such names too, over prose and paths: `resetPassword`.
-    "camel password": ("password", lambda name, quote, value, after: re.search("[0-9]", value) is not None
+    # Switches have them too, over one digit: `showPassword="1"`.
+    "camel password": ("password", lambda name, quote, value, after: len(value) > 1
+                                                                     and re.search("[0-9]", value) is not None
                                                                      and re.fullmatch(_ROUTE, value) is None
                                                                      and is_password(value, True, after)),
     # In code a value without a digit is often a name in the same spelling.

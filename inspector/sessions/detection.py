@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from inspector.sessions.credential_names import COMMANDS, NAMES, PASSWORDS, QUOTE, VARIABLES
+from inspector.sessions.credential_names import COMMANDS, LOOSE, NAMES, PASSWORDS, QUOTE, QUOTED, VARIABLES
 from inspector.sessions.credential_values import NUMERAL, TESTS, any_of, in_humps, key_lines, random_looking
 from inspector.sessions.credentials import ALPHABETS, FORMS
 from loop_core.client.mask import SHORTEST
@@ -57,19 +57,21 @@ def _has_exact_length(template: str) -> bool:
     return last.end() == len(template) and last[3] is None
 
 
+_HASH = r"\$(?:[1567]|g?y|2[abxy]|apr1|argon2i?d?)\$"
+
 OWN_SHAPES: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:-?[A-Za-z0-9+/=\s:,.]|\\+[nr/])*?"
                     r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"),
     # The same form without its last line, as in a cut file or an excerpt.
     ("private key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
-    # RFC 4716.
     ("private key", r"---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
                     r"(?:Comment: \\*\"[^\"\\\r\n]*\\*\"|[A-Za-z0-9+/=\s:,.-]|\\+[nr/])*"),
-    # PuTTY's key files.
     ("private key", r"Private-Lines: [0-9]{1,3}(?:\\+r)?(?:\\+n|\s)(?:[A-Za-z0-9+/=\s]|\\+[nr/])*"),
     ("API key", r"sk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}[A-Za-z0-9_-]*"),
+    ("password hash", rf"{_HASH}(?:[A-Za-z0-9./,=+-]{{1,48}}\$){{1,3}}[A-Za-z0-9./+]{{22,}}"),
 )
-"""Name and pattern of forms that no template describes. Line ends may be escaped several times."""
+"""Name and pattern of forms that no template describes: of RFC 7468, RFC 4716 (SSH2), PuTTY's key files, crypt(5) as in
+/etc/shadow, Argon2. Line ends may be escaped several times."""
 
 _PREFIX = r"(?:[A-Za-z0-9]+[_.-]){0,6}"
 
@@ -92,10 +94,6 @@ _LONG_VALUE = r"([A-Za-z0-9_+/.~-]{15}[A-Za-z0-9_+/.~-]+)"
 
 _BETWEEN = rf"{_JOINT}({QUOTE})"
 
-_LOOSE = r"((?:\\+/)?[^\s\"'\\,;<>(){}\[\]&]+)"
-
-_QUOTED = r"([^\"'\\\r\n]+)"
-
 _IN_PROSE = any_of(NAMES).replace("[_-]", "[ _-]")
 """Matches a name, also as `API key`."""
 
@@ -106,27 +104,28 @@ CONTEXTS: tuple[tuple[str, str], ...] = (
     # Keys of LiteLLM's proxy and others, whose letters `-` and `_` interrupt. None begins inside another one, so that a
     # long run takes linear time.
     ("key", rf"(?:^|[^A-Za-z0-9_-]|{_ESCAPED})()()(sk-[A-Za-z0-9_-]{{20,}})"),
-    ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{_QUOTED}"),
+    ("cookie", rf"(?i){_BEFORE}((?:set[_-]?)?cookie){_BETWEEN}{QUOTED}"),
     ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_WITH_VALUE_APART})){_APART}{_LONG_VALUE}"),
     ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_APART}{_LONG_VALUE}"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*\")([^\"\\\r\n]+)"),
     ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(\\*')([^'\"\\\r\n]+)"),
-    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){_LOOSE}"),
-    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|api-?key)\s)?{_LOOSE}"),
-    ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{_LOOSE}"),
+    ("password", rf"(?i){_BEFORE}({_PREFIX}(?:{any_of(PASSWORDS)})){_JOINT}(){LOOSE}"),
+    ("named", rf"(?i){_BEFORE}({_PREFIX}(?:{_IN_PROSE})){_BETWEEN}(?:(?:bearer|basic|token|api-?key)\s)?{LOOSE}"),
+    ("variable", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})){_BETWEEN}{LOOSE}"),
     ("list", rf"{_BEFORE}([A-Z][A-Z0-9_]*_(?:{'|'.join(VARIABLES).upper()})S){_BETWEEN}([A-Za-z0-9_./+=~:,-]+)"),
     ("member", rf"(?:^|[^A-Za-z0-9_.-])(token){QUOTE}\s{{0,8}}[:=]\s{{0,8}}(\\*[\"'])([A-Za-z0-9_./+=~-]+)"),
+    ("member", rf"(?:^|[^A-Za-z0-9_.-]|{_ESCAPED})(token)():[ \t]{{1,4}}([A-Za-z0-9_./+=~-]+)"),  # YAML
     ("camel password", rf"{_BEFORE}({in_humps(PASSWORDS)}){_JOINT}(\\*[\"'])([^\s\"'\\]+)"),
-    ("camel", rf"{_BEFORE}({in_humps(NAMES)}){_BETWEEN}{_LOOSE}"),
+    ("camel", rf"{_BEFORE}({in_humps(NAMES)}){_BETWEEN}{LOOSE}"),
     ("element", rf"(?i)form-data;\s?name=\\*\"({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))\\*\""
                 r"(?:\r?\n|(?:\\+r)?\\+n){2}()([^\s\"'\\<>]+)"),
     ("element", rf"(?i)<(?:[A-Za-z0-9_-]+:)?({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}))>()([^<>\"\r\n]+)<"),
-    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({QUOTE}){_LOOSE}"),
+    ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))(?:=|\s{{1,4}})({QUOTE}){LOOSE}"),
     ("flag", rf"(?i)--({_PREFIX}(?:{any_of((*PASSWORDS, *NAMES))}|pass|token|key))\\*[\"']\s{{0,8}},\s{{0,8}}"
-             rf"(\\*[\"']){_LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
-    ("user", rf"(?i)(?:wandb\s+login|snyk\s+auth|authtoken)\s+(?:--?[a-z=-]+\s+)*()({QUOTE}){_LOOSE}"),
+             rf"(\\*[\"']){LOOSE}\\*[\"']\s{{0,8}}[,\])]"),
+    ("user", rf"(?i)(?:wandb\s+login|snyk\s+auth|authtoken)\s+(?:--?[a-z=-]+\s+)*()({QUOTE}){LOOSE}"),
     ("cookies", r"\s-b[ =]?()(\\*[\"'])([\w.-]{1,64}=[^\"'\\\r\n]+)"),  # curl
-    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({QUOTE}){_LOOSE}{QUOTE}\s*\|[^\r\n|]*"
+    ("login", rf"(?i)(?:echo|printf)\s+(?:-n\s+)?()({QUOTE}){LOOSE}{QUOTE}\s*\|[^\r\n|]*"
               r"(?:--password-stdin|sudo\s+-S|secrets?\s+(?:put|set)|env\s+add|chpasswd)"),
     ("login", r"()():([^\s:/@\"'\\<>]+)@(?:tcp6?|unix)\("),
     ("login", rf"(?i)(?:sqlplus\s(?:-\w+\s)*|jdbc:oracle:\w+:){QUOTE}[\w$#.-]+()()/([^\s/@\"'\\<>]+)@"),
@@ -208,7 +207,7 @@ def _context_groups(data: bytes) -> Iterator[tuple[tuple[str, str], ...]]:
     every, hints = _command_hints()
     for command, hint in zip(COMMANDS, hints, strict=True) if every.search(data) is not None else ():
         if hint.search(data) is not None:
-            yield (("login", rf"(?i)(?:{command.before})()({QUOTE}){_LOOSE}"),)
+            yield (("login", rf"(?i)(?:{command.before})(){command.value}"),)
 
 
 @cache
@@ -221,7 +220,8 @@ def _hint_pattern() -> Any:
             head, tail = _hint(form.template)
             tails.setdefault(tail, []).append(head)
     begun = "|".join(f"(?:{'|'.join(heads)}){tail}" for tail, heads in tails.items())
-    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}"])
+    forms = "|".join([f"{_BEFORE}(?:{begun})", *_INNER_HINTS, "PRIVATE KEY", "Private-Lines", "sk-[A-Za-z0-9_-]{20}",
+                      rf"{_HASH}[A-Za-z0-9./,=+-]{{1,48}}\$"])
     names = f"{_IN_PROSE}|{any_of((*PASSWORDS, 'cookie', 'auth'))}"
     contexts = (
         rf"(?i)(?:{names})(?:{QUOTE}\s{{0,8}}(?:[:=,]|%3D)|>|{_APART}[A-Za-z0-9_+/.~-]{{16}})",
@@ -229,7 +229,7 @@ def _hint_pattern() -> Any:
         rf"(?i){'|'.join(command.hint for command in COMMANDS)}",
         r"\s-b[ =]?\\*[\"'][\w.-]{1,64}=|[, ](?i:response)=\\*\"[0-9A-Fa-f]{32}",
         r"(?i)identified\s|--password-stdin|chpasswd|snyk\s+auth|authtoken\s|@(?:tcp6?|unix)\(|sqlplus\s|jdbc:oracle:",
-        rf"token{QUOTE}\s{{0,8}}[:=]\s{{0,8}}\\*[\"'][A-Za-z0-9_./+=~-]{{20}}",
+        rf"token{QUOTE}\s{{0,8}}[:=]\s{{0,8}}{QUOTE}[A-Za-z0-9_./+=~-]{{20}}",
         rf"_(?:{'|'.join(VARIABLES).upper()})(?:{QUOTE}\s{{0,8}}[:=,]|S{QUOTE}\s{{0,8}}[:=])",
         rf"(?i)_(?:{'|'.join(VARIABLES)}){_APART}[A-Za-z0-9_+/.~-]{{16}}",
         r"(?i)form-data;\s?name=|sudo\s+-S|secrets?\s+(?:put|set)\s|\senv\s+add\s",
@@ -240,7 +240,7 @@ def _hint_pattern() -> Any:
     return _compile("|".join([forms, *(f"(?:{each})" for each in contexts)]), captures=False)
 
 
-_INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
+_INNER_HINTS = (r"[0-9a-f]{24}\.[A-Za-z0-9_-]{16}", r"8Q~[A-Za-z0-9_~.-]{20}", r"\.atlasv1\.[A-Za-z0-9_-]{20}",
                 r":AA[A-Za-z0-9_-]{20}", r"[0-9a-f]{24}-us[0-9]", r":[0-9a-f]{32}", r"[0-9a-f]{24}-[0-9a-f]{8}-",
                 "JQQJ9", "AZDO[A-Za-z0-9]{4}", "FFFFNRAL", "_mmk", r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}")
 """Patterns of the literal parts of forms that do not begin with a literal."""

@@ -244,6 +244,9 @@ def test_variables_that_hold_no_credential_stay(name):
     assert redact.body(given) == given
 
 
+HASHED = "yyxWslqCwTXjtqR1fQxstS98VpLl2AejxQUqRdS0gprzWWRpWv81a"
+
+
 @each_row(("given", "hidden"), [
     ("Bearer abc123def456ghi789jkl", "abc123def456ghi789jkl"),
     ("authorization: bearer abc123def456ghi789", "abc123def456ghi789"),
@@ -371,6 +374,18 @@ def test_variables_that_hold_no_credential_stay(name):
     ('{"password": "hunt\\"er2"}', "er2"),
     ('{"password": "hunter\\\\"}', "hunter"),
     ('{"a": "{\\"password\\": \\"hunt\\\\\\"er2\\"}"}', "er2"),
+    ("db.example.com:5432:shop:admin:hunter2", "hunter2"),
+    ("*:*:*:me:hunter2", "hunter2"),
+    ('{"out": "# host\\nh:6432:*:me@corp:hunter2"}', "hunter2"),
+    ("<input type=password value=hunter2>", "hunter2"),
+    ('<input id="p" type="password" name="p" value="hunter2, or so">', "hunter2, or so"),
+    ("<INPUT value='hunter2, or so' id=p type='password'/>", "hunter2, or so"),
+    ('{"out": "<input type=\\"password\\" value=\\"hunter2\\">"}', "hunter2"),
+    ("users:\n- name: me\n  user:\n    token: q1w2e3r4t5y6u7i8o9p0", "q1w2e3r4t5y6u7i8o9p0"),
+    ('{"out": "user:\\n  token: abcdef.0r4t5y6u7i8o9p0a"}', "abcdef.0r4t5y6u7i8o9p0a"),
+    *((f"me:{kind}{HASHED}:19000:0:99999:7:::", HASHED) for kind in (
+        "$1$q1w2e3r4$", "$5$q1w2e3r4t5y6u7i8$", "$6$rounds=5000$q1w2e3r4$", "$y$j9T$q1w2e3r4$", "$2b$12$",
+        "$apr1$q1w2e3r4$", "$argon2id$v=19$m=65536,t=3,p=4$q1w2e3r4t5y6$")),
 ])
 def test_what_stands_before_a_value_can_say_that_it_is_a_credential(given, hidden):
     assert detection.suspicious(given)
@@ -486,6 +501,13 @@ def test_the_values_of_this_machines_own_credentials(monkeypatch):
         "user: 'me', pass: process.env.PASS, kubectl create configmap x --from-literal=db=$DB, gh secret set X < file",
         "openssl rsa -passin env:PASS, ldapsearch -W -b dc=x, http -v GET h, wandb login, snyk auth --help",
         "fk-orders-customer-id-2024-constraint ak_form sm_breakpoint hb_form ste-by-step sk_buff",
+        "root:x:0:0:root:/root:/bin/bash root:*:19000:0:99999:7::: bin:!:19000:: localhost:5432:db 12:30:45:067:890",
+        "app.js:1024:20:error:undefined fe80:1234:5678:9abc:def0 java:5423:45:warn:unused",
+        '<input type=password value=""><input type="password" placeholder="Yours"><input type="text" value="me">',
+        '<input type="password" value="{{ form.password }}"><input type=password value={password}> :value="password2"',
+        "token: string, token: ${{ secrets.GITHUB_TOKEN }}, token: the-word-that-stands-here",
+        "page_token: q1w2e3r4t5y6u7i8o9p0",
+        'echo "$1$2" "$1$HOME/bin/of/the/service/2024" $6$ $y$ awk \'{print $1$5}\'',
     ],
 )
 def test_ordinary_text_is_not_touched(text):
@@ -922,7 +944,7 @@ def test_a_name_at_the_end_of_a_word_and_a_field_of_a_form_are_names_of_credenti
     f'{{"continuationToken": "{WORD}", "nextPageToken": "{WORD}", "bypass": "{WORD}", "maxTokens": 12}}',
     "ForStorageKey: Storage.trackCacheStorageForStorageKeyReturnValue",
     'form-data; name="model"\r\n\r\ngpt-4o-2024-08-06\r\n',
-    'newPassword: "{{new1}}"',
+    'newPassword: "{{new1}}"', '<Field showPassword="1" togglePassword="0"/>',
     '{"childSessionKey": "agent:main:subagent:3f2b8c1d-7e64-4a09-b5d2-90c1e7a4f683"}',
     'resetPassword: "/api/v1/auth/reset-password", forgotPassword: "https://api.example.com/v2/users/:id/forgot"',
 ])
