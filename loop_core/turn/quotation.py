@@ -94,7 +94,8 @@ def find_quotation(text: str, segment: str, anchor: str, mark: str) -> Quotation
           or _is_quoted_again(segment[end:], anchor) or _may_quote_more(text, segment, end, anchor)
           or _is_quoted_before(text, segment[start : at[1]], anchor)
           or _shares_row(own.rstrip(), segment[start:begin])
-          or _has_more_after_chatter(own, segment[start:begin])):
+          or _has_more_after_chatter(own, segment[start:begin])
+          or (begin > start and _may_be_next_row(text, segment[start : at[1]]))):
         doubt = "the text repeats itself, and these words may be the next ones"
     return Quotation(end, _disjoint(sorted(gone)), doubt=doubt)
 
@@ -240,6 +241,16 @@ def _has_more_after_chatter(own: str, before: str) -> bool:
     """Whether words that are not the end of the answer stand between a line of chatter and the quotation."""
     more = _without_chatter(before)
     return more != before and any(map(str.isalnum, around(more)[1])) and not _folded_end(own, more)
+
+
+def _may_be_next_row(text: str, quoted: str) -> bool:
+    """Whether what was taken for the quotation, as far as the text ends with it, may be the next row of the text: the
+    text before it ends alike, or other words pass into it without a blank."""
+    text, quoted = text[-2 * ROW_CHARS :].rstrip(), quoted.rstrip()
+    size = shared_length(text[::-1], quoted[::-1])
+    own, other = text[: len(text) - size], quoted[: len(quoted) - size]
+    joined = other[-1:].isalnum() and not quoted[len(other) : len(other) + 1].isspace()
+    return size >= ALIKE_CHARS and (joined or own.rstrip().endswith(text[-ALIKE_CHARS:]))
 
 
 def shared_length(one: str, other: str) -> int:

@@ -99,7 +99,7 @@ _BLOCK_QUOTE = re.compile(r"(?m)^[^\S\n]*>[^\S\n]*\Z")
 _LINE_BREAK = re.compile(r"[^\S\n]*\n")
 _SENTENCE_END = re.compile(r"[.:,;!\u2026]{1,3}[^\S\n]*\n")
 _HALF_LINE = re.compile(r"[^\s;{}.!?:|>]\s?\Z")
-_ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?= ?[^\W_A-Z]|[)\]},.;:!?%])")
+_ODD_LINE_BREAK = re.compile(r"(?:\r?\n)+(?= ?[^\W_A-Z]|[)\]},.;:!?%\u0300-\u036f\u200d\ufe0e\ufe0f])")
 _LAID_OUT = re.compile(r"(?:\r?\n)+(?= [^\W\d_A-Z])")
 """A pattern for line breaks between a closed wrapper and a continuation that begins with a blank. They are not part of
 the sentence, unless the text has such lines."""
@@ -126,7 +126,7 @@ def may_lay_out(text: str, before: str, segment: str, words_end: int, end: int) 
         return False
     if any(map(str.isalnum, around(before.rpartition("\n")[2])[1])) and _SENTENCE_END.match(segment, end):
         return True
-    if text.endswith((" ", "\t")):
+    if text.endswith((" ", "\t", "\n")):
         return _LINE_BREAK.match(segment, end) is not None
     return bool(_HALF_LINE.search(text) and _ODD_LINE_BREAK.match(segment, end))
 

@@ -626,6 +626,45 @@ def test_words_between_chatter_and_the_quotation_that_the_text_does_not_end_with
     assert merge_quote(f"Sure, here is the rest:\n\n{rule}.\nEve: none.", rule)[1].sure
 
 
+PERIOD = "2026-01-02 10:04:08 INFO worker 17: cache miss\n"
+RECORD = ' {\n  "id": 0,\n  "name": "a name",\n  "note": "as said before"\n },\n'
+
+
+@each_row("chatter", ["Sure, continuing:\n\n", "Certainly! ", "\u2026 ", "```\n"])
+def test_the_next_of_equal_rows_after_other_text_is_no_verified_quotation(chatter: str) -> None:
+    """A row was taken for more of the text than was to be quoted, and left out of a verified seam."""
+    text, size = PERIOD * 5, len(PERIOD)
+    for place in range(2 * size, 3 * size):
+        made, seam = merge_quote(chatter + text[place:], text[:place])
+        assert made == text or not seam.sure, place
+    for place in range(size + ANCHOR_CHARS, 2 * size):
+        first = text[:place]
+        made, seam = merge_quote(f"{chatter}{first[-ANCHOR_CHARS:]}and so on", first)
+        assert made == f"{first}and so on"
+
+
+def test_words_that_pass_into_the_quotation_without_a_blank_leave_a_doubt() -> None:
+    text = RECORD + RECORD.replace("0", "1")
+    first, rest = text[:-len(RECORD) + 5], text[-len(RECORD) + 5 :] + RECORD.replace("0", "2")
+    made, seam = merge_quote(f"Certainly! {rest}", first)
+    assert made.endswith(rest) or not seam.sure
+    words = first[-ANCHOR_CHARS:]
+    assert merge_quote(f"Certainly! {words}{rest}", first)[0] == first + rest
+    assert merge_quote(f"```json\n{words}{rest}\n```", first)[1].sure
+
+
+@each_row(("text", "rest"), [
+    ("| one | 1 |\n| two | 2 |\n| three | 3 and no more |\n", "| four | 4 |\n"),
+    ("A family: \U0001f468 and more of them, and at the end \U0001f468", "\u200d\U0001f469"),
+    ("A word of letters with accents, and at its end there is e", "\u0301tude"),
+])
+def test_a_line_break_after_a_tag_that_the_text_may_not_have_leaves_a_doubt(text: str, rest: str) -> None:
+    """It parted rows of a table, or a character, in a verified seam."""
+    words = text[-ANCHOR_CHARS:]
+    assert not merge_quote(f"<last>{words}</last>\n{rest}", text)[1].sure
+    assert merge_quote(f"<last>{words}</last>{rest}", text)[1].sure
+
+
 def test_more_than_the_words_up_to_an_earlier_place_of_them_leaves_a_doubt_behind_a_blank() -> None:
     row = "Family and friends go to the big parade in town with drums and flags. "
     text = row + "Family and friends go to the big parade in town with drums and "
