@@ -296,9 +296,17 @@ def mend(text: str) -> str:
 
 
 def mend_parts(parts: Iterable[ResponsePart]) -> tuple[ResponsePart, ...]:
-    """The parts of a response with surrogate pairs joined in texts and reasoning."""
-    return tuple([part._replace(text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else part
+    """The parts of a response with surrogate pairs joined in texts and reasoning, and in arguments that lose nothing by
+    it."""
+    return tuple([part._replace(text=mend(part.text)) if isinstance(part, (TextPart, ReasoningPart)) else
+                  part._replace(arguments=whole) if isinstance(part, ToolCall) and (whole := _joined(part)) else part
                   for part in parts])
+
+
+def _joined(call: ToolCall) -> str | None:
+    sent = call.arguments or ""
+    whole = mend(sent)
+    return whole if whole.count("\ufffd") == sent.count("\ufffd") else None
 
 
 def read_object(text: str) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from loop_core.reader import read
 from loop_core.wire import decode
 from tests.scenes.rows import each_row
 
@@ -61,3 +62,20 @@ STREAMS = {
 ])
 def test_a_character_that_came_in_two_pieces(api: str, pieces: Sequence[str], text: str) -> None:
     assert decode(api, STREAMS[api](pieces)).text == text
+
+
+@each_row(("pieces", "admission"), [
+    (('{"a": "' + HIGH, LOW + '"}'), "ready"), (('{"a": "' + HIGH, '"}'), "held"),
+    (('{"a": "' + LOW, HIGH + '"}'), "held"),
+    (('{"a": "\ufffd' + HIGH, LOW + '"}'), "held"),  # which may stand for other bytes
+])
+def test_the_arguments_of_a_call_may_be_cut_inside_a_character_too(pieces: Sequence[str], admission: str) -> None:
+    """As by a server that counts in UTF-16. Such a call was held, although nothing of it is missing."""
+    def chunk(reason: str | None, **function: str) -> dict[str, Any]:
+        call = {"index": 0, "id": "c", "function": {"name": "f", **function}}
+        return {"choices": [{"index": 0, "delta": {"tool_calls": [call]} if function else {}, "finish_reason": reason}]}
+
+    body = sse(*(chunk(None, arguments=piece) for piece in pieces), chunk("tool_calls")) + b"data: [DONE]\n\n"
+    (verdict,) = read("openai_chat", body).calls
+    assert verdict.admission == admission
+    assert verdict.arguments == ({"a": FACE} if admission == "ready" else None)
