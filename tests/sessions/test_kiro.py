@@ -326,6 +326,27 @@ def test_a_database(newer, tmp_path):
     assert names == (["first", "second"] if newer else ["/home/someone/first", "/home/someone/second"])
 
 
+# -- Members of an odd type --------------------------------------------------------------------------------------------
+
+ODD: tuple[tuple[str, str, str], ...] = (
+    ("s.jsonl", lines({**GO, "kind": 1}, DONE), "line 1: kind is a number, but text was expected"),
+    ("s.jsonl", lines(GO, {**DONE, "data": {"content": "Done."}}, DONE),
+     "line 2: data.content is text, but a list was expected"),
+    ("messages.jsonl", lines(ASKED, SAID, event("tool_result", content="x", toolName=[])),
+     "line 3: payload.toolName is a list, but text was expected"),
+    ("c.json", conversation("c", {"user": [], "assistant": {}}), "entry 1: user is a list, but an object was expected"),
+    ("c.json", conversation("c", entry("go", {"Response": {"content": "ok"}})),
+     "entry 1: user.content is text, but an object was expected"),
+)
+
+
+@each_row(("name", "content", "notice"), ODD)
+def test_a_member_of_an_odd_type_is_reported(name, content, notice, tmp_path):
+    path = tmp_path / name
+    path.write_text(content)
+    assert f"{path}: {notice}; it was skipped" in open_paths([str(path)]).inputs[0].notices
+
+
 # -- Folders -----------------------------------------------------------------------------------------------------------
 
 ABOUT = {"cli/s.json": {"session_id": "s", "cwd": "/w", "session_state": {}},

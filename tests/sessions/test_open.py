@@ -1337,6 +1337,9 @@ def test_a_short_request_is_kept_as_its_bytes_and_is_the_same_json(said, held):
      "entries of the screen that Mistral Vibe stored"),
     ("d8.json", [{"agent_types": [], "hook_bindings": [], "knowledge_folders": [], "skills": [], "tool_groups": []}],
      "plugins that Mistral Vibe stored"),
+    ("s.json", {"session_id": "s", "cwd": "/w", "session_state": {}}, "description of a session of Kiro CLI"),
+    ("session.json", {"id": "s", "createdAt": "2026-08-06T10:00:00Z", "modelId": "auto",
+                      "lastModifiedAt": "2026-08-06T10:00:00Z"}, "description of a session of Kiro"),
 ])
 def test_a_file_that_an_agent_writes_beside_its_sessions_is_no_failure(tmp_path, name, content, what):
     (tmp_path / name).write_text(json.dumps(content))

@@ -33,11 +33,11 @@ OWN_MESSAGES = ("The generated tool was too large, try again", "You took too lon
 """The beginnings of Kiro's messages to the model in the role of the user."""
 TURN_ENDS: Mapping[str, str] = {
     # `<id>.json`, `LoopEndReason`
-    "UserTurnEnd": "ended", "ToolUseRejected": "interrupted", "Cancelled": "interrupted", "Error": "stopped",
+    "UserTurnEnd": "ended", "ToolUseRejected": "interrupted", "Cancelled": "interrupted",
     # `turn_end`, in the words of the Agent Client Protocol
     "end_turn": "ended", "cancelled": "interrupted", "max_tokens": "cap", "refusal": "filter",
 }
-"""Kiro's word for the end of a turn -> the mark of its row. Any other word is a row `stopped`."""
+"""Kiro's word for the end of a turn -> the mark of its row. Any other word, such as `Error`, is a row `stopped`."""
 ERRORS: Mapping[str, tuple[str, str | None]] = {
     "contextwindowoverflow": ("The context window overflowed", "context_length_exceeded"),
     "servicefailure": ("The service failed to process the request", "server_error"),
