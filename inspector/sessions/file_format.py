@@ -119,7 +119,9 @@ FOLDERS: Mapping[str, tuple[AgentFolder, ...]] = {
     ),
     "kiro": (
         AgentFolder("Kiro", "KIRO_HOME", ".kiro", ("sessions", "cli")),
-        AgentFolder("Kiro", "KIRO_HOME", ".kiro", ("sessions", "*", "*"), ("messages.jsonl",)),
+        # Some versions write these into the home folder whatever the variable says.
+        *(AgentFolder("Kiro", variable, ".kiro", ("sessions", "*", "*"), ("messages.jsonl",))
+          for variable in ("KIRO_HOME", "")),
     ),
     "kiro-conversations": tuple(
         AgentFolder(agent, variable, root, (folder,), ("data.sqlite3",)) for variable, root in (

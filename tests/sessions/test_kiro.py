@@ -204,6 +204,70 @@ def test_the_end_of_a_turn(word, stop, tmp_path):
     assert stops(look(tmp_path, ASKED, SAID, event("turn_end", stopReason=word))) == [stop]
 
 
+def test_the_reasons_of_a_refusal_and_of_an_error(tmp_path):
+    refused = event("turn_end", stopReason="refusal",
+                    stopDetails={"refusal": {"category": "cyber", "explanation": "no"}})
+    (answer,) = look(tmp_path, ASKED, SAID, refused).responses
+    stop = answer.exchange.response.stop_reason
+    assert stop.normalized.value == "safety_blocked"
+    assert any("refusal: cyber: no" in each.note for each in stop.evidence)
+    shown = event("session_metadata", key="displayError", value="The model is overloaded")
+    (answer,) = look(tmp_path, ASKED, shown, event("turn_end", stopReason="error")).responses
+    assert answer.exchange.response.error.message == "error: The model is overloaded"
+
+
+def test_an_error_of_a_request(tmp_path):
+    failed = event("error", message="The model is overloaded", code="overloaded_error")
+    (answer,) = look(tmp_path, ASKED, failed).responses
+    error = answer.exchange.response.error
+    assert (error.message, error.type) == ("The model is overloaded", "overloaded_error")
+    assert stops(look(tmp_path, ASKED, SAID, failed)) == ["unknown"], "an error after an answer ends its turn"
+
+
+def test_a_turn_without_a_message_of_the_user(tmp_path):
+    seen = look(tmp_path, ASKED, SAID, event("turn_end", stopReason="end_turn"), event("turn_start"),
+                event("assistant", content="The run is done.", operationType="Say"),
+                event("turn_end", stopReason="max_tokens"))
+    assert stops(seen) == ["end_turn", "max_tokens"]
+    assert places(seen) == [["request"], ["request"]]
+
+
+def test_a_message_that_kiro_adds_begins_no_turn(tmp_path):
+    added = event("user", content="look only", _meta={"kiro": {"syntheticUserMessageReason": "steering-injection"}})
+    seen = look(tmp_path, ASKED, READ, FOUND, added, SAID)
+    assert len(view_file(tmp_path / "messages.jsonl").turns) == 1
+    assert stops(seen)[0] == "tool_call"
+
+
+def test_a_call_that_was_denied_did_not_run(tmp_path):
+    denied = {**READ, "payload": {**READ["payload"], "status": "denied"}}
+    refused = event("tool_result", toolCallId="t1", content="no", success=False)
+    assert list(look(tmp_path, ASKED, READ, denied, refused, SAID).responses[0].exchange.refusals) == ["t1"]
+    assert not look(tmp_path, ASKED, READ, refused, SAID).responses[0].exchange.refusals
+
+
+def test_the_model_of_reasoning(tmp_path):
+    thought = event("assistant", content="hm", operationType="Reasoning", reasoningModelId="m-2")
+    assert look(tmp_path, ASKED, thought, SAID).responses[0].exchange.response.model == "m-2"
+
+
+def test_a_subagent_is_a_session_below(tmp_path):
+    folder = tmp_path / "sess_1"
+    (folder / "sub-executions").mkdir(parents=True)
+    (folder / "session.json").write_text(json.dumps({"id": "sess_1", "title": "look", "modelId": "m"}))
+    part = event("assistant", content="I read.", operationType="Say", subExecutionId="sub-7")
+    (folder / "messages.jsonl").write_text(
+        lines(ASKED, READ, event("sub_agent_start", subSessionId="sub-7"), part, FOUND, SAID))
+    (folder / "sub-executions" / "sub-7.jsonl").write_text(lines(
+        part, event("tool_call", toolCallId="t8", toolName="grep", args={}, subExecutionId="sub-7")))
+    opened = open_paths([str(folder / "messages.jsonl")])
+    assert [each.response.text for each in opened.exchanges] == [None, "It is a.", "I read."]
+    main, below = opened.inputs
+    assert (below.about.id, below.about.parent) == ("sub-7", main.about.id)
+    assert "row of a subagent (1)" in "\n".join(main.notices)
+    assert below.error is None
+
+
 def test_a_turn_that_ended_without_an_answer(tmp_path):
     seen = look(tmp_path, ASKED, event("turn_end", stopReason="error"))
     assert stops(seen) == ["error"]
@@ -217,7 +281,8 @@ def test_a_result_that_is_an_error(tmp_path):
 
 @each_row("kind", ("usage_summary", "session_metadata", "session_event", "steering_inclusion", "tombstone",
                    "pending_interaction", "interaction_resolved", "sub_agent_start", "sub_agent_complete", "turn_start",
-                   "session_start"))
+                   "session_start", "sub_agent_progress", "system", "agent_note", "tool_revert", "mode_change",
+                   "ContextualHookInvoked"))
 def test_events_without_a_part_of_an_exchange(kind, tmp_path):
     assert f"known records that hold no exchange: {kind} (1)" in notices(look(tmp_path, ASKED, SAID, event(kind)))
 

@@ -43,7 +43,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "kiro": FileFormat(
         f"{_HERE}.kiro", "Kiro session", 'lines with "version", "kind" and "data", or with a "payload" of a "type"',
-        Keeps(Words.HINT), (b'"kind"', b'"payload"'), FOLDERS["kiro"], grows=True,
+        Keeps(Words.HINT), (b'"kind"', b'"payload"'), FOLDERS["kiro"], "../sub-executions/*.jsonl", grows=True,
     ),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',

@@ -1,7 +1,8 @@
 """Sessions of Kiro, the former Amazon Q Developer: the rows of its CLI and IDE, and its older conversations.
 
 - `sessions/cli/<id>.jsonl` has a row for each message. `<id>.json` beside it has the model and the end of each turn.
-- `sessions/<folder>/<id>/messages.jsonl` has a row for each text, call and result, and for the end of a turn.
+- `sessions/<folder>/<id>/messages.jsonl` has a row for each text, call and result, and for the end of a turn. Those of
+  its subagents are in `sub-executions/<id>.jsonl`.
 - `data.sqlite3` and saved conversations have pairs of an input and an answer (`kiro_conversations`).
 
 The service sends no stop reason. If the arguments of a call are not valid JSON, Kiro stores a note in their place and
@@ -49,11 +50,14 @@ any other error is its JSON."""
 NO_EXCHANGE = frozenset({
     "Compaction", "ResetTo", "PromptClear", "Cancelled", "turn_start", "usage_summary", "session_start",
     "session_metadata", "session_event", "steering_inclusion", "tombstone", "pending_interaction",
-    "interaction_resolved", "sub_agent_start", "sub_agent_complete"})
+    "interaction_resolved", "sub_agent_start", "sub_agent_complete", "sub_agent_progress", "system", "agent_note",
+    "tool_revert", "mode_change", "ContextualHookInvoked", "summary", "row of a subagent"})
 FIELDS: Fields = {"": {"kind": (str,), "data": (dict,), "payload": (dict,)}, "data": {"content": (list,)},
                   "payload": {"type": (str,), "content": (str, list, dict), "toolName": (str,)}}
 HIDDEN = "..."
 """The text that the IDE stores in place of hidden reasoning."""
+SUBAGENTS = "sub-executions"
+"""The folder of the subagents of a session, beside its `messages.jsonl`."""
 
 
 def sniff(head: bytes, path: str) -> int:
@@ -123,11 +127,21 @@ class _Rows(KiroReader):
         self.title = known_text(self.about.get("title")) or ""
         self.session_id = known_text(self.about.get("session_id")) or known_text(self.about.get("id")) or ""
         self.parent_id = known_text(self.about.get("parentSessionId")) or ""
+        if PurePath(path).parent.name == SUBAGENTS:
+            self.title, self.parent_id, self.session_id = "", self.session_id, PurePath(path).stem
+        self.is_main = PurePath(path).name == "messages.jsonl"
+        self.shown_error = ""
+        """The error that Kiro showed to the user last."""
+        self.denied = set[str]()
+        """The ids of the calls that did not run because a rule or the user forbade them."""
+        self.is_over = False
+        """Whether the row before was the end of a turn. An answer that follows it has a request that is not stored."""
 
     def _about(self) -> dict[str, Any]:
         """The object beside the rows, about the session; empty if there is none."""
         path = PurePath(self.path)
-        return object_beside(self.path, "session.json" if path.name == "messages.jsonl" else f"{path.stem}.json")
+        name = "../session.json" if path.parent.name == SUBAGENTS else f"{path.stem}.json"
+        return object_beside(self.path, "session.json" if path.name == "messages.jsonl" else name)
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the object beside the rows is unchanged."""
@@ -161,21 +175,27 @@ class _Rows(KiroReader):
     def _event(
         self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace, payload: dict[str, Any]
     ) -> TreePlace:
-        """Reads a row of `messages.jsonl`."""
+        """Reads a row of `messages.jsonl`, or of a subagent."""
         kind, content = payload.get("type"), payload.get("content")
+        if self.is_main and "subExecutionId" in payload:
+            kind = "row of a subagent"
         if kind == "user":
+            self.is_over = False
             text = _content_text(content)
-            return self.say(line, place, text, own=is_own(text))
+            return self.say(line, place, text, own=is_own(text) or _is_added(payload))
         if kind == "assistant" and payload.get("operationType") != "Summary":
             text = _content_text(content)
             if payload.get("operationType") == "Reasoning":
                 answer = self._same_answer(line, place, None)
                 answer.parts.append(ReasoningPart("" if text == HIDDEN else text))
+                answer.model = known_text(payload.get("reasoningModelId")) or answer.model
             else:
                 answer = self._same_answer(line, place, text)
             return TreePlace(answer)
         if kind == "tool_call":
             key = known_text(payload.get("toolCallId"))
+            if payload.get("status") == "denied" and key:
+                self.denied.add(key)
             if place.answer is not None and any(call.id == key for call in place.answer.calls if key):
                 return place  # the same call in a later state
             answer = self._same_answer(line, place, None)
@@ -183,19 +203,34 @@ class _Rows(KiroReader):
                       member="args")
             return TreePlace(answer)
         if kind == "tool_result":
-            return self.result(line, place, payload.get("toolCallId"), any_text(content),
-                               payload.get("success") is False)
+            key, failed = known_text(payload.get("toolCallId")), payload.get("success") is False
+            return self.results(line, place, ToolResultPart(key, None, any_text(content), failed),
+                                denied=key in self.denied)
+        if kind == "error":
+            why = known_text(payload.get("message")) or ""
+            return self.failed_request(line, place, why, after_results=True, kind=known_text(payload.get("code"))) or (
+                self.say(line, place, why, mark="stopped"))
         if kind == "turn_end":
             word = known_text(payload.get("stopReason"))
-            return place if word is None else self._end(line, place, word, word)
-        lines.count("summary" if kind == "assistant" else kind, NO_EXCHANGE | {"summary"})
+            refusal = object_of(object_of(payload.get("stopDetails")).get("refusal"))
+            details = [refusal.get("category"), refusal.get("explanation"), self.shown_error]
+            self.shown_error, self.is_over = "", True
+            return place if word is None else self._end(line, place, word, ": ".join(
+                [word, *[text for text in details if isinstance(text, str) and text]]))
+        if kind == "session_metadata" and payload.get("key") == "displayError":
+            self.shown_error = any_text(payload.get("value"))[:200]
+        lines.count("summary" if kind == "assistant" else kind, NO_EXCHANGE)
         return place
 
     def _same_answer(self, line: TranscriptLine, place: TreePlace, text: str | None) -> TranscriptAnswer:
         """The answer to which a row of it belongs: the one right above, else a new one."""
-        answer = place.right_above
-        if answer is None or text == TIMED_OUT:
-            return self.begin_answer(line, place, line.value.get("id"), text, begin=line.value.get("timestamp"))
+        answer, starts_turn = place.right_above, self.is_over
+        self.is_over = False
+        if answer is None or starts_turn or text == TIMED_OUT:
+            started = self.begin_answer(line, place, line.value.get("id"), text, begin=line.value.get("timestamp"))
+            if starts_turn and not place.has_user_message:
+                started.recorded_place = TurnPlace.REQUEST
+            return started
         answer.word_at = answer.take(line)
         answer.add_text(text)
         return answer
@@ -209,6 +244,12 @@ class _Rows(KiroReader):
             if failed is not None:
                 return failed
         return self.say(line, place, why, mark=mark, at_tool=word == "ToolUseRejected")
+
+
+def _is_added(payload: dict[str, Any]) -> bool:
+    """Whether Kiro itself added a message in the role of the user."""
+    about = object_of(object_of(payload.get("_meta")).get("kiro"))
+    return "syntheticUserMessageReason" in about or "notification" in about
 
 
 def _turn_ends(about: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
