@@ -69,7 +69,7 @@ def test_a_recording_that_is_still_written_is_read_again(place, tmp_path):
     assert [row.verdict.word for row in look(path)[0]] == ["RECORDING CUT"]
 
 
-@pytest.mark.parametrize("folder", ["one/subagents", "subagents", "one/subagents/workflows/wf_1"])
+@pytest.mark.parametrize("folder", ["one/subagents", "subagents", "one/subagents/workflows/wf_1", "sub-executions"])
 def test_a_file_that_is_read_with_another_is_part_of_its_state(tmp_path, folder):
     path = tmp_path / "one.jsonl"
     path.write_text("{}\n")

@@ -264,7 +264,8 @@ def test_a_subagent_is_a_session_below(tmp_path):
     assert [each.response.text for each in opened.exchanges] == [None, "It is a.", "I read."]
     main, below = opened.inputs
     assert (below.about.id, below.about.parent) == ("sub-7", main.about.id)
-    assert "row of a subagent (1)" in "\n".join(main.notices)
+    assert "known records that hold no exchange: row of a subagent (1), sub_agent_start (1)" in "\n".join(main.notices)
+    assert len(open_paths([str(tmp_path)]).exchanges) == 3, "each file of a folder is read once"
     assert below.error is None
 
 
