@@ -30,6 +30,7 @@ from inspector.report.filter_terms import folded_text
 from inspector.report.turn_rows import AnswerRecord, SharedValues, TurnRow, files_under_way, rows_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions import redact, without_collector
+from inspector.sessions.file_format import DATABASE_NAMES
 from inspector.sessions.importers import FOLDERS_BESIDE
 from inspector.sessions.open import open_each
 from loop_core.json_parser import from_json
@@ -214,7 +215,7 @@ def state_of(path: str) -> StoredState:
     beside = (each for folder in FOLDERS_BESIDE for each in _files_inside(stem, folder))
     # In WAL mode new rows stay in the log until a checkpoint, so the database file itself may not change
     # (https://sqlite.org/wal.html).
-    log = (f"{path}-wal",) if path.endswith((".db", ".sqlite", ".sqlite3")) else ()
+    log = (f"{path}-wal",) if path.endswith(DATABASE_NAMES) else ()
     return [_file_state(name) for name in (path, *beside, *log)]
 
 

@@ -123,6 +123,12 @@ FOLDERS: Mapping[str, tuple[AgentFolder, ...]] = {
         *(AgentFolder("Kiro", variable, ".kiro", ("sessions", "*", "*"), ("messages.jsonl",))
           for variable in ("KIRO_HOME", "")),
     ),
+    "cursor": tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
+                    for below in ((), ("*",))),
+    "cursor-chats": tuple(AgentFolder("Cursor", "", f"{root}/Cursor/User", ("globalStorage",), ("state.vscdb",))
+                          for root in (".config", *_APPLICATIONS)),
+    "zed": (AgentFolder("Zed", "XDG_DATA_HOME", ".local/share", ("zed", "threads"), ("threads.db",)),
+            AgentFolder("Zed", "", "Library/Application Support/Zed", ("threads",), ("threads.db",))),
     "kiro-conversations": tuple(
         AgentFolder(agent, variable, root, (folder,), ("data.sqlite3",)) for variable, root in (
             ("XDG_DATA_HOME", ".local/share"), ("", _APPLICATIONS[0]), ("", "AppData/Local"))
@@ -156,7 +162,9 @@ FOLDERS: Mapping[str, tuple[AgentFolder, ...]] = {
         for parts in (("workspaceStorage", "*", "chatSessions"), ("globalStorage", "emptyWindowChatSessions"))
     ),
 }
-"""Format -> the folders with its files, for formats with many folders."""
+"""Format -> the folders with its files, for formats with several folders."""
+DATABASE_NAMES = (".db", ".sqlite", ".sqlite3", ".vscdb")
+"""The ends of the names of databases, whose newest rows may be in a log beside them (`-wal`)."""
 
 
 def entry_word(format_name: str, many: bool = False) -> str:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from inspector.config import files
 from inspector.sessions import intake
-from inspector.sessions.file_format import HEAD
+from inspector.sessions.file_format import DATABASE_NAMES, HEAD
 from inspector.sessions.importers import FOLDERS_BESIDE, IMPORTERS
 from inspector.sessions.importers.recognition import choose
 from inspector.sessions.intake import STDIN
@@ -145,7 +145,7 @@ def _all_transcripts(environment: Mapping[str, str]) -> Iterator[Transcript]:
 
 def _log_time(path: str) -> float:
     """The time of a database's log, which has the newest rows; 0 if there is none."""
-    if not path.endswith((".db", ".sqlite", ".sqlite3")):
+    if not path.endswith(DATABASE_NAMES):
         return 0.0
     try:
         return os.stat(f"{path}-wal").st_mtime

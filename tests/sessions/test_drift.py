@@ -44,7 +44,7 @@ UNTYPED = {
     "har", "otlp", "mitmproxy", "vcr", "inspect", "claude-tap", "litellm", "vscode-chat", "known", "pairs", "body",
     "adk", "ag2", "agno", "ai-devtools", "ai-sdk-result", "chatgpt", "crush", "langgraph", "openai-agents", "httprr",
     "aider", "http-text", "curl-trace", "llm", "promptfoo", "smolagents", "strands", "mastra", "crewai", "voltagent",
-    "claude-ai", "ai-studio", "librechat", "zed", "trae", "kiro-conversations",
+    "claude-ai", "ai-studio", "librechat", "zed", "trae", "kiro-conversations", "cursor-chats",
 }
 """Exchanges, spans, requests of one shape, a text, or a database that has tests of its own."""
 

@@ -53,9 +53,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "cursor": FileFormat(
         f"{_HERE}.cursor", "Cursor agent transcript", 'lines with "role" and "message" alone', Keeps(Words.HINT),
-        (b'"role"', b'"turn_ended"', b'"tool_call"', b'"apiKeySource"'),
-        tuple(AgentFolder("Cursor", "", ".cursor", ("projects", "*", "agent-transcripts", *below))
-              for below in ((), ("*",))),
+        (b'"role"', b'"turn_ended"', b'"tool_call"', b'"apiKeySource"'), FOLDERS["cursor"],
         "../subagents/*.jsonl", grows=True, members=tuple(map(frozenset, (
             ("role", "message"), ("type", "status"), ("call_id", "tool_call"), ("apiKeySource", "permissionMode")))),
     ),
@@ -200,10 +198,11 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.librechat", "conversation of LibreChat", 'messages with "messageId" and "isCreatedByUser"',
         Keeps(Words.RECORDER), (b'"isCreatedByUser"',),
     ),
-    "zed": FileFormat(
-        f"{_HERE}.zed", "threads of Zed's agent", 'a database whose table "threads" has "data_type"', Keeps(Words.NONE),
-        (SQLITE,), (AgentFolder("Zed", "XDG_DATA_HOME", ".local/share", ("zed", "threads"), ("threads.db",)),
-                    AgentFolder("Zed", "", "Library/Application Support/Zed", ("threads",), ("threads.db",))),
+    "zed": FileFormat(f"{_HERE}.zed", "threads of Zed's agent", 'a database whose table "threads" has "data_type"',
+                      Keeps(Words.NONE), (SQLITE,), FOLDERS["zed"]),
+    "cursor-chats": FileFormat(
+        f"{_HERE}.cursor_chats", "chats of Cursor's editor (state.vscdb)", 'a database with the table "cursorDiskKV"',
+        Keeps(Words.HINT), (SQLITE,), FOLDERS["cursor-chats"],
     ),
     "ai-studio": FileFormat(f"{_HERE}.ai_studio", "prompt of Google AI Studio", 'an object with "chunkedPrompt"',
                             Keeps(Words.PROVIDER, cap=True), (b'"chunkedPrompt"',)),

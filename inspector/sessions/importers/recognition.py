@@ -41,6 +41,7 @@ DATABASES: Mapping[str, tuple[Mapping[str, str], ...]] = {
                                    "input output error"}, {"mastra_messages": "id thread_id role createdat content"}),
     "voltagent": ({"*_messages": "format_version conversation_id message_id role parts metadata created_at"},),
     "promptfoo": ({"eval_results": "eval_id prompt_idx provider prompt response error"},),
+    "cursor-chats": ({"cursordiskkv": "key value"},),
     "zed": ({"threads": "id summary updated_at data_type data"},),
     "llama-index": ({"*": "key timestamp role status data"},),
     "adk": ({"events": "app_name user_id session_id invocation_id timestamp event_data"},
