@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from inspector.report.turn_index import state_of
-from inspector.sessions import open_paths
+from inspector.sessions import intake, open_paths
 from inspector.sessions.folders import transcripts
+from inspector.sessions.importers.database import LARGEST
 from loop_core.values import ReasoningPart
 from tests.scenes.rows import each_row
 from tests.scenes.transcripts import View, places, rules, stops, view_file, words
@@ -176,8 +177,22 @@ def test_titles_and_subagents(tmp_path):
                  (chat("b0", key="c3", name="Own", subagentInfo={"parentComposerId": "c1"}), {"b0": said("Too.")}),
                  heads={"c1": {"name": "Main"}, "c2": {"name": "Explore", "subagentInfo": {"parentComposerId": "c1"}}})
     found = open_paths([str(path)]).exchanges
-    assert [each.session for each in found] == ["Main", "Main › Explore", "Main › Own"]
+    assert [each.session for each in found] == ["Main › Own", "Main › Explore", "Main"], "the newest first"
     assert [each.response.model for each in found] == ["m-1", "m-2", "m-1"]
+
+
+def test_of_a_large_database_the_newest_chats_are_read(tmp_path, monkeypatch):
+    path = store(tmp_path, *((chat("b0", "b1", key=f"c{number}"),
+                              {"b0": GO, "b1": said(f"Answer {number}." + " " * 4500)}) for number in range(4)))
+    monkeypatch.setattr(intake, "_most", 4000)
+    assert path.stat().st_size > intake.most()
+    (given,) = open_paths([str(path)]).inputs
+    assert [each.why for each in given.skipped] == [
+        "3 older chats were not read, because the newer ones have more than 4,000 bytes: --max-bytes N reads more"]
+    assert [each.response.text.rstrip() for each in open_paths([str(path)]).exchanges] == ["Answer 3."]
+    monkeypatch.setattr(intake, "_most", path.stat().st_size // LARGEST - 1)
+    why = f"state.vscdb: more than {intake.most():,} bytes, which is not read: --max-bytes N reads more"
+    assert why in (open_paths([str(path)]).inputs[0].error or "")
 
 
 def test_a_chat_of_an_older_version(tmp_path):

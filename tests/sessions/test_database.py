@@ -29,7 +29,7 @@ def live(tmp_path):
 
 @pytest.mark.parametrize(("pack", "told"), [
     (gzip.compress, "packed.db: a compressed database, which has to be unpacked first"),  # and nothing else
-    (lambda data: data[:40], "packed.db: a database that cannot be read: tried: "),
+    (lambda data: data[:40], "packed.db: a database that cannot be read (a damaged database: "),
 ])
 def test_a_database_that_is_not_read_says_why(tmp_path, live, pack, told):
     path = tmp_path / "packed.db"
@@ -148,5 +148,5 @@ def test_a_device_beside_a_database_is_not_copied(tmp_path, monkeypatch):
         base.commit()
     (tmp_path / "a.db-wal").symlink_to("/dev/zero")
     monkeypatch.setattr(database.shutil, "copyfile", lambda source, target: copied.append(source))
-    database._copy(str(path), str(tmp_path / "copy.db"))
+    database._copy(str(path), str(tmp_path / "copy.db"), intake.most())
     assert copied == [str(path)]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from inspector.sessions import redact
-from inspector.sessions.importers.database import has, schema, snapshot
+from inspector.sessions import intake, redact
+from inspector.sessions.importers.database import LARGEST, has, schema, snapshot
 from inspector.sessions.importers.records import compact_json, elements, number_records, object_in, with_ids
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -55,32 +55,48 @@ class _Chats(ChatReader):
 
     def rows(self) -> Iterator[bytes]:
         """The messages of all chats, each with the chat's id and model; after them the state of the chat."""
-        tables = schema(self.path)
-        with snapshot(self.path) as database:
+        tables, left = schema(self.path), intake.most()
+        with snapshot(self.path, LARGEST) as database:
             heads = dict[str, dict[str, Any]]()
             if has(tables, "composerheaders", "composerid", "value"):
                 for row in database.execute("SELECT composerId, value FROM composerHeaders"):
                     heads[str(row[0])] = object_in(_text(row[1]))
-            chats = database.execute("SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' "
-                                     "AND key < 'composerData;' ORDER BY rowid")
-            for number, (name, value) in enumerate(chats.fetchall()):
-                key, data = str(name).partition(":")[2], _text(value)
-                chat, head = object_in(data), heads.get(str(name).partition(":")[2], {})
-                title = known_text(head.get("name")) or known_text(chat.get("name")) or ""
-                self.titles[key] = redact.text(title)[:80]
-                about = object_of(head.get("subagentInfo")) or object_of(chat.get("subagentInfo"))
-                if (parent := known_text(about.get("parentComposerId"))) is not None:
-                    self.parents[key] = parent
-                model = known_text(object_of(chat.get("modelConfig")).get("modelName"))
-                lost = 0
-                for message in _messages(database, key, chat, data):
-                    lost += message is None
-                    if message is not None:
-                        yield with_ids(message, chat=key, model=model)
-                if lost:
-                    self.reading.skipped.append(Skipped(number, f"{lost:,} messages of a chat are not in the database"))
-                if chat.get("status") in ENDS:
-                    yield compact_json({"chat": key, "status": chat["status"]})
+            # A row that changes gets a new number, so the newest come first.
+            names = database.execute("SELECT key FROM cursorDiskKV WHERE key >= 'composerData:' "
+                                     "AND key < 'composerData;' ORDER BY rowid DESC").fetchall()
+            for number, (name,) in enumerate(names):
+                if left <= 0:
+                    why = (f"{len(names) - number:,} older chats were not read, because the newer ones have more than "
+                           f"{intake.most():,} bytes: --max-bytes N reads more")
+                    self.reading.skipped.append(Skipped(number, why))
+                    return
+                key = str(name).partition(":")[2]
+                for row in self._chat(database, key, heads.get(key, {}), number):
+                    left -= len(row)
+                    yield row
+
+    def _chat(
+        self, database: sqlite3.Connection, key: str, head: dict[str, Any], number: int
+    ) -> Iterator[bytes]:
+        """The messages of a chat, and its state."""
+        data = _row(database, f"composerData:{key}") or ""
+        chat, lost = object_in(data), 0
+        title = known_text(head.get("name")) or known_text(chat.get("name")) or ""
+        self.titles[key] = redact.text(title)[:80]
+        about = object_of(head.get("subagentInfo")) or object_of(chat.get("subagentInfo"))
+        if (parent := known_text(about.get("parentComposerId"))) is not None:
+            self.parents[key] = parent
+        model = known_text(object_of(chat.get("modelConfig")).get("modelName"))
+        ids = [known_text(each.get("bubbleId")) for each in objects_of(chat.get("fullConversationHeadersOnly"))]
+        older = elements(data.encode("utf-8", "replace"), "conversation") if not ids else ()
+        for message in (*older, *(_row(database, f"bubbleId:{key}:{name}") for name in ids)):
+            lost += message is None
+            if message is not None:
+                yield with_ids(message, chat=key, model=model)
+        if lost:
+            self.reading.skipped.append(Skipped(number, f"{lost:,} messages of a chat are not in the database"))
+        if chat.get("status") in ENDS:
+            yield compact_json({"chat": key, "status": chat["status"]})
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The chat of a message."""
@@ -143,16 +159,10 @@ class _Chats(ChatReader):
         return self.results(line, place, ToolResultPart(key, name, result, status == "error"), denied=denied)
 
 
-def _messages(
-    database: sqlite3.Connection, key: str, chat: dict[str, Any], data: str
-) -> Iterator[str | bytes | None]:
-    """The messages of a chat, in order; None for one that is not in the database. Older chats hold their messages."""
-    ids = [known_text(head.get("bubbleId")) for head in objects_of(chat.get("fullConversationHeadersOnly"))]
-    if not ids:
-        yield from elements(data.encode("utf-8", "replace"), "conversation")
-    for name in ids:
-        row = database.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"bubbleId:{key}:{name}",)).fetchone()
-        yield None if row is None or row[0] is None else _text(row[0])
+def _row(database: sqlite3.Connection, key: str) -> str | None:
+    """The value of a row; None if there is none."""
+    row = database.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
+    return None if row is None or row[0] is None else _text(row[0])
 
 
 def _text(value: Any) -> str:

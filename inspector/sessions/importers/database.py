@@ -43,17 +43,21 @@ Schema = Mapping[str, frozenset[str]]
 """Name of a table -> the names of its columns, in lower case."""
 
 
+LARGEST = 16
+"""The largest size of a database of which only some rows are read, as a multiple of the maximum for a file."""
+
+
 @contextmanager
-def snapshot(path: str) -> Iterator[sqlite3.Connection]:
+def snapshot(path: str, times: int = 1) -> Iterator[sqlite3.Connection]:
     """A context manager with a connection to a copy of the database and its log; rows are `sqlite3.Row`. Raises
-    `UnreadableError` if it cannot be read, is larger than the maximum, or is not a database."""
+    `UnreadableError` if it cannot be read, is larger than so many times the maximum, or is not a database."""
     # Imported here, because most files are no databases: this saves 3 ms of a start.
     import sqlite3
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="loop-inspector-") as folder:
         copy = os.path.join(folder, "copy.db")
-        _copy(path, copy)
+        _copy(path, copy, times * intake.most())
         _drop_other_name(copy + _FILES[-1])
         try:
             # A log can be read only if its index may be written (sqlite.org/wal.html, Read-Only Databases).
@@ -96,15 +100,15 @@ def _bound(connection: sqlite3.Connection, size: int) -> None:
     connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
 
 
-def _copy(path: str, copy: str) -> None:
-    """Copies the file, its log and its journal, again if the agent has written meanwhile."""
+def _copy(path: str, copy: str, most: int) -> None:
+    """Copies the file, its log and its journal, at most so many bytes; again if the agent has written meanwhile."""
     try:
         for _ in range(_MOST_COPIES):
             if not os.path.exists(path):
                 raise UnreadableError("no database there")
             before = _state(path)
             # The maximum applies to the sum, because a log can be as large as its database.
-            if sum(size for size, _ in before) > intake.most():
+            if sum(size for size, _ in before) > most:
                 raise UnreadableError(intake.too_large())
             for suffix in _FILES:
                 _copy_one(path + suffix, copy + suffix)
@@ -158,7 +162,7 @@ def schema(path: str) -> Schema:
 @lru_cache(maxsize=8)
 def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
     try:
-        with snapshot(path) as connection:
+        with snapshot(path, LARGEST) as connection:
             # A table-valued function, because `PRAGMA table_info` has no parameters, and a table's name may be any
             # text.
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

@@ -125,11 +125,22 @@ def _kind(head: bytes, path: str) -> str:
         tables = sorted(schema(path))
         if tables:
             return f"a database with the tables {_list_names(tables)}"
-        return "a database that cannot be read"
+        return f"a database that cannot be read{_why_unread(path)}"
     parsed_head = first_look(head)
     if len(parsed_head.lines) > 1:
         return f"JSON lines of no known format (the first: {_shape(parsed_head.first)})"
     return f"JSON of no API and no session format that is known ({_shape(parsed_head.first)})"
+
+
+def _why_unread(path: str) -> str:
+    """The reason why the schema of a database cannot be read, if it is known."""
+    from inspector.sessions.importers.database import snapshot
+
+    try:
+        with snapshot(path):
+            return ""
+    except UnreadableError as why:
+        return f" ({why})"
 
 
 def _is_packed(path: str) -> bool:
