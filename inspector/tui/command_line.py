@@ -191,7 +191,7 @@ def go_to_row(turn_list: TurnList) -> None:
     """Asks for a line, and moves the cursor to the row that it names."""
     from inspector.tui.questions import Prompt, WordSuggester, refusal_of
 
-    files = [last_name(row.file) for row in turn_list.shown if isinstance(row, TurnRow)]
+    files = [last_name(row.file) for row in turn_list.entries if isinstance(row, TurnRow)]
     able = commands_of(turn_list.screen, "turns.go-to")
     words = WordSuggester([*ROW_FINDERS, *sorted(able)], {"file": files})
     hint = f"row 1 to {len(_turn_places(turn_list)):,} · turn 2 · file NAME · a command"
@@ -220,12 +220,12 @@ def _row_action(turn_list: TurnList, line: str, able: Mapping[str, ActiveBinding
 
 def _turn_places(turn_list: TurnList) -> list[int]:
     """The indices of the rows that are turns; the others are headings."""
-    return [at for at, row in enumerate(turn_list.shown) if isinstance(row, TurnRow)]
+    return [at for at, row in enumerate(turn_list.entries) if isinstance(row, TurnRow)]
 
 
 def _row_of_turn(turn_list: TurnList, text: str) -> int:
     here, number = turn_list.current_row, whole_number(text)
-    found = next((at for at, row in enumerate(turn_list.shown) if here is not None and isinstance(row, TurnRow)
+    found = next((at for at, row in enumerate(turn_list.entries) if here is not None and isinstance(row, TurnRow)
                   and row.session == here.session and row.number == number), None)
     if found is None and here is not None and _is_copy(turn_list, here, number):
         raise CallerError(f"turn {text}: it is a copy, listed with {here.origin}")
@@ -243,7 +243,7 @@ def _is_copy(turn_list: TurnList, here: TurnRow, number: int | None) -> bool:
 
 def _row_of_file(turn_list: TurnList, text: str) -> int:
     firsts: dict[str, int] = {}
-    for at, row in enumerate(turn_list.shown):
+    for at, row in enumerate(turn_list.entries):
         if isinstance(row, TurnRow):
             firsts.setdefault(row.file, at)
     return firsts[file_named(firsts, text)]

@@ -44,7 +44,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
         Binding("enter", "open", "Open", show=False, tooltip="Open the row", id="list.open"),
     ]
     cursor: reactive[int] = reactive(0, init=False, repaint=False)
-    shown: Sequence[object] = ()
+    entries: Sequence[object] = ()
     """The objects that the rows show, in order."""
     headings: Sequence[int] = ()
     """The rows that are headings, in order."""
@@ -54,7 +54,7 @@ class RowList(ScrollView, RowsInOneStyle, can_focus=True):
     @property
     def count(self) -> int:
         """The number of rows."""
-        return len(self.shown)
+        return len(self.entries)
 
     def row(self, index: int) -> Line:
         """The content of a row."""
@@ -306,13 +306,13 @@ class ChoiceList(RowList):
 
     def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
         super().__init__(id="words", classes="long")
-        self.shown: Sequence[tuple[str, str]] = rows
+        self.entries: Sequence[tuple[str, str]] = rows
         self._columns = max((len(word) for word, _ in rows), default=0)
         self.set_reactive(RowList.cursor, start)
 
     def row(self, index: int) -> Line:
         """A word and its meaning."""
-        word, about = self.shown[index]
+        word, about = self.entries[index]
         return (self.cursor_mark(index), Span(f"{word:<{self._columns}}  ", Tone.KEY), safe(about))
 
 
@@ -358,11 +358,11 @@ class Choose(Dialog[str | None]):
         at, room = self._words.cursor, self._words.scrollable_content_region.width
         below = self.query_one("#choice", WrappedLines)
         cut = at < self._words.count and width_of(self._words.row(at), paint_of(self.app).measure) > room > 0
-        below.lines = [(safe(self._words.shown[at][1], Tone.DIM, MEANING_ROWS * room),)] if cut else ()
+        below.lines = [(safe(self._words.entries[at][1], Tone.DIM, MEANING_ROWS * room),)] if cut else ()
         self._below = max(self._below, len(below.make(room)))
         below.styles.min_height = self._below
 
     def on_row_opened(self, message: RowOpened) -> None:
         """Chooses the row at the cursor."""
         message.stop()
-        self.dismiss(self._words.shown[message.row][0])
+        self.dismiss(self._words.entries[message.row][0])

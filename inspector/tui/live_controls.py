@@ -36,7 +36,7 @@ class CallList(RowList):
 
     def __init__(self, effect: RunTools, answers: Answers) -> None:
         super().__init__(id="calls")
-        self.effect, self.answers, self.shown = effect, answers, effect.batch
+        self.effect, self.answers, self.entries = effect, answers, effect.batch
 
     def row(self, index: int) -> Line:
         """A call, and how it will be answered."""

@@ -47,7 +47,7 @@ class PolicyTable(CursorTable):
     """The turn from which the screen was opened."""
     each = False
     """Whether each turn in which all policies agree has its own line."""
-    shown: Sequence[range] = ()
+    entries: Sequence[range] = ()
     """The turns of each line."""
 
     def watch_matrix(self) -> None:
@@ -58,18 +58,18 @@ class PolicyTable(CursorTable):
     def fold(self, each: bool, turn: int) -> None:
         """Folds or unfolds turns in which all policies agree; moves the cursor to a turn."""
         if self.matrix is not None:
-            self.each, self.shown = each, lines.fold_turns(self.matrix, each)
+            self.each, self.entries = each, lines.fold_turns(self.matrix, each)
             self.cursor = self.line_of(turn)
             self.fit_rows()
 
     def line_of(self, turn: int) -> int:
         """The line of a turn."""
-        return next((at for at, turns in enumerate(self.shown) if turn in turns), 0)
+        return next((at for at, turns in enumerate(self.entries) if turn in turns), 0)
 
     @property
     def turns(self) -> range:
         """The turns at the cursor."""
-        return self.shown[self.cursor] if self.cursor < len(self.shown) else range(1)
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else range(1)
 
     @property
     def here(self) -> lines.Place:
@@ -84,7 +84,7 @@ class PolicyTable(CursorTable):
         """A turn under every policy, or a group of turns."""
         if self.matrix is None:
             return ()
-        turns = self.shown[index]
+        turns = self.entries[index]
         if len(turns) > 1:
             return mark_matches(lines.fold_line(self.matrix, turns, here=index == self.cursor), self.needle)
         return mark_matches(lines.row(self.matrix, turns[0], self.here, self.layout_of(self.matrix)), self.needle)
@@ -93,7 +93,7 @@ class PolicyTable(CursorTable):
         """Moves the cursor to a cell, if there is one."""
         if place is None:
             return False
-        if len(self.shown[self.line_of(place[0])]) > 1:
+        if len(self.entries[self.line_of(place[0])]) > 1:
             self.fold(True, place[0])
         self.cursor, self.policy = self.line_of(place[0]), place[1]
         return True

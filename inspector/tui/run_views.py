@@ -33,17 +33,17 @@ class RunRows(RowList):
         """`turn` is the index of the turn whose end is shown for each run."""
         super().__init__(id="nodes", classes="long")
         self.runs, self.turn = runs, turn
-        self.shown: list[tuple[Node, tuple[bool, ...]]] = []
+        self.entries: list[tuple[Node, tuple[bool, ...]]] = []
         self.lay()
-        self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.shown) if each is runs.node))
+        self.set_reactive(RowList.cursor, next(i for i, (each, _) in enumerate(self.entries) if each is runs.node))
 
     def lay(self) -> None:
         """Loads the tree."""
-        self.shown = list(self.runs.tree.rows())
+        self.entries = list(self.runs.tree.rows())
 
     def row(self, index: int, whole: bool = False) -> Line:
         """A run: whether it is saved, and how the turn ends in it; its name is cut to the room unless `whole`."""
-        node, follows = self.shown[index]
+        node, follows = self.entries[index]
         branches, lost = tree_prefix(follows), "not saved  " if self.runs.why_unsaved(node) else ""
         # 1: the scrollbar. Before the first layout the list has no width.
         room = self.size.width - len(branches) - len(lost) - 1 if self.size.width and not whole else None
@@ -96,14 +96,14 @@ class RunTree(Dialog[tuple[str, int] | None]):
 
     def list_again(self) -> None:
         """Lists the runs of another tree, such as that of the saved runs, which is read after the first frame."""
-        here = self._list.shown[self._list.cursor][0].key
+        here = self._list.entries[self._list.cursor][0].key
         self._list.lay()
-        self._list.cursor = next((at for at, (node, _) in enumerate(self._list.shown) if node.key == here), 0)
+        self._list.cursor = next((at for at, (node, _) in enumerate(self._list.entries) if node.key == here), 0)
         self._list.fit_rows()
         self._keep()
 
     def _chosen_index(self) -> int:
-        node = self._list.shown[self._list.cursor][0]
+        node = self._list.entries[self._list.cursor][0]
         return self._list.runs.tree.every.index(node)
 
     def on_row_opened(self, message: RowOpened) -> None:
@@ -116,7 +116,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
         if self._list.count == 1:
             self.note = ONE_RUN
             return
-        node = self._list.shown[self._list.cursor][0]
+        node = self._list.entries[self._list.cursor][0]
         if node is self._list.runs.node and node.parent is None:  # the current branch is compared with its parent
             self.note = "choose another run: d shows it beside the original"
             return
@@ -124,7 +124,7 @@ class RunTree(Dialog[tuple[str, int] | None]):
 
     def action_remove(self) -> None:
         """Removes the run at the cursor at the second press, because on other screens the key exports."""
-        node = self._list.shown[self._list.cursor][0]
+        node = self._list.entries[self._list.cursor][0]
         if node is not self._removal and node.parent is not None:
             self._removal, more = node, sum(node in path_to(each) for each in self._list.runs.tree.every) - 1
             made = f" and {count_of(more, 'run')} made from it" if more else ""
@@ -170,23 +170,23 @@ class PairList(RowList):
         """Shows another pair of turns, with the cursor on their first difference."""
         self.pair = pair
         self._opened: set[int] = set()
-        self.shown: list[PairRow] = pair.rows()
-        first = next((at for at, row in enumerate(self.shown) if isinstance(row, StepPair) and not row.same), 0)
+        self.entries: list[PairRow] = pair.rows()
+        first = next((at for at, row in enumerate(self.entries) if isinstance(row, StepPair) and not row.same), 0)
         self.set_reactive(RowList.cursor, first)
 
     def row(self, index: int) -> Line:
         """A fact, or a pair of steps."""
         width, measure = self.scrollable_content_region.width, paint_of(self.app).measure
         mark = Span("▶" if index == self.cursor else " ", Tone.HERE)
-        return (mark, *self.pair.row_line(self.shown[index], width - 1, measure))
+        return (mark, *self.pair.row_line(self.entries[index], width - 1, measure))
 
     def unfold(self) -> bool:
         """Unfolds the equal steps at the cursor; False if there are none."""
-        row = self.shown[self.cursor]
+        row = self.entries[self.cursor]
         if not isinstance(row, EqualSteps):
             return False
         self._opened.add(row.left)
-        self.shown = self.pair.rows(self._opened)
+        self.entries = self.pair.rows(self._opened)
         self.fit_rows()
         return True
 
@@ -194,7 +194,7 @@ class PairList(RowList):
         """The next row, in direction 1 or -1, whose steps differ; None if there is none."""
         ahead = range(self.cursor + 1, self.count) if by > 0 else range(self.cursor - 1, -1, -1)
         for index in ahead:
-            row = self.shown[index]
+            row = self.entries[index]
             if isinstance(row, StepPair) and not row.same:
                 return index
         return None
@@ -310,7 +310,7 @@ class SideBySide(Screen[int | None]):
 
     def action_go(self) -> None:
         """Returns the step of the right turn at the cursor; on folded equal steps, unfolds them."""
-        row = self._pairs.shown[self._pairs.cursor]
+        row = self._pairs.entries[self._pairs.cursor]
         if self._pairs.unfold():
             return
         if not isinstance(row, StepPair):

@@ -70,7 +70,7 @@ def attention_rows(turn_list: TurnList) -> tuple[Sequence[int], str]:
     out."""
     samples, noun = _samples_of(turn_list), "session" if turn_list.by_file else "turn"
     found = [(turn_list.section_of.get(row.paths[0], 0), row.verdict.rank, at, row.paths[0] in samples)
-             for at, row in enumerate(turn_list.shown)
+             for at, row in enumerate(turn_list.entries)
              if isinstance(row, TurnRow) and row.verdict is not None and not row.verdict.clean]
     own = [each for each in found if not each[-1]]
     if not own and found:
@@ -119,7 +119,7 @@ def _sum_of_rows(counts: RowCounts, samples: RowCounts, noun: str, turn_list: Tu
     """The sum of the listed rows: `217 turns in 3 sessions + 4 not read + 28 turns of samples = 249 rows`. What was not
     read of a session's file has no row beside the session's: `3 sessions with 217 turns and 1 read in part`."""
     unread, by_file = Counter(counts.unread), turn_list.by_file
-    apart = Counter(row.unread for row in turn_list.shown if isinstance(row, TurnRow) and row.verdict is None
+    apart = Counter(row.unread for row in turn_list.entries if isinstance(row, TurnRow) and row.verdict is None
                     and row.why not in (PENDING, LARGE)) if by_file else unread
     simulations = Span(simulated_beside(counts.simulated), Tone.WARN)
     turns, sessions = (*_count_line(counts.turns, "turn"), simulations), _count_line(counts.sessions, noun)

@@ -84,7 +84,7 @@ class Listing(NamedTuple):
     """The number of rows that pass, and which words are searched as text."""
     shared: frozenset[str]
     """Names that sessions in several files share; for these, rows show the file too."""
-    shown: list[TurnRow | str]
+    entries: list[TurnRow | str]
     """The listed rows and the titles of sections."""
 
 
@@ -109,7 +109,7 @@ class TurnList(RowList):
         self.chosen = False
         """Whether the operator has chosen a row; the cursor then stays on it."""
         self.listing = Listing(((), "", False, by_file), None, [], None, "", frozenset(), [])
-        self.shown: list[TurnRow | str] = []
+        self.entries: list[TurnRow | str] = []
         """The listed rows and the titles of sections."""
         self._rows: Sequence[TurnRow] | None = None
         """The rows of all files, until a further file is read."""
@@ -165,10 +165,10 @@ class TurnList(RowList):
         if growing:
             listed = self._in_place(listed)
         titled = any(section.title for section in self.sections)
-        shown = list(self._with_titles(listed) if titled else listed)
+        entries = list(self._with_titles(listed) if titled else listed)
         counts = None if wanted is None else count_rows(passed)
         shared = turn_table.shared_names(rows)
-        return Listing(of, wanted, passed, counts, self._note(rows, wanted, counts), shared, shown)
+        return Listing(of, wanted, passed, counts, self._note(rows, wanted, counts), shared, entries)
 
     def is_current(self, listing: Listing, growing: bool) -> bool:
         """Whether a listing was made in the present order, and from the present rows unless `growing`."""
@@ -177,10 +177,10 @@ class TurnList(RowList):
     def show_listing(self, listing: Listing) -> None:
         """Shows other rows; the cursor stays on its row."""
         here = self.current_row
-        self.listing, self.shown = listing, listing.shown
+        self.listing, self.entries = listing, listing.entries
         self.columns = turn_table.columns(time.time())
         titled = any(section.title for section in self.sections)
-        self.headings = [at for at, row in enumerate(self.shown) if isinstance(row, str)] if titled else []
+        self.headings = [at for at, row in enumerate(self.entries) if isinstance(row, str)] if titled else []
         self.set_reactive(RowList.cursor, self._place_of(here))
         if self.is_mounted:
             self.fit_rows()
@@ -188,9 +188,9 @@ class TurnList(RowList):
 
     def _in_place(self, rows: Sequence[TurnRow]) -> list[TurnRow]:
         """The listed rows in their order; new ones come last, or first in a table that begins with the newest."""
-        new = -1 if any(section.title for section in self.sections) else len(self.shown)
+        new = -1 if any(section.title for section in self.sections) else len(self.entries)
         places: dict[object, int] = {}
-        for at, row in enumerate(self.shown):
+        for at, row in enumerate(self.entries):
             if isinstance(row, TurnRow):
                 places.setdefault(row.session if self.by_file else (row.paths, row.number), at)
                 if row.verdict is None:
@@ -246,24 +246,24 @@ class TurnList(RowList):
 
     def _place_of(self, here: TurnRow | None) -> int:
         """The index of a row in the new list: the same turn, else one of the same file, else the first."""
-        if 0 <= self.cursor < len(self.shown) and self.shown[self.cursor] is here:
+        if 0 <= self.cursor < len(self.entries) and self.entries[self.cursor] is here:
             return self.cursor
         if here is not None:
-            same = [at for at, row in enumerate(self.shown)
+            same = [at for at, row in enumerate(self.entries)
                     if isinstance(row, TurnRow) and row.paths[0] == here.paths[0]]
-            turn = [at for at in same if isinstance(row := self.shown[at], TurnRow) and row.number == here.number]
+            turn = [at for at in same if isinstance(row := self.entries[at], TurnRow) and row.number == here.number]
             if same:
                 return (turn or same)[0]
-        return next((at for at, row in enumerate(self.shown) if isinstance(row, TurnRow)), 0)
+        return next((at for at, row in enumerate(self.entries) if isinstance(row, TurnRow)), 0)
 
     def selectable(self, index: int) -> bool:
         """Whether the row is a turn; the cursor skips headings."""
-        return isinstance(self.shown[index], TurnRow)
+        return isinstance(self.entries[index], TurnRow)
 
     @property
     def current_row(self) -> TurnRow | None:
         """The current row; None if nothing is listed."""
-        row = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        row = self.entries[self.cursor] if self.cursor < len(self.entries) else None
         return row if isinstance(row, TurnRow) else None
 
     @property
@@ -284,7 +284,7 @@ class TurnList(RowList):
 
     def row(self, index: int) -> Line:
         """A heading, or a turn."""
-        row = self.shown[index]
+        row = self.entries[index]
         if isinstance(row, str):
             return (Span(f" {row}", Tone.TITLE),)
         mark = self.cursor_mark(index)
@@ -294,12 +294,12 @@ class TurnList(RowList):
 
     def finder(self, needle: str, by: int, again: bool) -> Callable[[], tuple[int, TurnRow] | None]:
         """Finds, in any thread, the index of the next row with a text (of a session, in any turn), and its turn."""
-        wanted, shown, start, rows = needle.casefold(), self.shown, self.cursor, self.rows if self.by_file else ()
+        wanted, entries, start, rows = needle.casefold(), self.entries, self.cursor, self.rows if self.by_file else ()
 
         def find() -> tuple[int, TurnRow] | None:
             sessions = turn_table.by_session(rows)
-            for at in ((start + (far + again) * by) % len(shown) for far in range(len(shown))):
-                row = shown[at]
+            for at in ((start + (far + again) * by) % len(entries) for far in range(len(entries))):
+                row = entries[at]
                 turns = sessions.get(row.session, [row]) if isinstance(row, TurnRow) else []
                 for turn in turns:
                     if wanted in folded_text(turn.contents, turn.names):

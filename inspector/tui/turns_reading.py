@@ -162,7 +162,7 @@ def list_grown(table: ReadingScreen) -> None:
             table.has_more, table.lists_at = True, 0.0
             return
         turn_list.show_listing(listing)
-        if len(turn_list.shown) >= MANY_ROWS:
+        if len(turn_list.entries) >= MANY_ROWS:
             gc.freeze()  # the rows live on, and a collection that visits 100,000 of them would delay keys by 0.5 s
         table.counts = counts
         table.say_counts()

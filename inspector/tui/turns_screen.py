@@ -329,10 +329,10 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def _find(self, by: int, again: bool) -> None:
         """Moves the cursor to the next match; on a session's row, enter then opens the turn with the text."""
-        needle, shown = in_quotes(self._needle), self.turn_list.shown
+        needle, entries = in_quotes(self._needle), self.turn_list.entries
 
         def show(found: tuple[int, TurnRow] | None) -> None:
-            if self.turn_list.shown is not shown:
+            if self.turn_list.entries is not entries:
                 self._find(by, again)  # other rows were listed while a thread searched
                 return
             self._match = found and found[1]
@@ -387,7 +387,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
     def action_export(self) -> None:
         """Exports the listed rows."""
-        rows = [row for row in self.turn_list.shown if isinstance(row, TurnRow)]
+        rows = [row for row in self.turn_list.entries if isinstance(row, TurnRow)]
 
         def make(folder: str) -> None:
             self.note = "making turns.csv…"

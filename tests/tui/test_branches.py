@@ -191,7 +191,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference_and_equal_s
         screen = pilot.app.screen
         assert isinstance(screen, SideBySide)
         pairs = screen.query_one(PairList)
-        assert pairs.shown[pairs.cursor] == (12, 12, False)
+        assert pairs.entries[pairs.cursor] == (12, 12, False)
         shown = " ".join(page(pilot.app).split())
         assert "Turn 1 in both runs different: the number of answers (4 and 6), the text from character 234" in shown
         assert "ends as retry_limit (AbortPartial) ≠ Complete" in shown
@@ -213,7 +213,7 @@ async def test_two_runs_stand_side_by_side_on_their_first_difference_and_equal_s
         assert session(pilot).step == 12
         await pilot.press("R", "g", "d", "k", "enter")
         pairs = pilot.app.screen.query_one(PairList)
-        assert pairs.shown[pairs.cursor] == (0, 0, True)
+        assert pairs.entries[pairs.cursor] == (0, 0, True)
         assert "equal steps" not in page(pilot.app)
         assert "3 ◌ ContinuePending 0 of 3" in page(pilot.app)
         assert "3 ◌ ContinuePending 0 of 5" in page(pilot.app), "each under its own limit"

@@ -199,7 +199,7 @@ async def test_the_meaning_of_a_choice_is_shown_in_full(app_on: AppOn) -> None:
             await pilot.press("x")
             choice = pilot.app.screen
             assert isinstance(choice, Choose), size
-            for form, about in choice._words.shown:
+            for form, about in choice._words.entries:
                 await pilot.pause()
                 shown = " ".join(page(pilot.app).replace("│", " ").split())
                 assert about in shown, form

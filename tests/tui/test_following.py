@@ -313,7 +313,7 @@ async def test_a_run_that_is_made_while_a_file_is_read_on_stays(path, monkeypatc
 
 def turn_rows(app) -> list[tuple[str, str, int]]:
     return [(Path(row.paths[0]).name, row.verdict.word, row.number)
-            for row in app.screen.turn_list.shown if isinstance(row, TurnRow)]
+            for row in app.screen.turn_list.entries if isinstance(row, TurnRow)]
 
 
 async def test_the_table_of_a_file_that_grows_has_a_row_for_each_new_turn(path, monkeypatch) -> None:
@@ -456,7 +456,7 @@ async def test_a_session_that_an_agent_begins_is_listed_first_among_the_transcri
             (place / f"{word}.jsonl").write_text(
                 claude(prompt(f"say {word}"), block(text(word.title()), stop="end_turn")))
             await until(pilot, lambda: len(app.screen.sections[0].paths) == number)  # noqa: B023
-            assert app.screen.turn_list.shown[0] == app.screen.sections[0].title == AGENTS
+            assert app.screen.turn_list.entries[0] == app.screen.sections[0].title == AGENTS
             assert app.screen.note == f"a new session: {word}"
         assert [name for name, _, _ in turn_rows(app)[:2]] == ["two.jsonl", "one.jsonl"]
         await pilot.press("home", "enter")
@@ -486,7 +486,7 @@ def transcript(word: str) -> str:
 
 def names(app) -> list[str]:
     """The names of the listed files; headings as they are."""
-    return [row if isinstance(row, str) else Path(row.paths[0]).name for row in app.screen.turn_list.shown]
+    return [row if isinstance(row, str) else Path(row.paths[0]).name for row in app.screen.turn_list.entries]
 
 
 async def test_a_folder_that_was_emptied_is_still_searched(path) -> None:

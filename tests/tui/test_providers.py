@@ -226,7 +226,7 @@ async def test_a_policy_is_chosen_and_decides() -> None:
         assert "Zoo Code" in page(pilot.app)
         listed = pilot.app.screen
         assert isinstance(listed, Choose)
-        place = [word for word, _ in listed._words.shown].index("pi-presence")
+        place = [word for word, _ in listed._words.entries].index("pi-presence")
         await pilot.press(*["down"] * place, "enter")
         await settled_rows(pilot)
         assert "what a loop does (policy pi-presence): " in page(pilot.app)

@@ -30,8 +30,8 @@ async def test_the_samples_are_listed_by_their_titles_and_the_one_under_the_curs
     app = LoopInspector()
     async with app.run_test(size=SIZE) as pilot:
         listed = await read(app, pilot)
-        assert listed.shown[0] == SAMPLES
-        assert [row.paths[0] for row in listed.shown[1:]] == [short(sample.path) for sample in samples()]
+        assert listed.entries[0] == SAMPLES
+        assert [row.paths[0] for row in listed.entries[1:]] == [short(sample.path) for sample in samples()]
         assert listed.current_row.name == samples()[0].title
         assert listed.current_row.paths == (short(samples()[0].path),)
         assert f"1 of {len(samples())}▔" in page(app), "titles of sections do not count"

@@ -72,7 +72,7 @@ async def read(app: LoopInspector, pilot) -> TurnList:
 
 
 def listed_rows(listed: TurnList) -> list[TurnRow]:
-    return [row for row in listed.shown if isinstance(row, TurnRow)]
+    return [row for row in listed.entries if isinstance(row, TurnRow)]
 
 
 def words(listed: TurnList) -> list[str]:
@@ -170,7 +170,7 @@ async def test_the_keys_of_the_verdict_and_of_the_advice_work_on_a_row() -> None
         [f"sample_sessions/{name}.session.jsonl" for name in ("01-cut-call-and-long-answer", "02-text-cut-twice")])
     async with app.run_test(size=(120, 30)) as pilot:
         listed = await read(app, pilot)
-        listed.cursor = next(at for at, row in enumerate(listed.shown) if row.verdict.word == "LIMIT REACHED")
+        listed.cursor = next(at for at, row in enumerate(listed.entries) if row.verdict.word == "LIMIT REACHED")
         row = listed.current_row
         await pilot.pause()
         assert "change   F raise" in page(app)
@@ -789,7 +789,7 @@ async def test_sorting_by_a_column_and_the_same_again_turns_it_round(folder: Pat
         assert "session▾" in page(app)
         await pilot.press("s")
         assert re.findall(r"(\w+) +enter reverses: by title, or file name", page(app)) == ["session"]
-        rows = app.screen.query_one(ChoiceList).shown
+        rows = app.screen.query_one(ChoiceList).entries
         assert sum("enter reverses: " in about for _, about in rows) == 1, "what enter does now, and of no other column"
         await pilot.press("enter")
         assert [row.name for row in listed_rows(listed)] == ["notes", "c", "b", "a"]
@@ -829,7 +829,7 @@ async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_
         listed = await read(app, pilot)
         await pilot.press("s", "enter")
         assert "verdict▾" in page(app)
-        heading, own, samples, worst, *_ = listed.shown
+        heading, own, samples, worst, *_ = listed.entries
         assert (heading, samples) == ("Sessions of your agents, last written first", "Sample sessions")
         assert isinstance(own, TurnRow)
         assert own.file == path
@@ -838,12 +838,12 @@ async def test_what_was_found_is_sorted_under_its_headings_and_the_first_row_is_
         assert worst.verdict.word == "CUT CALL RUN"
         assert listed.current_row is own
         await pilot.press("s", "enter")  # reversed; no row was chosen
-        assert isinstance(listed.shown[1], TurnRow)
-        assert listed.current_row is listed.shown[1]
+        assert isinstance(listed.entries[1], TurnRow)
+        assert listed.current_row is listed.entries[1]
         await pilot.press("down", "s", "down", "enter")
         chosen = listed.current_row
         assert chosen is not None
-        assert chosen is not listed.shown[1], "a chosen row keeps the cursor"
+        assert chosen is not listed.entries[1], "a chosen row keeps the cursor"
 
 
 async def test_the_list_of_columns_says_of_each_how_it_sorts(folder: Path) -> None:
@@ -1166,7 +1166,7 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.screen
-        await until(pilot, lambda: not table.reading and len(table.turn_list.shown) == 4)
+        await until(pilot, lambda: not table.reading and len(table.turn_list.entries) == 4)
 
         def says() -> str:
             return text_of(app.screen.query_one("#prompt-note", WrappedLines).lines[0])
@@ -1175,11 +1175,11 @@ async def test_many_rows_are_filtered_in_a_thread_and_a_note_stands_meanwhile(
         await until(pilot, lambda: says() == "filtering…")
         await pilot.press("x", "backspace")
         assert app.screen.query_one(Input).value == "complete", "keys work meanwhile"
-        assert len(table.turn_list.shown) == 4
+        assert len(table.turn_list.entries) == 4
         table.turn_list.sort = "session"  # the order changes while the thread is at work
         go.set()
         await until(pilot, lambda: says() == "1 of 3 turns")
-        assert (len(table.turn_list.shown), table.turn_list.listing.of[1]) == (1, "session")
+        assert (len(table.turn_list.entries), table.turn_list.listing.of[1]) == (1, "session")
         go.clear()
         await pilot.press("backspace", "enter")  # `complet` is searched as text
         await until(pilot, lambda: table.note == "filtering…")
@@ -1232,7 +1232,7 @@ async def test_a_filter_is_in_force_while_files_are_read_and_an_invalid_one_ends
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(100, 24)) as pilot:
         table = app.screen
-        await until(pilot, lambda: not table.reading and len(table.turn_list.shown) == 4)
+        await until(pilot, lambda: not table.reading and len(table.turn_list.entries) == 4)
         monkeypatch.setattr(TurnList, "list_rows", slowly)
         monkeypatch.setattr(turns_reading, "MANY_ROWS", 0)
 
@@ -1291,7 +1291,7 @@ async def test_the_cursor_stays_on_the_chosen_row_when_the_rows_are_sorted_at_la
     app = LoopInspector([str(folder)])
     async with app.run_test(size=(80, 24)) as pilot:
         listed = app.screen.query_one(TurnList)
-        await until(pilot, lambda: len(listed.shown) > 3)
+        await until(pilot, lambda: len(listed.entries) > 3)
         await pilot.press(*keys)
         chosen = listed.current_row.file
         go.set()
@@ -1327,10 +1327,10 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         table = app.screen
         await until(pilot, lambda: any(listing))
         await pilot.press("s", "escape")
-        assert (table.turn_list.shown, table.counts.own.turns) == ([], 0), "keys work before the first listing is made"
+        assert (table.turn_list.entries, table.counts.own.turns) == ([], 0), "keys work before the first listing"
         table.turn_list.sort = "session"  # the order changes while the thread is at work
         go.set()
-        await until(pilot, lambda: table.turn_list.shown)
+        await until(pilot, lambda: table.turn_list.entries)
         assert (table.reading, table.turn_list.listing.of[1], listing.count(True)) == (True, "session", 2)
         await until(pilot, lambda: table.counts.own.turns)
         read_on.set()
@@ -1340,7 +1340,7 @@ async def test_many_rows_are_listed_in_a_thread_while_files_are_read(
         table.turn_list.sort = "turn"
         last.set()
         await until(pilot, lambda: table.turn_list.listing.of[0] is table.turn_list.rows)
-        assert (len(table.turn_list.shown), table.turn_list.listing.of[1], listing.count(False)) == (4, "turn", 2)
+        assert (len(table.turn_list.entries), table.turn_list.listing.of[1], listing.count(False)) == (4, "turn", 2)
         assert table.counts.own.turns == 3
         await pilot.press("/", *"HELLO", "enter")
         await until(pilot, lambda: table.note.startswith("'HELLO' is in this turn"))
@@ -1441,7 +1441,7 @@ async def test_rows_that_came_are_listed_while_the_next_file_takes_long(
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, slow.is_set)
         try:
-            await until(pilot, lambda: len(app.screen.query_one(TurnList).shown) == 3)
+            await until(pilot, lambda: len(app.screen.query_one(TurnList).entries) == 3)
         finally:
             go.set()
         await read(app, pilot)
@@ -1497,7 +1497,7 @@ async def test_simulated_turns_are_named_beside_the_recorded_ones(tmp_path: Path
         assert "1 ✂ TRUNCATED · 1 ✂ SIMULATED TRUNCATED" in shown
         await pilot.press("v")
         assert "2 sessions with 1 turn + 1 SIMULATED (~)" in page(app)
-        made_row = next(at for at, row in enumerate(app.screen.turn_list.shown) if row.verdict.simulated)
+        made_row = next(at for at, row in enumerate(app.screen.turn_list.entries) if row.verdict.simulated)
         app.screen.turn_list.choose(made_row)
         await pilot.pause()
         assert "✂ TRUNCATED~  SIMULATED: " in page(app), "the row that explains the sign"
