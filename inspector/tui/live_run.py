@@ -83,7 +83,7 @@ class AskLive(Dialog["BranchRequest | None"]):
         """`live` makes the request for a base URL and a model, `stand_in` the one that a stand-in answers."""
         super().__init__()
         self._title, self._live, self._stand_in = title, live, stand_in
-        self._wanted: BranchRequest | None = None
+        self._request: BranchRequest | None = None
         self._waiting: Timer | None = None
         self._pressed = 0.0
 
@@ -109,12 +109,12 @@ class AskLive(Dialog["BranchRequest | None"]):
         now = monotonic()
         # A refused press counts too, so that a held key never confirms, however long it is held.
         held, self._pressed = now - self._pressed < REPEAT_TIME, now
-        if self._waiting is not None or self._wanted is None or held:
+        if self._waiting is not None or self._request is None or held:
             return
-        if self._wanted.target.missing:
+        if self._request.target.missing:
             self.query_one("#ask-keys", Note).line = (Span("nothing was sent · ", Tone.WARN), *hint(KEYS_WITHOUT_KEY))
         else:
-            self.dismiss(self._wanted)
+            self.dismiss(self._request)
 
     def action_play(self) -> None:
         """Lets a stand-in answer instead of the provider."""
@@ -141,17 +141,17 @@ class AskLive(Dialog["BranchRequest | None"]):
         self._waiting = None
         base, model = (self.query_one(f"#{name}", Input).value.strip() for name in OPTION_FIELDS)
         try:
-            self._wanted = self._live(base, model)
-            lines = request_fields(self._wanted)
+            self._request = self._live(base, model)
+            lines = request_fields(self._request)
         except LoopError as why:
             message = with_field_names(why, {name: name for name in OPTION_FIELDS})
-            self._wanted, lines = None, [field("cannot", safe(message, Tone.ERROR))]
+            self._request, lines = None, [field("cannot", safe(message, Tone.ERROR))]
         self.query_one(CostLines).lines = lines
         keys = self.query_one("#ask-keys", Note)
-        if self._wanted is None:
+        if self._request is None:
             keys.line = (Span("nothing can be sent · ", Tone.WARN), *hint(KEYS_IF_REFUSED))
         else:
-            keys.line = hint(KEYS_WITHOUT_KEY if self._wanted.target.missing else KEYS, Tone.WARN)
+            keys.line = hint(KEYS_WITHOUT_KEY if self._request.target.missing else KEYS, Tone.WARN)
 
 
 OPTION_FIELDS = ("base-url", "model")

@@ -264,14 +264,14 @@ def note(
 class KeyNote(Note, AutoHeightPanel):
     """A note that is wrapped if it does not fit into one row, because a key whose name is cut off cannot be used."""
 
-    SHOWS: ClassVar[tuple[str, ...]] = ("line", "said")
+    SHOWS: ClassVar[tuple[str, ...]] = ("line", "message")
     DEFAULT_CSS = "KeyNote { height: auto; }"
-    said: reactive[str] = reactive("", init=False, repaint=False)
+    message: reactive[str] = reactive("", init=False, repaint=False)
     """The message of the last action, shown above the keys until the next action."""
 
     def make(self, width: int) -> Sequence[Line]:
         """The message and the keys, as rows."""
-        both = (hint(one_line(self.said), Tone.WARN, sentence=True), self.line) if self.said else (self.line,)
+        both = (hint(one_line(self.message), Tone.WARN, sentence=True), self.line) if self.message else (self.line,)
         return [row for line in both for row in wrap_line(line, width, paint_of(self.app).measure)] if width > 0 else ()
 
 
@@ -344,7 +344,7 @@ class Dialog(ModalScreen[ScreenResultType]):
     def watch_note(self, note: str) -> None:
         """Shows the message of the last action above the keys."""
         for keys in self.query(KeyNote):
-            keys.said = note
+            keys.message = note
 
 
 # -- The parts of a form ---------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class RemarkBook(SessionPart):
     def __init__(self, stage: SessionStage) -> None:
         super().__init__(stage)
         self.breakpoints: tuple[Breakpoint, ...] = ()
-        self._expression = self._last = self._wanted = ""
+        self._expression = self._last = self._pending = ""
         """The current filter, the last one, which the prompt offers again, and the one whose steps a thread looks
         for."""
         self._filtered_run = ""
@@ -189,7 +189,7 @@ class RemarkBook(SessionPart):
             FilterPrompt(before or self._last, self._narrow), lambda typed: self._filter_chosen(before, typed))
 
     def _filter_chosen(self, before: str, text: str | None) -> None:
-        outcome = FILTERING if text and text == self._wanted else self._narrow(before if text is None else text)
+        outcome = FILTERING if text and text == self._pending else self._narrow(before if text is None else text)
         if text is not None:
             self.stage.note = outcome
 
@@ -197,7 +197,7 @@ class RemarkBook(SessionPart):
         """Applies a filter, or begins to in a thread; returns the message about it. An invalid filter leaves the list
         as it is."""
         stage = self.stage
-        wanted, self._wanted = self._wanted, ""
+        wanted, self._pending = self._pending, ""
         if wanted:
             stage.workers.cancel_group(stage, FILTER)
         if not text.strip():
@@ -214,7 +214,7 @@ class RemarkBook(SessionPart):
         look = partial(filter_steps, found, stage.run.outline, self.marks)
         if len(view.steps) < MANY_STEPS:
             return self._list(text, *look(range(len(view.steps))))
-        self._wanted = text
+        self._pending = text
 
         def look_until_cancelled() -> tuple[FilteredOutline, str]:
             worker = get_current_worker()
@@ -225,7 +225,7 @@ class RemarkBook(SessionPart):
 
     def _list(self, text: str, narrowed: FilteredOutline, outcome: str) -> str:
         """Lists the steps that a filter keeps, if there are any; returns the message about them."""
-        stage, self._wanted = self.stage, ""
+        stage, self._pending = self.stage, ""
         if narrowed.kept_steps:
             count = count_of(len(narrowed.kept_steps), "step")
             if narrowed.view is not stage.run.view:
@@ -245,7 +245,7 @@ class RemarkBook(SessionPart):
 
     def close_open(self) -> bool:
         """Removes the filter, or gives it up while its steps are looked for; returns whether there was one."""
-        if not self._expression and not self._wanted:
+        if not self._expression and not self._pending:
             return False
         self.stage.note = f"{self._narrow('')} · f offers the filter again"
         return True
@@ -261,7 +261,7 @@ class RemarkBook(SessionPart):
     def filter_again(self) -> None:
         """Applies the same filter to the steps of another run, or of the same run when its file has grown."""
         stage, before, outline = self.stage, self.stage.shown_outline, self.stage.run.outline
-        text = self._wanted or self._expression
+        text = self._pending or self._expression
         # While many steps are looked at again, the list stays as it is; a thread that looks at them goes on, because
         # a file may grow faster than that.
         grown = (before is not None and self._filtered_run == stage.run.name
@@ -270,7 +270,7 @@ class RemarkBook(SessionPart):
                         else outline)
         if text and not grown:
             stage.filtered = f"{text}: all steps are shown"  # until some that it keeps are found
-        if text and not (grown and self._wanted):
+        if text and not (grown and self._pending):
             self._narrow(text)
 
     # -- breakpoints ---------------------------------------------------------------------------------------------

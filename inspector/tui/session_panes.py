@@ -58,13 +58,14 @@ class Panes(SessionPart):
         self.forms = {tab.name: tab.forms[0] if tab.forms else "" for tab in TABS}
         """Tab -> the form in which it shows a step."""
         self.seam: SeamRule | None = None
-        self.picked: FactChoice | None = None
+        self.chosen_fact: FactChoice | None = None
         """The fact whose bytes the Wire tab shows."""
         self.sheets = Sheets()
         self._roomy = True
         self._folded: bool | None = None
         """Whether the operator folded the machine to one row; None if the width decides."""
-        self._picked_in: Key = ()
+        self._fact_response: Key = ()
+        """The response that the fact belongs to."""
         self._needle = ""
 
     @property
@@ -72,12 +73,12 @@ class Panes(SessionPart):
         """The current tab, step and form."""
         run = self.stage.run
         return Viewpoint(self.tab, run.outline, self.stage.step, self.forms[self.tab], self.stage.runs.comparison,
-                         self.seam, self.picked)
+                         self.seam, self.chosen_fact)
 
     def sheet(self) -> LineSheet:
         """The current sheet. The chosen fact belongs to one response, and is dropped at any other."""
-        if self.picked is not None and self._picked_in != response_key(self.viewpoint):
-            self.picked = None
+        if self.chosen_fact is not None and self._fact_response != response_key(self.viewpoint):
+            self.chosen_fact = None
         return self.sheets.at(self.viewpoint)
 
     @property
@@ -98,7 +99,7 @@ class Panes(SessionPart):
 
     def pick(self, choice: FactChoice | None) -> None:
         """Shows the bytes of a fact in the Wire tab."""
-        self.picked, self._picked_in = choice, response_key(self.viewpoint)
+        self.chosen_fact, self._fact_response = choice, response_key(self.viewpoint)
         if self.forms["wire"] == "request":
             self.forms["wire"] = "events"
         self.open("wire")
@@ -297,17 +298,17 @@ class Tracing(SessionPart):
         """Goes to the next or previous fact, in the Wire tab."""
         from inspector.report.lines.wire import next_fact
 
-        self._act_on_facts(lambda found: self._look(found, next_fact(found, self.panes.picked, by)))
+        self._act_on_facts(lambda found: self._look(found, next_fact(found, self.panes.chosen_fact, by)))
 
     def action_slice(self, by: int) -> None:
         """Goes to the next or previous slice of the selected fact."""
         from inspector.report.lines.wire import next_reading
 
-        picked = self.panes.picked
-        if picked is None:
+        choice = self.panes.chosen_fact
+        if choice is None:
             self.stage.note = "no fact is selected yet: . selects the first"
         else:
-            self._act_on_facts(lambda found: self._look(found, next_reading(found, picked, by)))
+            self._act_on_facts(lambda found: self._look(found, next_reading(found, choice, by)))
 
     def _act_on_facts(self, act: Callable[[Provenance], None]) -> None:
         """Acts on the facts read from the response at the cursor; a large body is decoded in a thread."""
@@ -373,7 +374,7 @@ class Tracing(SessionPart):
         if exact:
             self.panes.pick(picked_of(provenance, exact[0]))
         elif reads:
-            self.panes.pick(next_of(provenance, reads, self.panes.picked))
+            self.panes.pick(next_of(provenance, reads, self.panes.chosen_fact))
         self.stage.note = range_note(reads, start, end)
 
     def _facts_of(self, message: LinesPointed) -> Sequence[str | None]:

@@ -77,7 +77,7 @@ class Listing(NamedTuple):
     of: tuple[Sequence[TurnRow], str, bool, bool]
     """What it was made from: the rows, the column of the order, whether that is reversed, and whether by session."""
     filter: filters.Filter | None
-    passed: list[TurnRow]
+    matching_rows: list[TurnRow]
     counts: RowCounts | None
     """The counts of the rows that pass; None without a filter."""
     note: str
@@ -154,8 +154,8 @@ class TurnList(RowList):
         place. It changes nothing on the screen, and may run in a thread, to which the rows are passed because they may
         change while files are read."""
         of = (rows, self.sort, self.reverse, self.by_file)
-        passed = [row for row in rows if wanted is None or turn_rows.matches(wanted.matches, row)]
-        listed = turn_table.worst_of_sessions(passed) if self.by_file else passed
+        matching = [row for row in rows if wanted is None or turn_rows.matches(wanted.matches, row)]
+        listed = turn_table.worst_of_sessions(matching) if self.by_file else matching
         column = next((each for each in self.columns_now if each.name == self.sort), None)
         if column is not None:
             listed = [listed[at] for at in turn_table.sorted_rows(listed, column, self.reverse)]
@@ -166,9 +166,9 @@ class TurnList(RowList):
             listed = self._in_place(listed)
         titled = any(section.title for section in self.sections)
         entries = list(self._with_titles(listed) if titled else listed)
-        counts = None if wanted is None else count_rows(passed)
+        counts = None if wanted is None else count_rows(matching)
         shared = turn_table.shared_names(rows)
-        return Listing(of, wanted, passed, counts, self._note(rows, wanted, counts), shared, entries)
+        return Listing(of, wanted, matching, counts, self._note(rows, wanted, counts), shared, entries)
 
     def is_current(self, listing: Listing, growing: bool) -> bool:
         """Whether a listing was made in the present order, and from the present rows unless `growing`."""

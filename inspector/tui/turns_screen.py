@@ -282,7 +282,7 @@ class TurnsScreen(turns_reading.ReadingScreen):
 
         def done(text: str | None) -> None:
             message = turns_reading.narrow(self, (before.text if before is not None else "") if text is None else text)
-            if text and (message == messages.FILTERING or not self.turn_list.listing.passed):
+            if text and (message == messages.FILTERING or not self.turn_list.listing.matching_rows):
                 self.note = message
 
         self.app.push_screen(

@@ -48,13 +48,13 @@ async def test_a_fact_is_brought_into_sight_in_every_form(app_on: AppOn, size: t
             assert facts is not None
             for fact in facts.facts:
                 await pilot.press(".")
-                picked = session(pilot).panes.picked
+                picked = session(pilot).panes.chosen_fact
                 assert picked is not None
                 assert picked.fact == fact, form
                 assert in_sight(pilot, Tone.PICKED), (form, fact)
                 assert fact[:20] in page(pilot.app)
             await pilot.press(".", ",")
-            assert session(pilot).panes.picked == (facts.facts[-1], 0), form
+            assert session(pilot).panes.chosen_fact == (facts.facts[-1], 0), form
             await pilot.press("v")
 
 
@@ -89,7 +89,7 @@ async def test_nothing_is_passed_over_below_the_head(app_on: AppOn) -> None:
             await pilot.press(key)
             (row,) = [text.region.y + at for at in range(text.size.height) if text._row_at(at) == 1]
             await pilot.click(offset=(text.region.x + 20, row))  # on a word of the head, which is over other bytes
-            assert session(pilot).panes.picked is None
+            assert session(pilot).panes.chosen_fact is None
 
 
 async def test_a_low_view_gives_all_its_rows_to_the_bytes(app_on: AppOn) -> None:
@@ -114,16 +114,17 @@ async def test_slices_are_gone_through_and_come_round(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press(*HELD, "3", ">")
         assert "no fact is selected yet" in page(pilot.app)
-        while session(pilot).panes.picked is None or session(pilot).panes.picked.fact != "tool_calls[0].arguments":
+        panes = session(pilot).panes
+        while panes.chosen_fact is None or panes.chosen_fact.fact != "tool_calls[0].arguments":
             await pilot.press(".")
         shown = []
         for _ in range(-(-len(CUT_ARGUMENTS) // 20)):
             shown.append(in_sight(pilot, Tone.PICKED)[1:-1].replace('\\"', '"'))
             await pilot.press(">")
         assert "".join(shown) == CUT_ARGUMENTS
-        assert session(pilot).panes.picked.reading == 0
+        assert session(pilot).panes.chosen_fact.reading == 0
         await pilot.press("<")
-        assert session(pilot).panes.picked.reading == len(shown) - 1
+        assert session(pilot).panes.chosen_fact.reading == len(shown) - 1
 
 
 async def test_what_is_picked_stays_in_sight_where_a_long_note_takes_a_row(app_on: AppOn) -> None:
@@ -147,9 +148,9 @@ async def test_what_is_picked_stays_in_sight_where_a_long_note_takes_a_row(app_o
 async def test_another_response_has_other_facts(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", ".", "space")
-        assert session(pilot).panes.picked is not None  # the same response is still at hand
+        assert session(pilot).panes.chosen_fact is not None  # the same response is still at hand
         await pilot.press("space", "space")
-        assert session(pilot).panes.picked is None
+        assert session(pilot).panes.chosen_fact is None
 
 
 async def test_a_key_opens_wire_from_any_tab_and_leaves_the_request(app_on: AppOn) -> None:
@@ -177,12 +178,12 @@ async def test_a_click_says_what_a_line_became_and_picks_the_byte(app_on: AppOn)
         row = next(number for number, line in enumerate(rows) if '"model": "gpt-5-mini"' in line)
         column = rows[row].index("gpt-5-mini") + 3
         await pilot.click(offset=(column, row))
-        assert session(pilot).panes.picked is not None
-        assert session(pilot).panes.picked.fact == "model"
+        assert session(pilot).panes.chosen_fact is not None
+        assert session(pilot).panes.chosen_fact.fact == "model"
         assert "became id, model, text" in page(pilot.app)
         assert text.scroll_offset.y == 0
         await pilot.click(offset=(rows[row].index("{"), row))  # no fact of its own: the next of the line
-        assert session(pilot).panes.picked.fact == "text"
+        assert session(pilot).panes.chosen_fact.fact == "text"
 
 
 async def test_a_click_in_hex_picks_the_fact_of_the_byte(app_on: AppOn) -> None:
@@ -199,19 +200,19 @@ async def test_a_click_in_hex_picks_the_fact_of_the_byte(app_on: AppOn) -> None:
         y = text.region.y + text._row_of(line) - int(text.scroll_offset.y)
         x = text.content_region.x + text_of(sheet.line(line)).rindex(chr(sheet.body[at]))
         await pilot.click(offset=(x, y))
-        assert session(pilot).panes.picked is not None
-        assert session(pilot).panes.picked.fact in ("model", "id")
+        assert session(pilot).panes.chosen_fact is not None
+        assert session(pilot).panes.chosen_fact.fact in ("model", "id")
 
 
 async def test_enter_goes_through_what_is_in_sight(app_on: AppOn) -> None:
     async with app_on().run_test(size=ONE_PANE) as pilot:
         await pilot.press("space", "3", "g", "enter")
-        first = session(pilot).panes.picked
+        first = session(pilot).panes.chosen_fact
         assert first is not None
         assert first.fact == "id"
         assert "became id, model, text" in page(pilot.app)
         await pilot.press("enter")
-        assert session(pilot).panes.picked.fact == "model"
+        assert session(pilot).panes.chosen_fact.fact == "model"
 
 
 async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
@@ -221,10 +222,10 @@ async def test_a_fact_of_the_response_leads_to_its_bytes(app_on: AppOn) -> None:
         row = next(number for number, line in enumerate(rows) if "output 64 of 256" in line)
         await pilot.click(offset=(rows[row].index("output 64"), row))
         assert session(pilot).panes.tab == "wire"
-        assert session(pilot).panes.picked.fact == "usage.output_tokens"
+        assert session(pilot).panes.chosen_fact.fact == "usage.output_tokens"
         assert in_sight(pilot, Tone.PICKED) == "64"
         await pilot.press("2", "enter")
-        assert session(pilot).panes.picked.fact == "stop_reason"
+        assert session(pilot).panes.chosen_fact.fact == "stop_reason"
 
 
 async def test_a_click_beside_any_fact_does_nothing(app_on: AppOn) -> None:
@@ -248,7 +249,7 @@ async def test_a_large_body_is_traced_beside_the_screen(app_on: AppOn, monkeypat
         await pilot.pause()
         assert in_sight(pilot, Tone.PICKED) == '"length"'
         session(pilot).action_fact(1)  # it is known now
-        assert session(pilot).panes.picked.fact == "id"
+        assert session(pilot).panes.chosen_fact.fact == "id"
 
 
 async def test_what_was_asked_of_another_response_is_not_shown(
@@ -261,7 +262,7 @@ async def test_what_was_asked_of_another_response_is_not_shown(
         session(pilot).step = 4
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        assert session(pilot).panes.picked is None
+        assert session(pilot).panes.chosen_fact is None
 
 
 async def test_a_match_that_wraps_is_marked_whole(app_on: AppOn) -> None:

@@ -1214,7 +1214,7 @@ def test_rows_that_come_while_a_thread_looks_for_others_are_left_to_the_screen(
     listing = listed.list_rows(before, wanted)
     # Another thread that goes through the files while one is added fails, or stores the rows without the new ones.
     assert gathers == []
-    assert (len(listing.passed), listing.note) == (1, "1 of 1 turn")
+    assert (len(listing.matching_rows), listing.note) == (1, "1 of 1 turn")
     assert len(listed.rows) == 2
 
 
