@@ -49,29 +49,29 @@ class EventStream:
     """An incremental splitter with the interface of the text framings; `flush` reports an end inside a frame."""
 
     def __init__(self) -> None:
-        self._held = bytearray()  # the beginning of the next frame
+        self._rest = bytearray()  # the beginning of the next frame
         self._offset = 0  # its place in the body
         self._broken = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the frames that are complete with them."""
         frames: list[Frame] = []
-        self._held += data
-        while not self._broken and len(self._held) >= _PRELUDE_SIZE:
-            total, headers, check = _PRELUDE.unpack_from(self._held)
+        self._rest += data
+        while not self._broken and len(self._rest) >= _PRELUDE_SIZE:
+            total, headers, check = _PRELUDE.unpack_from(self._rest)
             begin, end = self._offset, self._offset + total
-            if crc32(self._held[:8]) != check:
+            if crc32(self._rest[:8]) != check:
                 frames.append(self._break("prelude_crc", begin, begin + _PRELUDE_SIZE))
             elif headers > MAX_HEADERS or not 0 <= total - headers - _OVERHEAD <= MAX_PAYLOAD:
                 frames.append(self._break("length", begin, begin + _PRELUDE_SIZE))
-            elif len(self._held) < total:
+            elif len(self._rest) < total:
                 break
             else:
-                frames.append(self._frame(bytes(self._held[:total]), _PRELUDE_SIZE + headers, begin, end))
-                del self._held[:total]
+                frames.append(self._frame(bytes(self._rest[:total]), _PRELUDE_SIZE + headers, begin, end))
+                del self._rest[:total]
                 self._offset = end
         if self._broken:
-            self._held.clear()
+            self._rest.clear()
         return frames
 
     def _frame(self, frame: bytes, width: int, begin: int, end: int) -> Frame:
@@ -87,9 +87,9 @@ class EventStream:
 
     def flush(self) -> list[Frame]:
         """A broken frame if the bytes ended inside one; nothing if they ended between two."""
-        if self._broken or not self._held:
+        if self._broken or not self._rest:
             return []
-        return [self._break("cut", self._offset, self._offset + len(self._held))]
+        return [self._break("cut", self._offset, self._offset + len(self._rest))]
 
     def _break(self, rule: str, start: int, end: int) -> Frame:
         self._broken = True

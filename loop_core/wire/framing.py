@@ -253,24 +253,24 @@ def text_sequence(messages: list[bytes]) -> bytes:
 class TextSequence:
     """An incremental splitter of a JSON text sequence. A text is complete where the next one begins."""
 
-    __slots__ = ("_held", "_offset")
+    __slots__ = ("_offset", "_rest")
 
     def __init__(self) -> None:
-        self._held: list[bytes] = []  # of the text that is not complete yet, its separator included
+        self._rest: list[bytes] = []  # of the text that is not complete yet, its separator included
         self._offset = 0  # of its first byte in the body
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the texts that are complete with them."""
         if SEPARATOR not in data:
-            self._held.append(data)
+            self._rest.append(data)
             return []
-        texts = b"".join([*self._held, data]).split(SEPARATOR)
-        self._held = [texts.pop()]
+        texts = b"".join([*self._rest, data]).split(SEPARATOR)
+        self._rest = [texts.pop()]
         return self._frames(texts)
 
     def flush(self) -> list[Frame]:
         """The last text."""
-        texts, self._held = [b"".join(self._held)], []
+        texts, self._rest = [b"".join(self._rest)], []
         return self._frames(texts)
 
     def _frames(self, texts: list[bytes]) -> list[Frame]:

@@ -304,20 +304,20 @@ class JSONSequence(JSONArray):
 class NDJSON:
     """An incremental line splitter; `feed` returns the complete lines, `flush` the one without its newline."""
 
-    __slots__ = ("_begun", "_held", "_offset", "_values")
+    __slots__ = ("_in_lines", "_offset", "_rest", "_values")
 
     def __init__(self, lines: bool = False) -> None:
         """With `lines`, the body has a value in each line, whatever its first line is."""
-        self._held: list[bytes] = []  # of the incomplete line
+        self._rest: list[bytes] = []  # of the incomplete line
         self._offset = 0  # of its first byte in the body
-        self._begun = lines  # or once the first line was a whole value
+        self._in_lines = lines  # or once the first line was a whole value
         self._values: JSONSequence | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
         """Reads the next bytes; returns the lines that are complete with them."""
         if self._values is not None:
             return self._values.feed(data)
-        held = self._held
+        held = self._rest
         if b"\n" not in data:
             held.append(data)
             return []
@@ -325,7 +325,7 @@ class NDJSON:
             held.append(data)
             data = b"".join(held)
             held.clear()
-        if not self._begun and not self._begin(data):
+        if not self._in_lines and not self._begin(data):
             return self._values.feed(data) if self._values is not None else []
         lines = data.split(b"\n")
         rest = lines.pop()
@@ -337,22 +337,22 @@ class NDJSON:
         """The last line, if it had no newline."""
         if self._values is not None:
             return self._values.flush()
-        lines = b"".join(self._held).split(b"\n")
-        self._held.clear()
+        lines = b"".join(self._rest).split(b"\n")
+        self._rest.clear()
         return self._frames(lines)
 
     def _begin(self, data: bytes) -> bool:
         """Examines the first line that is not blank; False if lines cannot be read yet, or not at all."""
         first, newline, _ = data.removeprefix(BOM).lstrip().partition(b"\n")
         if not newline:
-            self._held.append(data)
+            self._rest.append(data)
             return False
         try:
             from_json(first)
         except ValueError:
             self._values = JSONSequence()
             return False
-        self._begun = True
+        self._in_lines = True
         return True
 
     def _frames(self, lines: list[bytes]) -> list[Frame]:

@@ -56,7 +56,7 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._order: list[MessageBlock] = []
         self._open: dict[Any, MessageBlock] = {}
-        self._begun: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
+        self._openings: dict[Any, str | None] = {}  # the JSON with which the last block of each index began
         self._earlier = 0  # the number of blocks of earlier messages
         self._told_again = False  # message_start came once more with the same id
         self._sizes: list[int] = []  # the number of pieces of each block when the last stop reason came
@@ -212,7 +212,7 @@ class Decoder(base.Decoder):
         # it is another one.
         if self._order and (not message.get("id") or message["id"] != self.id):
             self._begin_another()
-        self._told_again = bool(self._begun)
+        self._told_again = bool(self._openings)
         self._read_message(message)
         self._base_resp(message, "message")
         reason, content = message.get("stop_reason"), message.get("content")
@@ -232,7 +232,7 @@ class Decoder(base.Decoder):
             block.closed = False
         self._earlier = len(self._order)
         self._open.clear()
-        self._begun.clear()
+        self._openings.clear()
 
     def _stop_message(self) -> None:
         self.saw_done = True
@@ -246,7 +246,7 @@ class Decoder(base.Decoder):
 
     def _start_block(self, event: Any) -> None:
         block, index = event["content_block"], event.get("index")
-        if self._told_again and index in self._begun and index not in self._open:
+        if self._told_again and index in self._openings and index not in self._open:
             self._begin_another()
         open_block, source = self._open.get(index), slice_of(self.text(), "content_block")
         self._check_type(block)
@@ -255,9 +255,9 @@ class Decoder(base.Decoder):
         elif open_block is not None and open_block.began_with(block, source):
             self._quirk("repeated_start", f"the event that begins block {index!r} came twice", Severity.INFO)
             return
-        elif open_block is not None or (block.get("id") and self._begun.get(index) == source):
+        elif open_block is not None or (block.get("id") and self._openings.get(index) == source):
             self._quirk("repeated_index", f"block {index!r} began twice")
-        self._begun[index] = source
+        self._openings[index] = source
         self._add(index, block, source)
 
     def _add(self, index: Any, fields: dict[str, Any], source: str | None, *, orphan: bool = False) -> MessageBlock:

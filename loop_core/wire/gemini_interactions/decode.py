@@ -194,7 +194,7 @@ class Decoder(base.Decoder):
         super().__init__(**options)
         self._order: list[GrowingStep] = []
         self._open: dict[Any, GrowingStep] = {}
-        self._begun: set[Any] = set()  # the indexes of the steps so far
+        self._indexes: set[Any] = set()  # the indexes of the steps so far
         self._told_again = False  # the event that begins the interaction came once more with the same id
         self._parts: list[ResponsePart] = []  # of a whole interaction
         self._repeated_at = At()  # place of the event with a whole interaction
@@ -253,7 +253,7 @@ class Decoder(base.Decoder):
     def _begin_interaction(self, ident: str | None) -> bool:
         """Returns whether the interaction is the current one: one that begins after its end is another answer."""
         if ident is not None and ident == self.id:
-            self._told_again = bool(self._begun)
+            self._told_again = bool(self._indexes)
             return True
         if self._tail is not None:
             self.saw_done = True
@@ -269,13 +269,13 @@ class Decoder(base.Decoder):
         for step in self._order:
             step.orphan = True
         self._open.clear()
-        self._begun.clear()
+        self._indexes.clear()
 
     def _begin(self, event: Mapping[str, Any], holder: str) -> None:
         index = event.get("index")
-        if self._told_again and index in self._begun and index not in self._open:  # a step that ended begins again
+        if self._told_again and index in self._indexes and index not in self._open:  # a step that ended begins again
             self._begin_another()
-        self._begun.add(index)
+        self._indexes.add(index)
         if index is None:
             self._quirk("missing_index", "a step has no index")
         elif index in self._open:

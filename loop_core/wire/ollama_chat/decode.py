@@ -115,7 +115,7 @@ class Decoder(base.Decoder):
         self._items: list[_Run | ToolCall] = []
         self._kind: str | None = None  # the field whose pieces make the last part; None after a call
         self._append: Callable[[str], None] = _discard  # takes the next piece of it
-        self._ended = 0  # the number of items at the last reason
+        self._items_at_reason = 0  # the number of items at the last reason
         self._first: Frame | None = None  # the first line
         self._done_at: At | None = None
 
@@ -231,13 +231,13 @@ class Decoder(base.Decoder):
         # another.
         if reason is not None and (self.raw or brings_word):
             self.end_with(reason if isinstance(reason, str) else json.dumps(reason), self.at("done_reason"))
-            self._ended = len(self._items) if self.raw else 0
+            self._items_at_reason = len(self._items) if self.raw else 0
 
     def _part(self, item: _Run | ToolCall, number: int) -> ResponsePart:
         if isinstance(item, ToolCall):
             # A call has no end mark: it is closed by a later reason.
             at = item.at if self.streaming else self._exact(item.at)
-            return item._replace(closed=number < self._ended, at=at)
+            return item._replace(closed=number < self._items_at_reason, at=at)
         kind, pieces = item
         return kind("".join(pieces))
 

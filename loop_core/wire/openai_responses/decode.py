@@ -35,7 +35,7 @@ class Decoder(BaseDecoder):
         self._items: dict[Any, GrowingItem] = {}
         self._pieces: dict[tuple[Any, str, Any], list[str]] = {}
         self._last: Mapping[str, Any] = {}  # the latest `response` object
-        self._ended = False  # whether a terminal event or a whole body was read
+        self._has_end = False  # whether a terminal event or a whole body was read
         self._told_again = False  # whether the event that begins a response came once more under the same id
         self._next_began = False  # whether another response began after the end of this one
         self._pending: tuple[str | None, At | None] = None, None
@@ -57,7 +57,7 @@ class Decoder(BaseDecoder):
     @property
     def is_over(self) -> bool:
         """Whether a terminal event was read; only imitators send `[DONE]` after it."""
-        return self._ended
+        return self._has_end
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Decoder(BaseDecoder):
         else:
             self._miscount(number, kind)
         self._payload = self.frame[0]
-        if self._ended and self._is_late(event, kind):
+        if self._has_end and self._is_late(event, kind):
             self.after_end()
             return False
         row = table.DELTAS.get(kind)
@@ -211,7 +211,7 @@ class Decoder(BaseDecoder):
         terminal = table.TERMINAL_EVENTS.get(kind)
         if terminal is not None:
             self._finish(response, status, terminal, at)
-        elif not self._ended:
+        elif not self._has_end:
             self._last = response
             if status is None or status in table.PENDING:
                 self._pending, self._status = (status, at), status
@@ -228,7 +228,7 @@ class Decoder(BaseDecoder):
             status, place = terminal, ("type",)
         elif status is not None and terminal == "completed" != status:
             self.find("openai_responses.terminal_conflict", f"the last event says {terminal}, not {status[:40]}", at)
-        self._last, self._ended = response, True
+        self._last, self._has_end = response, True
         self._end(status, place, "response")
         if isinstance(response.get("error"), Mapping):
             error = read_error({"error": response["error"]})
@@ -264,7 +264,7 @@ class Decoder(BaseDecoder):
         """Reads a whole response."""
         if body.get("background") is True:
             self.background = True
-        self._last, self._ended = body, True
+        self._last, self._has_end = body, True
         self._end(string(body.get("status")), ("status",))
         output = body.get("output")
         if isinstance(output, list):
@@ -295,9 +295,9 @@ class Decoder(BaseDecoder):
 
     def build(self) -> ChatResponse:
         """The response as far as it was read."""
-        if not self._ended:
+        if not self._has_end:
             self.raw, self.raw_at = self._pending
-        completed = self._ended and self._status == "completed"
+        completed = self._has_end and self._status == "completed"
         answered = frozenset(key for item in self._order
                              if str(item.value.get("type")).endswith("_output") and (key := call_id(item.value)))
         parts: list[Any] = []
@@ -329,7 +329,7 @@ class Decoder(BaseDecoder):
             refusal="".join(refusals) or None,
             native=native,
             # `in_progress` before the end is not a stop word.
-            saw_stop_reason=self._ended and bool(self.raw),
+            saw_stop_reason=self._has_end and bool(self.raw),
         )
 
     def _native(self) -> dict[str, str]:
