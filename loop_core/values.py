@@ -83,7 +83,6 @@ class Evidence(NamedTuple):
     rule: str
     at: At | None = None
     note: str = ""
-    """A description of the observation, for people."""
     quote: FactQuote | None = None
     """The characters of a text that the rule read; None if it read none."""
 
@@ -93,7 +92,6 @@ class StopReason(NamedTuple):
 
     normalized: Stop
     raw: str | None = None
-    """The provider's word, verbatim; None if it sent none."""
     detail: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
@@ -246,13 +244,17 @@ class Quota(NamedTuple):
 
 class TransportEnd(StrEnum):
     """How the transfer of a response ended; `ChatResponse` holds separately what the bytes say about the end."""
+
     EOF = "eof"
     RESET = "reset"
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     DAMAGED = "damaged"  # the checksum of a compressed body is wrong
-    CUT = "cut"
-    """The recording stopped while bytes still arrived (a killed process, a full disk), so the end is unknown."""
+    CUT = "cut"  # the recording stopped while bytes still arrived (a killed process, a full disk)
+
+
+BREAKS = frozenset({TransportEnd.RESET, TransportEnd.TIMEOUT})
+"""The ends of a connection that broke or fell silent."""
 
 
 class ProviderError(NamedTuple):
@@ -289,8 +291,7 @@ class ChatResponse:
     """Findings about the bytes: a missing index, a repeated id, a broken frame."""
     other_choices: int = 0
     """The number of further choices in the body (n > 1). Only the first choice is read."""
-    size: int = 0
-    """The number of bytes of the decoded body."""
+    size: int = 0  # bytes of the decoded body
 
     @property
     def raw_stop_reason(self) -> str | None:
@@ -388,7 +389,6 @@ class Request:
     tool_choice: str | None = None
     """The tool choice: auto, any, none, or tool:NAME; None if the request set none."""
     max_tokens: int | None = None
-    """The output cap in tokens; None if the request set none."""
     stream: bool = False
     n: int = 1
     previous_id: str | None = None

@@ -18,7 +18,7 @@ from loop_core.judge.gate import Verdict
 from loop_core.turn.moves import with_status
 from loop_core.turn.policy import dispatched_calls, is_runnable
 from loop_core.turn.state import RequestPlace
-from loop_core.values import ArgsForm, CallKind, ChatResponse, Stop, TransportEnd, Usage
+from loop_core.values import BREAKS, ArgsForm, CallKind, ChatResponse, Stop, Usage
 
 
 def who(turn: JudgedTurn) -> str:
@@ -125,7 +125,7 @@ TOOLS_NAMED = 2
 def end_note(turn: JudgedTurn) -> str:
     """Remarks on the turn's last answer, where they apply: its connection broke, it calls tools."""
     response = turn.answers[-1].exchange.response
-    broke = response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+    broke = response.transport_end in BREAKS
     note = "; then its connection broke, which some clients take for a failure" if broke else ""
     if not turn.ends_at_call:
         return note

@@ -30,7 +30,7 @@ from loop_core.judge.classify import NO_WORD
 from loop_core.judge.endings import Ending
 from loop_core.turn.state import State
 from loop_core.turn.trace import Fidelity
-from loop_core.values import FINISHED, ChatResponse, Severity, Stop, TransportEnd, shared
+from loop_core.values import BREAKS, FINISHED, ChatResponse, Severity, Stop, TransportEnd, shared
 
 NOT_READ, IN_PART, SKIPPED, SAME = UNREAD = ("NOT READ", "READ IN PART", "ENTRY SKIPPED", "SAME FILE")
 """The words of rows without a verdict: unread, damaged and read in part, skipped, same bytes as another file."""
@@ -350,8 +350,8 @@ def _of_last(turn: JudgedTurn) -> JudgedTurn:
 
 def is_unanswered(response: ChatResponse) -> bool:
     """Whether a request was sent, or failed to be sent, and not even a status line came back."""
-    ends = (TransportEnd.RESET, TransportEnd.TIMEOUT, TransportEnd.ABORTED)
-    return response.http_status is None and not response.size and response.transport_end in ends
+    ended = response.transport_end in BREAKS | {TransportEnd.ABORTED}
+    return ended and response.http_status is None and not response.size
 
 
 def judge_turn(replay: Replay, turn: TurnRun, findings: Sequence[ReportedFinding]) -> TurnVerdict:

@@ -33,7 +33,6 @@ from loop_core.values import (
     TextPart,
     ToolCall,
     ToolResultPart,
-    TransportEnd,
 )
 from loop_core.wire import wire
 from loop_core.wire.body import word
@@ -355,11 +354,6 @@ class SeatedExchange:
         """Whether the answer ended, but has nothing for its reader and no call, even if its word asks for one."""
         response = self.exchange.response
         return response.stop_reason.normalized in FINISHED and not (has_calls(response) or has_content(response))
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the connection broke, perhaps after the stop reason: a client may take that for a failure."""
-        return self.exchange.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
 
     @property
     def is_lost(self) -> bool:

@@ -14,7 +14,7 @@ from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.json_parser import from_json
 from loop_core.judge.endings import has_calls, has_content, is_unread
 from loop_core.turn.continuation import repeats_request
-from loop_core.values import FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
+from loop_core.values import BREAKS, FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
 
 _QUOTE = 24
 """The characters at the end of a cut text, without white space, that a continuation must repeat."""
@@ -156,7 +156,8 @@ def is_of_no_use(one: SeatedExchange) -> bool:
     response = one.exchange.response
     if response.stop_reason.normalized in _ENDS_WITHOUT_TEXT and not (has_calls(response) or has_content(response)):
         return True
-    return one.call_cut or one.is_broken or is_unread(response) or _lacks_call(one)
+    broke = response.transport_end in BREAKS  # perhaps after the stop reason: a client may take that for a failure
+    return one.call_cut or broke or is_unread(response) or _lacks_call(one)
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:

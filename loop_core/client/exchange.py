@@ -20,6 +20,7 @@ from loop_core.errors import UNREADABLE, CallerError, DecodeError, check_kinds, 
 from loop_core.judge.classify import Judgement, judge
 from loop_core.turn.state import ProviderResponse
 from loop_core.values import (
+    BREAKS,
     CallKind,
     ChatResponse,
     Finding,
@@ -29,7 +30,6 @@ from loop_core.values import (
     Severity,
     Stop,
     StopReason,
-    ToolCall,
     ToolResultPart,
     TransportEnd,
 )
@@ -317,7 +317,7 @@ def retry_after(headers: Iterable[tuple[str, str]]) -> float | None:
 def retryable(answer: LiveResponse) -> bool:
     """Whether the request may be repeated: another attempt may succeed, and nothing is shown or run twice."""
     if answer.status is None:
-        lost = answer.response.transport_end in (TransportEnd.RESET, TransportEnd.TIMEOUT)
+        lost = answer.response.transport_end in BREAKS
         return lost and not (answer.may_have_arrived and is_stored(answer.ask.request))  # the server may have stored it
     if answer.status >= 400:
         return answer.status in RETRYABLE_STATUS
@@ -348,8 +348,7 @@ def showed_nothing(answer: LiveResponse) -> bool:
         return False
     if not response.streaming and any(tool.kind is CallKind.SERVER for tool in request.tools):
         return False
-    if any(type(part) is OpaquePart or (type(part) is ToolCall and part.kind is CallKind.SERVER)
-           for part in response.parts):
+    if response.server_calls or any(type(part) is OpaquePart for part in response.parts):
         return False
     return not response.streaming or not (response.text or "").strip()
 
