@@ -350,10 +350,14 @@ class SeatedExchange:
         return self.exchange.response.stop_reason.normalized is Stop.SAFETY_BLOCKED
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the answer has nothing for its reader and no call, even if its word asks for one."""
+        return not (has_calls(self.exchange.response) or has_content(self.exchange.response))
+
+    @property
     def is_silent(self) -> bool:
-        """Whether the answer ended, but has nothing for its reader and no call, even if its word asks for one."""
-        response = self.exchange.response
-        return response.stop_reason.normalized in FINISHED and not (has_calls(response) or has_content(response))
+        """Whether the answer ended, but is empty."""
+        return self.exchange.response.stop_reason.normalized in FINISHED and self.is_empty
 
     @property
     def is_lost(self) -> bool:

@@ -12,7 +12,7 @@ from inspector.sessions.parents import last_answer
 from inspector.sessions.reasons import quotes_parser
 from inspector.sessions.recording import Exchange, TurnPlace
 from loop_core.json_parser import from_json
-from loop_core.judge.endings import has_calls, has_content, is_unread
+from loop_core.judge.endings import is_unread
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import BREAKS, FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
 
@@ -154,7 +154,7 @@ def is_of_no_use(one: SeatedExchange) -> bool:
     """Whether an answer is broken or damaged, has neither a text nor a whole call, or no call although its word asks
     for tools."""
     response = one.exchange.response
-    if response.stop_reason.normalized in _ENDS_WITHOUT_TEXT and not (has_calls(response) or has_content(response)):
+    if response.stop_reason.normalized in _ENDS_WITHOUT_TEXT and one.is_empty:
         return True
     broke = response.transport_end in BREAKS  # perhaps after the stop reason: a client may take that for a failure
     return one.call_cut or broke or is_unread(response) or _lacks_call(one)
