@@ -192,11 +192,6 @@ class JudgedTurn(NamedTuple):
         return self.last_word is Stop.TOOL_CALL and self.answers[-1].exchange.recorder is not None
 
     @property
-    def is_end_missing(self) -> bool:
-        """Whether the end of the deciding response is not in the file, although the response is."""
-        return is_unrecorded(self.judgement.stop)
-
-    @property
     def inference(self) -> Evidence | None:
         """How the end of the turn's last response was inferred, if no stop word was recorded and it looks whole."""
         stop = self.answers[-1].judgement.stop

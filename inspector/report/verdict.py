@@ -24,7 +24,7 @@ from inspector.report.advice import (
 from inspector.report.error_advice import about_error
 from inspector.report.findings import RAN_CUT, ReportedFinding, recording_cut
 from inspector.report.judged_turn import BLOCKING, JudgedTurn, is_requested_again, judged_turn_of, nothing_read
-from inspector.sessions.reasons import UNDER_WAY, why_missing
+from inspector.sessions.reasons import UNDER_WAY, is_unrecorded, why_missing
 from inspector.sessions.recording import TurnPlace
 from loop_core.judge.classify import NO_WORD
 from loop_core.judge.endings import Ending
@@ -140,11 +140,6 @@ def _only_looks_finished(
                lambda turn: turn.judgement.ending_sure)
 
 
-def _is_reached(turn: JudgedTurn) -> bool:
-    """Whether the recording holds the end of the turn."""
-    return not turn.ends_at_call
-
-
 ROWS: tuple[VerdictRow, ...] = (
     # The worst verdict, because the effects of a call with cut arguments cannot be undone.
     VerdictRow("CUT CALL RUN", "✖", "x", Severity.ERROR,
@@ -240,7 +235,7 @@ ROWS: tuple[VerdictRow, ...] = (
         "so how it ended is not known",
         lambda turn: "record the turn again; nothing shows that the server failed"),
     VerdictRow("END NOT RECORDED", "∅", "-", Severity.WARNING,
-        lambda turn: turn.is_end_missing,
+        lambda turn: is_unrecorded(turn.judgement.stop),
         lambda turn: f"{say.who(turn)}: how the answer ended was not recorded"
         f"{f'; the file says: {turn.stop_note}' if turn.stop_note else ', and nothing in the file shows it'}",
         lambda turn: "run the agent with `inspector record`, which keeps the end of every answer"),
@@ -321,16 +316,16 @@ ROWS: tuple[VerdictRow, ...] = (
         lambda turn: turn.is_repaired and (Stop.MALFORMED_TOOL_CALL in turn.words or any(
             turn.answers[position].word is not Stop.PAUSED for position, _ in turn.held_calls)),
         lambda turn: f"{say.who(turn)} sent a call that was held ({say.budget(turn)}); asked again, it sent the "
-        f"complete call{say.end_note(turn)}", sure=_is_reached),
+        f"complete call{say.end_note(turn)}", sure=lambda turn: not turn.ends_at_call),
     VerdictRow("CUT, COMPLETED", "✓", "+", Severity.INFO,
         lambda turn: turn.is_repaired and Stop.MAX_TOKENS in turn.words,
         lambda turn: f"{say.who(turn)} was cut and completed ({say.budget(turn)}){say.end_note(turn)}{say.gap(turn)}",
-        sure=lambda turn: _is_reached(turn) and not turn.is_continuation_guessed),
+        sure=lambda turn: not (turn.ends_at_call or turn.is_continuation_guessed)),
     VerdictRow("RETRIED", "✓", "+", Severity.INFO,
         lambda turn: any(answer.place is TurnPlace.RETRY for answer in turn.answers),
         lambda turn: f"{say.who(turn)} was asked again after a {say.attempt_words(turn)} and ended with "
         f"{say.budget(_of_last(turn))}{say.end_note(turn)}{say.gap(turn)}",
-        sure=lambda turn: _is_reached(turn) and not (turn.is_retry_guessed or turn.has_unseen_seam), of_last=True),
+        sure=lambda turn: not (turn.ends_at_call or turn.is_retry_guessed or turn.has_unseen_seam), of_last=True),
     # A recording may stop after any answer: nothing is wrong, but the end of the turn is unknown.
     VerdictRow("COMPLETE SO FAR", "▷", ">", Severity.INFO,
         lambda turn: turn.ends_at_call,
