@@ -269,7 +269,7 @@ class Decoder(base.Decoder):
     def _stop_block(self, event: Any) -> None:
         # Later events with this index belong to another block: a closed call must not change.
         block = self._open.pop(event.get("index"), None)
-        if block is None and self._order and event.get("index") not in self._begun:
+        if block is None and self._order and event.get("index") not in self._openings:
             # Before all blocks, a translator may end a text that it never began.
             self._quirk(UNREAD_CALL, "a block ended that never began: it may be a call, or a handover to another model")
         elif block is None:

@@ -297,7 +297,7 @@ class Decoder(base.Decoder):
     def _close(self, index: Any) -> None:
         # Later events with this index belong to another step: a closed call must not change.
         step = self._open.pop(index, None)
-        if step is None and self._order and index not in self._begun:
+        if step is None and self._order and index not in self._indexes:
             self._quirk(UNREAD_CALL, "a step ended that never began: it may be a call")
         elif step is None:
             self._quirk("stop_without_start", "a step ended that was not open: it never began, or had ended")
