@@ -26,7 +26,7 @@ from inspector.report.times_and_costs import (
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.recording import Exchange, Input
 from loop_core.judge.gate import Verdict
-from loop_core.values import At
+from loop_core.values import At, Usage
 
 SCHEMA = "loop-inspector/explain/2"
 
@@ -84,7 +84,6 @@ def _simulated_answer(facts: ResponseFacts) -> dict[str, Any]:
 
 def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]:
     exchange, response, stop = facts.exchange, facts.exchange.response, facts.judgement.stop
-    usage = response.usage
     tokens = input_tokens(exchange)
     return {
         "path": exchange.path,
@@ -104,14 +103,7 @@ def _response_values(facts: ResponseFacts, prices: PriceTable) -> dict[str, Any]
         "text": response.text,
         "reasoning": response.reasoning_content,
         "tool_calls": [_call(verdict) for verdict in facts.verdicts],
-        "usage": {
-            "input_tokens": usage.input_tokens if usage else None,
-            "output_tokens": usage.output_tokens if usage else None,
-            "reasoning_tokens": usage.reasoning_tokens if usage else None,
-            "cached_tokens": usage.cached_tokens if usage else None,
-            "cache_write_tokens": usage.cache_write_tokens if usage else None,
-            "uncached_tokens": tokens.fresh if tokens else None,
-        },
+        "usage": {**(response.usage or Usage())._asdict(), "uncached_tokens": tokens.fresh if tokens else None},
         "turn": facts.turn,
         "segment": facts.segment,
         "state": facts.state.value if facts.state else None,

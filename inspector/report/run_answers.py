@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from inspector.config.settings import Settings, name_of
 from inspector.replay import TurnRun
-from inspector.replay.case import has_unrecorded_answer
 from inspector.report.facts import ResponseFacts, TurnFacts, View
 from inspector.report.judged_turn import exchange_of, place_of
 from inspector.sessions.recording import Link
@@ -46,11 +45,6 @@ def answers_of(view: View, first: int, end: int) -> Iterator[tuple[int, Response
             found = answer_at(view, step)
             if found is not None:
                 yield step, found
-
-
-def is_simulated(view: View, end: int) -> bool:
-    """Whether any response of the run that ends before step `end` was never recorded."""
-    return has_unrecorded_answer(view.steps[end - 1].turn)
 
 
 def _simulated_facts(view: View, at: int) -> ResponseFacts:

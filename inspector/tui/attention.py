@@ -112,7 +112,7 @@ def verdict_lines(outline: Outline, turn: TurnFacts | None, source: Line) -> lis
     lines: list[Line] = [header.head_of(view, turn)[:-1], EMPTY, field("what", safe(turn.verdict.sentence))]
     if turn.verdict.advice is not None:
         key = hint(key_of(turn.verdict.advice.text), sentence=True)
-        lines += [field("what to change ", *header.advice_of(turn)), *([more(*key)] if key else [])]
+        lines += [field("what to change ", safe(turn.verdict.advice.text, Tone.KEY)), *([more(*key)] if key else [])]
     for order, reported_finding in enumerate(turn.findings):
         message = safe(reported_finding.finding.message, SEVERITY[reported_finding.finding.severity])
         lines += [field("findings", message) if not order else more(message),

@@ -304,7 +304,7 @@ MEANING_ROWS = 3
 class ChoiceList(RowList):
     """Rows with a word and its meaning."""
 
-    def __init__(self, rows: Sequence[tuple[str, str]], start: int = 0) -> None:
+    def __init__(self, rows: Sequence[tuple[str, str]], start: int) -> None:
         super().__init__(id="words", classes="long")
         self.entries: Sequence[tuple[str, str]] = rows
         self._columns = max((len(word) for word, _ in rows), default=0)

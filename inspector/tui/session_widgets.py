@@ -155,15 +155,15 @@ class Tabs(StepPanel):
 
     def make(self, width: int) -> Sequence[Line]:
         """The tabs, and the fidelity on the right."""
-        trust = self._fidelity(self.step)
+        trust = self._fidelity()
         return [spread_ends(self._fitting(trust, width), trust, width)]
 
-    def _fidelity(self, step: int) -> Line:
-        """The fidelity of a step, with a remark if the turn ends with another fidelity."""
+    def _fidelity(self) -> Line:
+        """The fidelity of the step, with a remark if the turn ends with another fidelity."""
         if self.outline is None or not self.outline.view.steps:
             return ()
         view = self.outline.view
-        step = min(step, len(view.steps) - 1)
+        step = min(self.step, len(view.steps) - 1)
         at, end = view.steps[step], view.steps[view.turn_of(step).run.deciding_step]
         whose: Line = (Span("step ", Tone.DIM),) if at.fidelity is not end.fidelity else ()
         return (*whose, fidelity(at, self.live))
@@ -187,7 +187,7 @@ class Tabs(StepPanel):
     def on_click(self, event: Click) -> None:
         """Opens the tab that was clicked."""
         position = 0
-        spans = self._fitting(self._fidelity(self.step), self.size.width)
+        spans = self._fitting(self._fidelity(), self.size.width)
         tabs = [tab for tab in TABS if tab.name != "steps" or self.steps]
         for tab, number, title in zip(tabs, spans[::2], spans[1::2], strict=True):
             position += len(number.text) + len(title.text)

@@ -7,13 +7,13 @@ import pytest
 
 from inspector.config.settings import Settings
 from inspector.replay import replay
-from inspector.replay.case import open_case
+from inspector.replay.case import has_unrecorded_answer, open_case
 from inspector.report.facts import View, view
 from inspector.report.lines import calls, response, wire
 from inspector.report.lines.merged import merged_sheet
 from inspector.report.lines.spans import LineSheet, text_of
 from inspector.report.lines.steps import Outline
-from inspector.report.run_answers import answer_at, answering_step, answers_of, is_simulated
+from inspector.report.run_answers import answer_at, answering_step, answers_of
 from inspector.sessions import open_paths
 from inspector.tui.key_words import TABS
 from inspector.tui.sheets import Sheets, Viewpoint
@@ -58,7 +58,7 @@ def test_every_step_of_a_run_stands_under_the_answer_that_came_last():
         before = [at for at in came if at <= index]
         assert answering_step(seen, index) == (before[-1] if before else None)
     assert [at for at, _ in answers_of(seen, 0, len(seen.steps))] == came
-    assert is_simulated(seen, len(seen.steps))
+    assert has_unrecorded_answer(seen.steps[-1].turn)
 
 
 def test_response_wire_and_calls_show_a_simulated_answer_loudly():

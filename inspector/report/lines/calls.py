@@ -8,13 +8,14 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
 
+from inspector.replay.case import has_unrecorded_answer
 from inspector.replay.recorded_calls import MASKED, NOT_CHECKABLE, REFUSED, problems_beside
 from inspector.report.call_outcomes import cut_run_lines, sent_back
 from inspector.report.facts import ResponseFacts, View
 from inspector.report.findings import OF_HELD_CALLS, RAN, RAN_IT, ran_calls
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, LineSheet, Span, Tone, count_of, field, more, one_line, paragraphs, safe
-from inspector.report.run_answers import Block, answers_of, is_simulated
+from inspector.report.run_answers import Block, answers_of
 from inspector.sessions.recording import Exchange
 from inspector.sessions.redact import masked_places
 from loop_core.judge import arguments
@@ -170,7 +171,7 @@ def calls(view: View, block: Block, here: ResponseFacts | None, step: int | None
 
 def _answers(view: View, block: Block) -> Iterable[ResponseFacts]:
     """The recorded answers of the turn; in a simulated run, the answers of that run."""
-    if is_simulated(view, block.end):
+    if has_unrecorded_answer(view.steps[block.end - 1].turn):
         return (facts for _, facts in answers_of(view, block.first, block.end))
     return (view.responses[index] for index in view.turns[block.turn].responses)
 

@@ -14,7 +14,6 @@ from inspector.report.lines.merged import (
     answers,
     change_lines,
     changes,
-    changes_in,
     kept_range,
     reason,
     seam_lines,
@@ -267,7 +266,7 @@ def sides(view: View, block: Block, step: int, trial: SeamRule | None) -> Sides:
     focus = 0
     texts: list[str] = []
     if rule is not in_force:
-        entries += trial_lines(in_force, rule, changes_in(turn, rule))
+        entries += trial_lines(turn, rule)
     for answer in answers(view, block):
         segments = [segment for segment, _, _ in answer]
         whole = join(segments, rule)

@@ -58,11 +58,6 @@ def head_of(view: View, turn: TurnFacts) -> Line:
             Span(view.place(turn), Tone.STRONG), Span(" · ", Tone.DIM))
 
 
-def advice_of(turn: TurnFacts) -> Line:
-    """The advice; empty if there is none."""
-    return (safe(turn.verdict.advice.text, Tone.KEY),) if turn.verdict.advice else ()
-
-
 def keyed_advice(turn: TurnFacts) -> Line:
     """The advice with its key, which stays visible if the advice is cut; empty if there is none."""
     return keyed(turn.verdict.advice.text, Tone.KEY) if turn.verdict.advice else ()
@@ -76,7 +71,7 @@ SHORTENED_BY = 4
 
 def verdict_rows(view: View, turn: TurnFacts | None, width: int, rows: int, measure: Measure) -> list[Line]:
     """The verdict in at most this many rows, the advice on its own row if there is room."""
-    if turn is not None and advice_of(turn):
+    if turn is not None and turn.verdict.advice:
         sentence = (*head_of(view, turn), safe(turn.verdict.sentence))
         apart = [row for line in (sentence, (Span("what to change  ", Tone.DIM), *keyed_advice(turn)))
                  for row in wrap_line(line, width, measure)]

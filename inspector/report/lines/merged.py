@@ -147,11 +147,12 @@ def change_lines(change: Change, rule: SeamRule) -> list[Line]:
     return lines
 
 
-def trial_lines(rule: SeamRule, trial: SeamRule, changes: Sequence[Change]) -> list[Line]:
+def trial_lines(turn: Turn, trial: SeamRule) -> list[Line]:
     """The effect of trying another rule, as lines before the text."""
+    changes, in_force = changes_in(turn, trial), f"{turn.policy.seam.value}, the rule in force"
     added, removed = change_counts(changes)
-    same = f"no character differs from {rule.value}, the rule in force"
-    change = f"+{added:,} −{removed:,} characters compared with {rule.value}, the rule in force" if changes else same
+    change = (f"+{added:,} −{removed:,} characters compared with {in_force}" if changes else
+              f"no character differs from {in_force}")
     return [
         (Span(f"seam rule {trial.value}, tried: ", Tone.STRONG), Span(change, Tone.MARK if changes else Tone.PLAIN)),
         (Span("s ", Tone.PRESS), Span("tries the next rule; ", Tone.DIM), Span(f"--set seam={trial.value}", Tone.KEY),
@@ -215,8 +216,7 @@ def merged_sheet(view: View, block: Block, step: int, trial: SeamRule | None = N
     texts: list[str] = []
     number = 0
     if rule is not turn.policy.seam:
-        tried = trial_lines(turn.policy.seam, rule, changes_in(turn, rule))
-        entries.extend(SegmentLine(-1, line) for line in tried)
+        entries.extend(SegmentLine(-1, line) for line in trial_lines(turn, rule))
     if block.run:
         ended = f"this loop stopped at step {block.first:,}; what the recorded agent did then:"
         entries.append(SegmentLine(-1, (Span(ended, Tone.WARN),)))
