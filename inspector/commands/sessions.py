@@ -107,7 +107,8 @@ def explain(
 @commands.TURN
 @click.option("--response", "response_number", type=commands.WholeRange(1), metavar="N", help="The response's number.")
 @click.option("--out", "folder", metavar="DIR", default=".",
-              help="Where the files go; the last folder of the path is created if missing. - is standard output.")
+              help="Where the files go; the last folder of the path is created if missing. A name such as report.html "
+                   "is the file of a form that writes one. - is standard output.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     paths: Sequence[str], api: str | None, profile: str | None, policy: str | None, form: str, turn_number: int | None,

@@ -219,8 +219,14 @@ class Written(NamedTuple):
 
 
 def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written:
-    """Writes the files into a folder, which is made if its parent exists. Raises `CallerError` if the folder cannot be
-    written or, without `force`, one of the files exists; existing files are then unchanged."""
+    """Writes the files into a folder, which is made if its parent exists; a name that ends as the only file does is
+    that file. Raises `CallerError` if the folder cannot be written or, without `force`, one of the files exists;
+    existing files are then unchanged."""
+    target = Path(folder)
+    if target.suffix and target.suffix in {Path(name).suffix for name in files} and not target.is_dir():
+        if len(files) > 1:
+            raise CallerError(f"{folder}: this form is {len(files)} files: expected the name of a folder")
+        folder, files = str(target.parent), {target.name: content for content in files.values()}
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
     if there and not force:
