@@ -359,8 +359,9 @@ class LoopInspector(KeysInOrderApp):
         self.push_screen(HelpScreen(self.screen))
 
     def action_theme(self) -> None:
-        """Switches between the light and the dark theme."""
+        """Switches between the light and the dark theme, and says where the others are."""
         self.theme = LIGHT if self.current_theme.dark else DARK
+        self.tell(f"theme {self.theme} · ctrl+p, then Choose a theme, offers every theme")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The commands of the palette that have no key."""
@@ -378,8 +379,7 @@ class LoopInspector(KeysInOrderApp):
 
 def _light_terminal() -> bool:
     """Whether the terminal's background is light, by the last number of COLORFGBG, which rxvt introduced."""
-    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    return background in ("7", "15")
+    return os.environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
 # -- The screen while a large file is read ---------------------------------------------------------------------------

@@ -289,11 +289,12 @@ class KeysInOrderApp(LeavingApp):
             self.call_later(self._send_next)  # after the focus that the screen has requested
 
     def on_key(self, event: Key) -> None:
-        """Shows a note about an unused key that works at other times or on another screen; ignores any other."""
+        """Shows a note about an unused key: when or where it works, or that a character works nowhere."""
         if isinstance(self.screen, PassingScreen) or isinstance(self.focused, (Input, KeysInOrder)):
             return
         if event.key in self.screen.active_bindings:
             return
         # Shown later, because Textual still tries the remaining bindings, and any action removes the note.
-        if why := why_unused(self, event.key):
+        nowhere = f"{event.character} has no use anywhere · ? lists the keys" if event.is_printable else ""
+        if why := why_unused(self, event.key) or nowhere:
             self.call_later(self.tell, why)

@@ -116,8 +116,9 @@ def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBindi
     found = [line] if line in able else [name for name in able if name.startswith(line)]
     if len(found) != 1:
         near = found or get_close_matches(line, [*able, *STEP_FINDERS], 3, 0.6)
-        meant = (f"did you mean {', '.join(near[:MOST_NAMED])}?" if near else
-                 f"expected {others} or a command, which tab completes")
+        meant = ((_works_elsewhere(line) if not found else "")
+                 or (f"did you mean {', '.join(near[:MOST_NAMED])}?" if near else
+                     f"expected {others} or a command, which tab completes"))
         raise CallerError(f"{in_quotes(line)} is not a command here; {meant}")
     binding = able[found[0]]
 
@@ -125,6 +126,15 @@ def command_named(screen: Screen[Any], line: str, able: Mapping[str, ActiveBindi
         screen.run_worker(screen.app.run_action(binding.binding.action, binding.node))
 
     return press
+
+
+def _works_elsewhere(word: str) -> str:
+    """The command of another screen that begins with a word, and what it does; empty if none does, or several do."""
+    from inspector.tui.keys import every_id
+
+    named = {name: binding for name, binding in every_id().items() if "." not in name and name.startswith(word)}
+    return "".join(f"{name} works on another screen: {each.tooltip}" for name, each in named.items()
+                   ) if len(named) == 1 else ""
 
 
 def ask_line(screen: Screen[Any], own: str, what: str, number: Callable[[str], Act | None]) -> None:

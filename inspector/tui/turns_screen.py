@@ -35,6 +35,7 @@ from inspector.tui.turn_counts import TurnCounts, attention_rows, count_apart, c
 from inspector.tui.turn_list import NO_MATCH_NOTE, SORTS, Section, TurnAbout, TurnHeading, TurnList, rows_of_session
 
 NOTHING_YET = "nothing is read yet: the rows come as the files are read"
+OPENED_EARLY = "it was opened before every file was read · ! goes to the worst turn"
 LARGEST_READ = 16_000_000
 """The largest size in bytes of a file that is read for its verdict although the operator did not name it."""
 TALL, SMALL_ABOUT, LARGE_ABOUT = 30, 6, 8
@@ -244,6 +245,8 @@ class TurnsScreen(turns_reading.ReadingScreen):
             row = self._match
         section = self.turn_list.section_of.get(row.paths[0])
         remember = self.sections[section].remember if section is not None else self.named and bool(self.sections)
+        if self.reading and self.named and not self.begun:
+            self.note = OPENED_EARLY
         self.post_message(TurnWanted(row, self.session, remember, tab, action))
 
     def action_sort(self) -> None:

@@ -1118,6 +1118,21 @@ async def test_no_row_is_wider_than_the_screen_and_the_verdict_and_reason_are_al
             assert "q quit" in shown, width
 
 
+async def test_a_turn_that_was_opened_before_all_files_were_read_may_not_be_the_worst(folder: Path) -> None:
+    app = LoopInspector([str(folder)])
+    async with app.run_test(size=(100, 30)) as pilot:
+        await read(app, pilot)
+        table = app.screen
+        for reading, note in ((True, turns_screen.OPENED_EARLY), (False, "")):
+            table.reading = reading
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+            table.reading = False
+            await pilot.press("q")
+            await until(pilot, lambda: app.screen is table)
+            assert table.note == note
+
+
 async def test_rows_keep_their_places_while_files_are_read(folder: Path) -> None:
     listed = TurnList([Section("", (str(folder),))], by_file=False, id=None)
     for name in ("a", "b"):
