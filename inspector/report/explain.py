@@ -98,7 +98,8 @@ def overview(rows: Sequence[TurnRow], everything: bool, width: int = WIDE) -> It
     turns = Counter(row.model or "model not recorded" for row in rows if row.verdict is not None)
     attention = Counter(row.model or "model not recorded" for row in rows if row.verdict and not row.verdict.clean)
     yield "by model: " + ", ".join(
-        f"{one_line(model)} {count:,}" + (f" ({attention[model]:,} need attention)" if attention[model] else "")
+        f"{one_line(model, _MOST_NAME)} {count:,}"
+        + (f" ({attention[model]:,} need attention)" if attention[model] else "")
         for model, count in turns.most_common())
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from inspector.report.lines.glyphs import MARKED, SIMULATED, STATE
 from inspector.report.lines.header import doubts, output
 from inspector.report.lines.spans import EMPTY, Line, Span, Tone, count_of, field, more, safe, words
-from inspector.report.lines.steps import reason_of_end
+from inspector.report.lines.steps import SEVERITY, reason_of_end
 from inspector.report.verdict import ROWS
 from inspector.whatif.grid import UNDONE_CODE, Axis, End, Grid, TurnGrid
 from inspector.whatif.grid_run import TunedGrid
@@ -218,6 +218,7 @@ WORDS: Mapping[str, str] = {
 WHOLE_SO_FAR: Mapping[str, str] = {"COMPLETE SO FAR": "so far", "AWAITS RESULT": "awaits"}
 """Verdict on a turn whose last answer is whole, with nothing recorded after it -> its word in a cell."""
 _GLYPHS = {row.word: row.glyph for row in ROWS if row.word in WHOLE_SO_FAR}
+_BAD = {row.word: Tone.ERROR for row in ROWS if SEVERITY[row.severity] is Tone.ERROR}
 
 
 def mark_of(end: End) -> tuple[str, Tone]:
@@ -384,7 +385,7 @@ def _cell_of_one(tuning: TunedGrid, cell: int, turn: int) -> Iterator[Line]:
         yield more(Span("the budget cut an answer that this server reports as finished", Tone.WARN))
     if end.limit:
         yield more(Span(f"stopped by {SHORT_NAMES.get(end.limit, end.limit)}", Tone.WARN))
-    yield field("verdict", Span(end.verdict, Tone.OK if end.complete else Tone.WARN))
+    yield field("verdict", Span(end.verdict, Tone.OK if end.complete else _BAD.get(end.verdict, Tone.WARN)))
     spent = end.spend
     yield field("segments", Span(f"{end.segments:,}"))
     yield field("output", Span(f"{count_of(spent.output_tokens, 'token')}, {spent.output_chars:,} characters"),

@@ -238,6 +238,7 @@ def sheet(matrix: Matrix, here: Place) -> LineSheet:
         (),
         *_decision_groups(matrix, turn),
         (),
+        (Span("all turns", Tone.TITLE), Span(" under ", Tone.DIM), Span(policy.name, Tone.TITLE)),
         field("complete", Span(f"{matrix.complete(column):,} of {count_of(len(matrix.rows), 'turn')}, by the verdict "
                                "of each")),
         field("decisions", *words(*counts)),

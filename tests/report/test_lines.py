@@ -214,6 +214,7 @@ def test_every_glyph_has_an_ascii_place_holder() -> None:
         assert len(ascii_text(glyph)) <= 2
     assert all(stand_in.isascii() for stand_in in ASCII.values())
     assert ascii_text("the session › its subagent") == "the session > its subagent"
+    assert [ascii_text(f"verdict{mark}") for mark in "▾▴"] == ["verdict_", "verdict^"], "a letter would be read with it"
 
 
 def test_marks_that_stand_side_by_side_differ_in_ascii() -> None:

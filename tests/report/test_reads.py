@@ -12,7 +12,7 @@ from inspector.report.facts import ResponseFacts, View, view
 from inspector.report.lines import body_slices, response, wire
 from inspector.report.lines.body_slices import Slice
 from inspector.report.lines.slices import Bytes, Hex, Slices
-from inspector.report.lines.spans import EMPTY, Span, Tone, text_of
+from inspector.report.lines.spans import EMPTY, Span, Tone, text_of, width_of
 from inspector.report.lines.wire import (
     FactChoice,
     fact_line,
@@ -111,7 +111,8 @@ def test_picking_moves_no_line(two_turns: View) -> None:
         other = plain.picking((Span("told " * 99),), [(6, 30)], (6, 30))
         assert other.shape is plain.shape
         assert [plain.height(i, 40) for i in range(len(plain))] == [other.height(i, 40) for i in range(len(other))]
-        assert text_of(plain.line(wire.FACT_LINE)) == ". next fact  , fact before: the bytes that each was read from"
+        assert text_of(plain.line(wire.FACT_LINE)) == ". next fact  , fact before: its bytes"
+        assert width_of(plain.line(wire.FACT_LINE)) <= 39, "it is whole at 41 columns, beside the margins"
 
 
 def test_facts_are_gone_through_round_the_end(two_turns: View) -> None:

@@ -53,7 +53,7 @@ from tests.scenes.recordings import (
     user,
 )
 from tests.scenes.rows import each_row
-from tests.scenes.transcripts import block, claude, prompt
+from tests.scenes.transcripts import MODEL, block, claude, prompt
 from tests.scenes.transcripts import text as said
 
 ROOT = Path(__file__).parents[2]
@@ -611,6 +611,15 @@ def test_a_notice_with_numbers_of_its_own_stays_with_its_file(tmp_path: Path) ->
     assert len(own) == 2
     assert own[0] == own[1]
     assert not [line for line in lines if line.startswith("notice of")]
+
+
+def test_the_name_of_a_model_is_short_in_the_counts(tmp_path: Path) -> None:
+    for name in "ab":
+        rows = claude(prompt(name), block(said("A"), f"msg_{name}", stop="end_turn"))
+        (tmp_path / f"{name}.jsonl").write_text(rows.replace(MODEL, "m" * 5_000))
+    view = session_of(open_case(open_paths([str(tmp_path)])), [str(tmp_path)]).original.view
+    counts = next(line for line in text(view, everything=False, table=WIDE).splitlines() if "by model" in line)
+    assert counts == f"by model: {'m' * 59}… 2"
 
 
 def test_a_report_of_several_files_begins_with_the_table_and_tells_what_needs_attention() -> None:

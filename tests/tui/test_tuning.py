@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from inspector.config.settings import Settings, command
 from inspector.replay.case import open_case
-from inspector.report.lines.spans import text_of, wrap_line
+from inspector.report.lines.spans import Tone, text_of, wrap_line
 from inspector.sessions import open_paths
 from inspector.tui import branches, turns_reading
 from inspector.tui.app import LoopInspector
@@ -35,7 +35,7 @@ from inspector.tui.turns_screen import TurnsScreen
 from inspector.whatif import grid_run as grids
 from inspector.whatif.grid import ATTEMPTS, GridRequest, parse_axes
 from inspector.whatif.grid_run import tune
-from inspector.whatif.heat import LEAST_CAP_MARK, MEASURES
+from inspector.whatif.heat import LEAST_CAP_MARK, MEASURES, cell_sheet
 from inspector.whatif.smallest import cost
 from inspector.whatif.smallest_cap import fewest_tokens_of_all
 from tests.scenes.app import HOSTILE, cut_text, har, hostile, page, screen_rows, until
@@ -54,6 +54,14 @@ async def settle(pilot: Pilot[Any]) -> TuneScreen:
     assert isinstance(screen, TuneScreen)
     await until(pilot, lambda: not screen.running)
     return screen
+
+
+def test_the_verdict_on_a_cell_has_the_colour_that_it_has_elsewhere() -> None:
+    case = open_case(open_paths(["sample_sessions/01-cut-call-and-long-answer.session.jsonl"]))
+    made = tune(case, GridRequest(parse_axes(["attempts=3"])).grid(case, Settings()), jobs=1)
+    lines = {text_of(line): line for line in cell_sheet(made, 0, 1, None)}
+    line = next(line for said, line in lines.items() if said.startswith("verdict"))
+    assert (line[-1].text, line[-1].role) == ("CUT CALL RUN", Tone.ERROR)
 
 
 async def test_the_map_of_many_turns_is_prepared_behind_a_note(

@@ -433,6 +433,15 @@ def test_strict_is_not_compared_with_itself() -> None:
     assert "from strict" in other
 
 
+def test_the_counts_of_a_policy_stand_under_its_name() -> None:
+    """They came after the decisions of all policies about a turn, and seemed to count those."""
+    made = matrix(sample("02"), Settings())
+    for column, policy in enumerate(made.policies):
+        lines = [text_of(line) for line in policies_lines.sheet(made, (0, column)).lines]
+        at = lines.index(f"all turns under {policy.name}")
+        assert lines[at + 1].split()[:4] == ["complete", f"{made.complete(column)}", "of", "1"]
+
+
 def test_a_policy_that_is_named_twice_has_one_column() -> None:
     shown = CliRunner().invoke(main, ["policies", "sample:02", "--policy", "botnexus", "--policy", "botnexus"])
     assert shown.output.startswith("1 turn under 2 policies, ")

@@ -162,7 +162,7 @@ def request_sheet(facts: ResponseFacts) -> LineSheet:
 VALUE_SHOWN = 40
 HINT: Line = (
     Span(". ", Tone.PRESS), Span("next fact  ", Tone.DIM), Span(", ", Tone.PRESS), Span("fact before: ", Tone.DIM),
-    Span("the bytes that each was read from", Tone.DIM),
+    Span("its bytes", Tone.DIM),
 )
 NONE: Line = (Span("no fact was read from these bytes", Tone.DIM),)
 OF_ROWS: Line = (Span("only the bytes that decided the end are marked", Tone.DIM),)
