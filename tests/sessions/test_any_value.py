@@ -21,7 +21,7 @@ from tests import fuzz
 from tests.scenes.rows import share
 from tests.scenes.shapes import GONE, PI, SHAPES, Shape, places, put
 
-DATABASES = {"ag2", "agno", "crewai", "crush", "llm", "openai-agents", "voltagent", "zed"}
+DATABASES = {"ag2", "agno", "crewai", "crush", "cursor-chats", "llm", "openai-agents", "voltagent", "zed"}
 """Formats that are databases alone: their rows are made odd in their own tests."""
 TYPES = (None, True, -1, "\ud800", [], {}, GONE)
 """One of each type of JSON, and the place left empty; `tests/fuzz.py` has the ends of each type as well."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def store(folder: Path, *chats: tuple[Row, dict[str, Any]], heads: dict[str, Row
         for chat, messages in chats:
             key = chat["composerId"]
             for name, value in sorted(messages.items(), reverse=True):
-                held = value if value is None or isinstance(value, (str, bytes)) else json.dumps(value)
+                held = value if value is None or isinstance(value, bytes) else json.dumps(value)
                 base.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", (f"bubbleId:{key}:{name}", held))
             base.execute("INSERT INTO cursorDiskKV VALUES (?, ?)", (f"composerData:{key}", json.dumps(chat)))
         base.execute("INSERT INTO cursorDiskKV VALUES ('composerData:gone', NULL)")
@@ -214,3 +215,43 @@ def test_the_database_is_found(folder, tmp_path):
     store(path, (chat("b0"), {"b0": GO}))
     assert [(each.path, each.agent) for each in transcripts({"HOME": str(tmp_path)})] == [
         (str(path / "state.vscdb"), "Cursor")]
+
+
+ODD = (None, True, -1, 1.5, "\ud800", "", [], {}, [1], {"a": []})
+"""Values of each type of JSON."""
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_any_value_in_any_place_costs_no_other_chat(odd, tmp_path):
+    tool = call("t1", params="{}", error=None, userDecision="accepted")
+    failed = {"type": 2, "text": "x", "thinking": {"text": "y"}, "modelInfo": {"modelName": "m"}, "errorDetails": {
+        "error": {"details": {"title": "a", "detail": "b"}}, "message": "c"}, "createdAt": "2026-09-01T17:52:55Z"}
+    head = {"name": "n", "subagentInfo": {"parentComposerId": "c0"}}
+    rows = {"chat": chat("b0", "b1", "b2", **head), "b1": tool, "b2": failed, "head": head}
+    changes = [(which, *place) for which, value in rows.items() for place in _places(value)]
+    chats, heads = [], {}
+    for number, (which, *place) in enumerate(changes):
+        key = f"c{number}"
+        values = {"chat": chat("b0", "b1", "b2", key=key, **head), "b0": GO, "b1": tool, "b2": failed, "head": head}
+        values[which] = _with(values[which], odd, *place)
+        about = {**values["chat"], "composerId": key} if isinstance(values["chat"], dict) else {"composerId": key}
+        chats.append((about, {name: values[name] for name in ("b0", "b1", "b2")}))
+        heads[key] = values["head"]
+    whole = chat("b0", "b1", key="whole")
+    (given,) = open_paths([str(store(tmp_path, *chats, (whole, {"b0": GO, "b1": DONE}), heads=heads))]).inputs
+    assert given.error is None
+    assert given.responses > len(changes)
+
+
+def _places(value: Any, *place: Any) -> Iterator[tuple[Any, ...]]:
+    yield place
+    for name, held in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _places(held, *place, name)
+
+
+def _with(value: Any, odd: Any, *place: Any) -> Any:
+    if not place:
+        return odd
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[place[0]] = _with(value[place[0]], odd, *place[1:])
+    return copy

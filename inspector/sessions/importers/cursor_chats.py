@@ -95,8 +95,8 @@ class _Chats(ChatReader):
                 yield with_ids(message, chat=key, model=model)
         if lost:
             self.reading.skipped.append(Skipped(number, f"{lost:,} messages of a chat are not in the database"))
-        if chat.get("status") in ENDS:
-            yield compact_json({"chat": key, "status": chat["status"]})
+        if (status := known_text(chat.get("status"))) in ENDS:
+            yield compact_json({"chat": key, "status": status})
 
     def session_of(self, value: dict[str, Any]) -> str:
         """The chat of a message."""
@@ -104,9 +104,9 @@ class _Chats(ChatReader):
 
     def take(self, line: TranscriptLine, lines: TranscriptRows, place: TreePlace) -> TreePlace:
         """Reads a message, or the state of a chat."""
-        value, kind = line.value, line.value.get("type")
-        if kind is None and value.get("status") in ENDS:
-            return place if place.answer is None else self.say(line, place, value["status"], mark=ENDS[value["status"]])
+        value, kind, status = line.value, line.value.get("type"), known_text(line.value.get("status"))
+        if kind is None and status in ENDS:
+            return place if place.answer is None else self.say(line, place, str(status), mark=ENDS[str(status)])
         if kind == USER:
             return self.say(line, place, known_text(value.get("text")) or "")
         if kind != MODEL or value.get("capabilityType") == SUMMARY:
@@ -161,6 +161,7 @@ class _Chats(ChatReader):
 
 def _row(database: sqlite3.Connection, key: str) -> str | None:
     """The value of a row; None if there is none."""
+    key = key.encode("utf-8", "replace").decode()  # JSON may hold half a character, which SQLite refuses
     row = database.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
     return None if row is None or row[0] is None else _text(row[0])
 
