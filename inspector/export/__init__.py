@@ -226,7 +226,7 @@ def write(files: Mapping[str, str], folder: str, force: bool = False) -> Written
     if target.suffix and target.suffix in {Path(name).suffix for name in files} and not target.is_dir():
         if len(files) > 1:
             raise CallerError(f"{folder}: this form is {len(files)} files: expected the name of a folder")
-        folder, files = str(target.parent), {target.name: content for content in files.values()}
+        folder, files = str(target.parent), {target.name: next(iter(files.values()))}
     paths = {Path(folder) / name: content for name, content in files.items()}
     there = [path for path in paths if path.exists()]
     if there and not force:

@@ -544,9 +544,9 @@ def test_the_command_line(tmp_path, capsys):
     page = tmp_path / "report.html"
     code, out = run("--to", "html", "--out", str(page))
     assert (code, out.strip(), page.is_file()) == (0, str(page), True), "a name that ends as the file does is the file"
-    with pytest.raises(CallerError, match="report.html: exists; --force overwrites it"):
+    with pytest.raises(CallerError, match=r"report\.html: exists; --force overwrites it"):
         run("--to", "html", "--out", str(page))
-    with pytest.raises(CallerError, match="report.md: this form is 2 files: expected the name of a folder"):
+    with pytest.raises(CallerError, match=r"report\.md: this form is 2 files: expected the name of a folder"):
         run("--to", "bug", "--out", str(tmp_path / "report.md"))
     with pytest.raises(CallerError, match=r"there is no folder .*mistyped; only the last folder of a path is made"):
         run("--to", "html", "--out", str(tmp_path / "mistyped" / "out"))
