@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 from inspector.sessions.recording import Exchange
@@ -35,7 +35,6 @@ from loop_core.values import (
     ToolResultPart,
 )
 from loop_core.wire import wire
-from loop_core.wire.body import word
 
 
 class ItemKind(Enum):
@@ -178,7 +177,7 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 
 def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Message, ...]]]:
-    for kind, run in groupby(chain.from_iterable(map(_apart, messages)), key=_kind):
+    for kind, run in groupby(_with_hints_apart(messages), key=_kind):
         # Clients may split an answer or join results; each message of a user is an item.
         if kind in (ItemKind.ASSISTANT, ItemKind.RESULTS):
             yield kind, tuple(run)
@@ -186,14 +185,21 @@ def _runs(messages: tuple[Message, ...]) -> Iterator[tuple[ItemKind, tuple[Messa
             yield from ((kind, (message,)) for message in run)
 
 
-def _apart(message: Message) -> Iterable[Message]:
-    """The message, and the hints that a client added to its end, where roles alternate, as messages of their own."""
-    parts, end = message.parts, len(message.parts)
-    while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text):
-        end -= 1
-    if end == len(parts) or message.role is Role.ASSISTANT:
-        return (message,)
-    return (message._replace(parts=parts[:end]), *(Message(Role.USER, (part,)) for part in parts[end:]))
+def _with_hints_apart(messages: Iterable[Message]) -> Iterator[Message]:
+    """The messages. The hints that a client added to the end of one, where roles alternate, are messages of their own,
+    after the system messages behind it, which were there before."""
+    hints: tuple[Message, ...] = ()
+    for message in messages:
+        if message.role is not Role.SYSTEM:
+            yield from hints
+            hints = ()
+        parts, end = message.parts, len(message.parts)
+        while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text) and (
+                message.role is not Role.ASSISTANT):
+            end -= 1
+        hints += tuple(Message(Role.USER, (part,)) for part in parts[end:])
+        yield message if end == len(parts) else message._replace(parts=parts[:end])
+    yield from hints
 
 
 def _kind(message: Message) -> ItemKind:
@@ -239,37 +245,6 @@ def split_prompts(exchanges: Sequence[Exchange], group: Sequence[int]) -> dict[i
     return split
 
 
-def name_answers(exchanges: Sequence[Exchange], group: Sequence[int], times: Mapping[int, float]) -> dict[int, Request]:
-    """Exchange -> its request, with the id of the answer that it continues where the server keeps the history: the last
-    of its `conversation` (Responses), or the only earlier one with the calls of its results if it repeats no answer."""
-    results: list[tuple[int, Request, tuple[str | None, ...]]] = []
-    found: dict[int, Request] = {}
-    last: dict[str | None, tuple[float, str]] = {}
-    for when, index in sorted((times.get(each, 0.0), each) for each in group):
-        request, response = exchanges[index].request, exchanges[index].response
-        if request is None or request.previous_id is not None or exchanges[index].recorder is not None:
-            continue
-        held = request.extra.get("conversation") if wire(request.api).chained(request) else None
-        name = word(held.get("id") if isinstance(held, Mapping) else held)
-        if name in last and 0 < last[name][0] < when:  # without times the order of a file proves nothing
-            found[index] = replace(request, previous_id=last[name][1])
-        elif not any(message.role is Role.ASSISTANT for message in request.messages):
-            names = tuple(result.call_id for message in request.messages for result in message.results)
-            results += [(index, request, names)] if are_distinctive(names) else []
-        if name and response.id and response.stop_reason.normalized not in _FAILED:
-            last[name] = when, response.id
-    owners: dict[str | None, dict[str, int]] = {}
-    """Id of a call -> the ids of the responses that have it, each with its first exchange."""
-    for index, call in ((each, call) for each in group if results for call in exchanges[each].response.tool_calls):
-        owners.setdefault(call.id, {}).setdefault(exchanges[index].response.id or "", index)
-    for index, request, names in results:
-        first, *others = [owners.get(each, {}) for each in names]
-        ids = [each for each, owner in first.items() if each and all(each in other for other in others)
-               and owner != index and times.get(owner, 0.0) <= times.get(index, 0.0)]
-        found |= {index: replace(request, previous_id=ids[0])} if len(ids) == 1 else {}
-    return found
-
-
 def _beside(request: Request) -> list[MessagePart]:
     """The parts of a prompt other than its text, such as images."""
     return [part for part in request.messages[-1].parts if type(part) is not TextPart]
@@ -309,7 +284,7 @@ def _is_distinctive(name: str) -> bool:
 
 # A block by a filter and a pause are complete ends: no part of such an answer is requested again.
 _FINISHED = frozenset({Stop.END_TURN, Stop.TOOL_CALL, Stop.SAFETY_BLOCKED, Stop.PAUSED})
-_FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
+FAILED = frozenset({Stop.ERROR, Stop.INTERRUPTED, Stop.CANCELLED})
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -384,7 +359,7 @@ def seat(index: int, exchange: Exchange, history: History, when: float) -> Seate
     model = request.model if request is not None else None
     identity = (exchange.api, host_of(exchange.url), model, history.system)
     return SeatedExchange(
-        index, exchange, history.node, len(history.items), when, text, calls, cut, word in _FAILED, text, history.node,
+        index, exchange, history.node, len(history.items), when, text, calls, cut, word in FAILED, text, history.node,
         identity=identity)
 
 

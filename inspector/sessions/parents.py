@@ -7,11 +7,14 @@ This module does not choose between equally good matches.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from inspector.sessions.histories import (
+    FAILED,
     History,
     HistoryItem,
     HistoryTree,
@@ -20,8 +23,12 @@ from inspector.sessions.histories import (
     are_distinctive,
     squeeze,
 )
-from loop_core.values import ReasoningPart, ToolCall
+from inspector.sessions.recording import Exchange
+from loop_core.values import Message, ReasoningPart, Request, Role, TextPart, ToolCall
+from loop_core.wire import wire
+from loop_core.wire.body import word
 
+_REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _IDENTIFYING = 16  # the number of characters, without white space, that identify an answer
 _END = 128  # the number of characters, without white space, of each end of a text whose middle was left out
 
@@ -139,6 +146,20 @@ class Index:
         nothing shows that they are the same."""
         found = self._requests[identity].get(node, ())
         return found if node else [each for each in found if each.exchange.recorder is None]
+
+    def requests_before(self, history: History, at: int, identity: tuple[object, ...]) -> Sequence[SeatedExchange]:
+        """The exchanges with exactly the request before an item of a history. Claude Code sends its reminder about the
+        session as a system message, and with a hint behind it at the end of the user's message."""
+        found, tree = self.same_requests(history.nodes[at], identity), self.tree
+        item = history.items[at - 1] if at else None
+        if found or item is None or item.kind is not ItemKind.USER:
+            return found
+        *before, last = item.messages[0].parts
+        words = _REMINDER.fullmatch(last.text) if before and type(last) is TextPart else None
+        if words is None:
+            return found
+        parts = (Message(Role.USER, tuple(before)), Message(Role.SYSTEM, (TextPart(words[1]),)))
+        return self.same_requests(tree.history(Request("", parts), history.nodes[at - 1]).node, identity)
 
     def with_token(self, node: int, identity: tuple[object, ...], token: str) -> Sequence[SeatedExchange]:
         """The exchanges with exactly this request whose answer has this continuation token."""
@@ -301,6 +322,37 @@ def _same_ids(calls: tuple[ToolCall, ...], repeated: tuple[ToolCall, ...]) -> bo
         or str(other.id) in str(one.id) or other.id == one.item_id
         for one, other in zip(calls, repeated, strict=True)
     )
+
+
+def name_answers(exchanges: Sequence[Exchange], group: Sequence[int], times: Mapping[int, float]) -> dict[int, Request]:
+    """Exchange -> its request, with the id of the answer that it continues where the server keeps the history: the last
+    of its `conversation` (Responses), or the only earlier one with the calls of its results if it repeats no answer."""
+    results: list[tuple[int, Request, tuple[str | None, ...]]] = []
+    found: dict[int, Request] = {}
+    last: dict[str | None, tuple[float, str]] = {}
+    for when, index in sorted((times.get(each, 0.0), each) for each in group):
+        request, response = exchanges[index].request, exchanges[index].response
+        if request is None or request.previous_id is not None or exchanges[index].recorder is not None:
+            continue
+        held = request.extra.get("conversation") if wire(request.api).chained(request) else None
+        name = word(held.get("id") if isinstance(held, Mapping) else held)
+        if name in last and 0 < last[name][0] < when:  # without times the order of a file proves nothing
+            found[index] = replace(request, previous_id=last[name][1])
+        elif not any(message.role is Role.ASSISTANT for message in request.messages):
+            names = tuple(result.call_id for message in request.messages for result in message.results)
+            results += [(index, request, names)] if are_distinctive(names) else []
+        if name and response.id and response.stop_reason.normalized not in FAILED:
+            last[name] = when, response.id
+    owners: dict[str | None, dict[str, int]] = {}
+    """Id of a call -> the ids of the responses that have it, each with its first exchange."""
+    for index, call in ((each, call) for each in group if results for call in exchanges[each].response.tool_calls):
+        owners.setdefault(call.id, {}).setdefault(exchanges[index].response.id or "", index)
+    for index, request, names in results:
+        first, *others = [owners.get(each, {}) for each in names]
+        ids = [each for each, owner in first.items() if each and all(each in other for other in others)
+               and owner != index and times.get(owner, 0.0) <= times.get(index, 0.0)]
+        found |= {index: replace(request, previous_id=ids[0])} if len(ids) == 1 else {}
+    return found
 
 
 def narrow(match: ParentMatch, child: SeatedExchange, history: History, ordered: bool) -> list[SeatedExchange]:

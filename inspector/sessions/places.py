@@ -16,6 +16,8 @@ from loop_core.judge.endings import is_unread
 from loop_core.turn.continuation import repeats_request
 from loop_core.values import BREAKS, FINISHED, Message, Role, Stop, ToolCall, ToolResultPart
 
+_FOR_STREAMS = frozenset({"stream", "stream_options"})
+"""The members of a request that ask for a stream."""
 _QUOTE = 24
 """The characters at the end of a cut text, without white space, that a continuation must repeat."""
 
@@ -158,6 +160,20 @@ def is_of_no_use(one: SeatedExchange) -> bool:
         return True
     broke = response.transport_end in BREAKS  # perhaps after the stop reason: a client may take that for a failure
     return one.call_cut or broke or is_unread(response) or _lacks_call(one)
+
+
+def follows_unchanged(last: SeatedExchange, one: SeatedExchange) -> bool:
+    """Whether `one` is the same request, perhaps not as a stream, and known to be sent after the answer to `last` had
+    ended. Else the same prompt may be another sample of an evaluation."""
+    before = last.exchange
+    return before.started is not None and before.duration_ms is not None and (
+        one.when >= last.when + before.duration_ms * 1e6) and (
+        _without_stream(before.request_json) == _without_stream(one.exchange.request_json))
+
+
+def _without_stream(body: object) -> object:
+    """A request's body without the members that ask for a stream: a client may ask for a whole answer after one."""
+    return {name: body[name] for name in body if name not in _FOR_STREAMS} if isinstance(body, dict) else body
 
 
 def _after_cut(parent: SeatedExchange, hint: str) -> PlaceEvidence:

@@ -16,13 +16,21 @@ from inspector.sessions.histories import (
     History,
     HistoryTree,
     SeatedExchange,
-    name_answers,
     seat,
     size_of,
     split_prompts,
 )
-from inspector.sessions.parents import Index, last_answer, narrow, repeats_reasoning
-from inspector.sessions.places import first_text, is_of_no_use, is_output, new_message, opening, place, tail_of
+from inspector.sessions.parents import Index, last_answer, name_answers, narrow, repeats_reasoning
+from inspector.sessions.places import (
+    first_text,
+    follows_unchanged,
+    is_of_no_use,
+    is_output,
+    new_message,
+    opening,
+    place,
+    tail_of,
+)
 from inspector.sessions.recording import Exchange, Link, TurnPlace, TurnRecord
 from inspector.sessions.traffic import moment, times_of
 from inspector.sessions.wordings import asks_again
@@ -231,7 +239,7 @@ class _Threader:
         if last.failed and _repeats(last, one, self.ordered):
             return _Step(TurnPlace.RETRY, "the same request again after an error or an interruption", last)
         again = TurnPlace.REPAIR if last.call_cut else TurnPlace.RETRY
-        if self.ordered and is_of_no_use(last) and _follows(last, one):
+        if self.ordered and is_of_no_use(last) and follows_unchanged(last, one):
             return _Step(again, "the same request again after no content, no whole call or a broken connection", last)
         before, now = last.exchange.cap, one.exchange.cap
         if last.cut and one.exchange.recorder is not None and (before is None or now is None):
@@ -244,11 +252,11 @@ class _Threader:
     def _after_failure(self, one: SeatedExchange, history: History, begin: int) -> _Step | None:
         """The step for a history that adds a hint to the request of an answer that is cut, empty or of no use, but
         leaves out the answer; None for any other. The items before `begin` are another request and its answer."""
-        items, nodes = history.items, history.nodes
+        items = history.items
         start = len(items)
         while start > begin and not is_output(items[start - 1]):
             start -= 1
-            before = [each for each in self.index.same_requests(nodes[start], one.identity)[-_SHOWN:]
+            before = [each for each in self.index.requests_before(history, start, one.identity)[-_SHOWN:]
                       if repeats_reasoning(items[start], each)]
             again = bool(before) and asks_again(first_text(items[start:])) is not None
             cut = [each for each in before if each.cut or each.is_silent or again]
@@ -390,11 +398,3 @@ def _repeats(last: SeatedExchange, one: SeatedExchange, ordered: bool) -> bool:
     it may be the same request of another agent."""
     return last.exchange.response.stop_reason.detail != "fatal" or (
         ordered and last.exchange.request_json == one.exchange.request_json)
-
-
-def _follows(last: SeatedExchange, one: SeatedExchange) -> bool:
-    """Whether `one` is the same request, byte for byte, and known to be sent after the answer to `last` had ended. Else
-    the same prompt may be another sample of an evaluation."""
-    before = last.exchange
-    return before.started is not None and before.duration_ms is not None and (
-        one.when >= last.when + before.duration_ms * 1e6) and before.request_json == one.exchange.request_json

@@ -69,8 +69,8 @@ HINTS: tuple[HintWording, ...] = (
         r"^(?:<content_filter_guidance>|(?:<system-reminder> ?)?(?:output token limit hit|your response (?:above )?was "
         r"(?:cut off (?:mid-stream|because it exceeded)|stopped by a safety classifier)|your previous response was "
         r"interrupted mid-generation|your tool call was malformed and could not be parsed|the previous response failed "
-        r"to produce a valid tool call)\b|<system-reminder> ?(?:continue\.</system-reminder>$|"
-        r"\[your previous response (?:had|reached the output limit with) no visible\b)|\[system: you (?:previously (?:"
+        r"to produce a valid tool call|\[your previous response (?:had|reached the output limit with) no visible)\b|"
+        r"<system-reminder> ?continue\.</system-reminder>$|\[system: you (?:previously (?:"
         r"returned an empty|generated thoughts but)|successfully executed a tool but returned an)\b)", again=True),
 )
 

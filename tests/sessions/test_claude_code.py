@@ -1071,6 +1071,7 @@ def test_the_id_of_a_result_is_the_text_that_its_call_has(tmp_path):
 @each_row(("row", "count"), [
     (failure("API Error: Overloaded", requestId="req_msg_01", error="unknown"), 1),
     (failure("API Error: Connection closed mid-response. The response above may be incomplete."), 1),
+    (failure("API Error: Response stalled while thinking, before producing a response. Try again."), 1),
     (failure("API Error: Overloaded", requestId="req_other", error="unknown"), 2),
     (failure("API Error: Overloaded", error="unknown"), 2),
 ])
@@ -1138,8 +1139,8 @@ def test_an_answer_without_a_text_is_asked_for_again_in_its_turn(tmp_path):
     note = prompt("A note.", isMeta=True)
     noted = show(claude(prompt("go"), thought, note, prompt(again, isMeta=True), done), tmp_path)
     assert places(noted) == [["request", "retry"]]
-    typed = show(claude(prompt("go"), thought, prompt(again), done), tmp_path)
-    assert len(typed.turns) == 2
+    unmarked = show(claude(prompt("go"), thought, prompt(again), done), tmp_path)
+    assert places(unmarked) == [["request", "nudge"]], "the words are Claude Code's own, also without the mark"
     # an answer of which nothing came has no row: the turn ended with one, and not with the results before it
     silent = claude(prompt("go"), block(CALL, stop="tool_use"), result_row(), prompt(again, isMeta=True))
     assert (words(show(silent, tmp_path)), stops(show(silent, tmp_path))) == (

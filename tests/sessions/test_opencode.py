@@ -801,6 +801,18 @@ def test_the_error_that_ended_a_run_is_the_end_of_its_last_request(tmp_path, par
     assert not [each for each in seen.inputs[0].notices if "unknown type" in each]
 
 
+@each_row(("parts", "expected", "word"), [
+    ((START,), ["unknown"], "END NOT RECORDED"),
+    ((START, START), ["interrupted", "unknown"], "END NOT RECORDED"),
+    ((START, tool(), end("tool-calls"), START), ["tool_call", "unknown"], "END NOT RECORDED"),
+    ((START, tool(), end("tool-calls"), START, text(), end("stop")), ["tool_call", "end_turn"], "COMPLETE"),
+])
+def test_a_run_that_was_killed_within_an_answer_shows_that_it_began(tmp_path, parts, expected, word):
+    rows = run(*parts).splitlines(keepends=True)[:-1]
+    seen = show("".join(rows), tmp_path)
+    assert (stops(seen), words(seen)) == (expected, [word])
+
+
 def test_a_run_that_was_aborted_after_its_answer_has_no_further_answer(tmp_path):
     rows = run({"type": "step-start"}, tool(), end("tool-calls"), error={"name": "MessageAbortedError", "data": {}})
     seen = show(rows, tmp_path)

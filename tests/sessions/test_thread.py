@@ -179,6 +179,45 @@ def test_what_claude_code_adds_to_the_message_before_an_answer_that_it_leaves_ou
     assert len(loaded.turns) == (2 if place == "request" else 1)
 
 
+@pytest.mark.parametrize("sent", ["behind it", "in it, before the hint", "not at all"])
+@pytest.mark.parametrize(("said", "word", "place"), [
+    (NO_OUTPUT, "end_turn", "nudge"),
+    ("Output token limit hit. Resume directly, no recap.", "max_tokens", "continuation"),
+    ("The tests fail.", "end_turn", "request"),
+])
+def test_a_hint_is_found_though_a_system_message_follows_the_users(load, said, word, place, sent):
+    """Claude Code 2.1.197 has its reminder in a system message; with a hint, it may be a text before that."""
+    agents = "Agents: one that looks. Skills: two."
+    system = {"role": "system", "content": agents}
+    reminder = {"type": "text", "text": f"<system-reminder>\n{agents}\n</system-reminder>\n"}
+    typed, hint = ({"type": "text", "text": text} for text in ("go", said))
+    answer = {"type": "message", "id": "msg_1", "role": "assistant", "model": "claude-sonnet-4-5", "content": [],
+              "stop_reason": word, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 9}}
+    done = {**answer, "id": "msg_2", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
+    again = [{"role": "user", "content": [typed, *([reminder] if "before" in sent else []), hint]}]
+    again += [system] if sent == "behind it" else []
+    loaded = load(har(
+        entry([{"role": "user", "content": [typed]}, system], json.dumps(answer), url=MESSAGES, max_tokens=99),
+        entry(again, json.dumps(done), url=MESSAGES, max_tokens=99)))
+    assert link(loaded, 1).place.value == (place if sent != "not at all" else "request")
+    assert len(loaded.turns) == (1 if link(loaded, 1).place.value != "request" else 2)
+
+
+@pytest.mark.parametrize(("change", "place"), [
+    ({"stream": False}, "retry"), ({}, "retry"), ({"temperature": 1}, "request"),
+])
+def test_a_request_that_is_sent_again_without_a_stream_is_a_retry(load, change, place):
+    """Claude Code asks for a whole answer where it could not read the stream."""
+    asked = {"model": "gpt-4o-mini", "messages": [user("go")], "stream": True,
+             "stream_options": {"include_usage": True}}
+    again = {name: value for name, value in {**asked, **change}.items() if change != {"stream": False} or (
+        name != "stream_options")}
+    loaded = load(har(
+        entry(None, chat_body(""), request=asked, started="2026-03-01T10:00:00Z", time=1000),
+        entry(None, chat_body("Done."), request=again, started="2026-03-01T10:00:05Z", time=1000)))
+    assert link(loaded, 1).place.value == place
+
+
 @each_row(("said", "title"), [
     ("The user's hook says: make the function pure, emit valid JSON.", None),
     ("Continue with the tasks; resume from where you left off.", None),

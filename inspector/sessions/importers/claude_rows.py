@@ -53,7 +53,7 @@ REFUSED = "model_refusal_fallback"
 """The subtype of the system record about a model that refused, after which Claude Code asks another model."""
 REFUSAL = "refusal"
 """The provider's word for such an answer."""
-MID_ANSWER = re.compile(r"The response above may be incomplete")
+MID_ANSWER = re.compile(r"The response above may be incomplete|while thinking, before producing a response")
 """Matches Claude Code's row about a failure that ended the answer in the previous rows. Claude Code may have written a
 stop word into them that the provider never sent."""
 MALFORMED = re.compile(r"\s*(?:Your tool call was malformed and could not be parsed|"

@@ -195,6 +195,8 @@ class _Reader(ChatReader):
                 self.again = not broken.calls
                 broken.stop = step_unfinished(broken, f"{self.unit} {line.number}")
             self._end_step()
+            if self.unit == "line":  # a run has no messages, and writes a part when it ends: of a cut answer, only this
+                self._begin(line).take(line)
         elif kind == "retry":
             self._end_step()
             self._error_answer(line, line.value.get("error"))
