@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping
-from itertools import pairwise
 from os.path import commonpath, dirname, relpath
 from typing import NamedTuple
 
@@ -118,13 +119,37 @@ class Block(NamedTuple):
     path: str
 
 
-def blocks_of(view: View) -> tuple[Block, ...]:
-    """The blocks of a view, in order."""
-    exchanges, found = view.replay.case.recording.exchanges, list[Block]()
-    for number, turn in enumerate(view.turns):
-        firsts, path = _starts(view, turn.run), exchanges[turn.responses[0]].path if turn.responses else ""
-        found += [Block(*places, number, run, path) for run, places in enumerate(pairwise((*firsts, turn.run.end)))]
-    return tuple(found)
+class Blocks:
+    """The blocks of a view, in order; each is made when it is looked at, because it takes ten times the memory."""
+
+    __slots__ = ("_firsts", "_turns", "_view")
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._firsts, self._turns = array("q"), array("q")
+        """The first step of each block, and the index of its turn."""
+        for number, turn in enumerate(view.turns):
+            starts = _starts(view, turn.run)
+            self._firsts.extend(starts)
+            self._turns.extend([number] * len(starts))
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def __getitem__(self, index: int) -> Block:
+        number = range(len(self))[index]  # as of a tuple: negative indices, and an IndexError beyond the end
+        turn, firsts = self._turns[number], self._firsts
+        end = firsts[number + 1] if number + 1 < len(firsts) else len(self._view.steps)
+        responses, exchanges = self._view.turns[turn].responses, self._view.replay.case.recording.exchanges
+        return Block(firsts[number], end, turn, number - bisect_left(self._turns, turn),
+                     exchanges[responses[0]].path if responses else "")
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(self.__getitem__, range(len(self)))
+
+    def number_of(self, step: int) -> int:
+        """The number of the block of a step."""
+        return max(0, bisect_right(self._firsts, step) - 1)
 
 
 def _starts(view: View, run: TurnRun) -> list[int]:

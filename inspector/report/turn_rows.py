@@ -142,8 +142,8 @@ class TurnRow(NamedTuple):
 def rows_of(view: View, paths: Sequence[str] = (), first: Sequence[TurnRow] = ()) -> list[TurnRow]:
     """The rows of a recording: its turns and unread parts. Without `paths`, the files of each session are found.
     `first` are the rows of the first turns, if they are known."""
-    file_at = files_of(view, paths)
-    turns = [_row(view, turn, number, file_at) for number, turn in enumerate(view.turns, 1) if number > len(first)]
+    file_at, of = files_of(view, paths), len(view.turns)  # one number for all rows
+    turns = [_row(view, turn, number, of, file_at) for number, turn in enumerate(view.turns, 1) if number > len(first)]
     unread = (row for input_file in view.inputs for row in unread_rows(input_file, tuple(paths) or (input_file.path,)))
     return [*first, *turns, *unread]
 
@@ -209,8 +209,8 @@ def names_of_files(paths: Iterable[str]) -> str:
     return " and ".join(dict.fromkeys(path.rpartition("/")[2] for path in paths))
 
 
-def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _File]) -> TurnRow:
-    note_judged((1 + number / len(view.turns)) / 2)
+def _row(view: View, turn: TurnFacts, number: int, of: int, file_at: Callable[[str], _File]) -> TurnRow:
+    note_judged((1 + number / of) / 2)
     step = view.deciding_step(turn)
     answers = [view.responses[index] for index in turn.responses]
     index = view.steps[step].response
@@ -224,7 +224,7 @@ def _row(view: View, turn: TurnFacts, number: int, file_at: Callable[[str], _Fil
     contents, names = searched_text(turn, answers, turn.text, (name, exchange.path))
     title = one_line(message, TITLE_CHARS)
     return TurnRow(
-        file.paths, exchange.path, name, number, len(view.turns), step, verdict,
+        file.paths, exchange.path, name, number, of, step, verdict,
         agent=facts.agent, model=exchange.model or "", conversation=turn.conversation, raw=stop.raw,
         effective=stop.normalized.value, noted=recorder_word(stop) or "", contents=contents, names=shared(names),
         cap=exchange.cap, tokens=usage.output_tokens if usage else None,

@@ -40,12 +40,12 @@ from inspector.sessions.stored_rows import RecordPiece
 from inspector.sessions.thread import GrowingThread
 from inspector.sessions.transcripts import TranscriptReader, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer
+from loop_core.values import EMPTY
 
 _BLOCK = 4 << 20
 """The number of bytes of a block with its own digest. Comparing a block takes 5 ms, and all blocks of 100 MB 100 ms."""
 
 _RAW = attrgetter(*(field.name for field in fields(RawExchange)))
-
 
 FileState = tuple[int, int, int, bool]
 """Size, time of change and inode of one file, zeros if it does not exist; and whether its recorder has left it."""
@@ -83,8 +83,8 @@ class FollowedFile:
         self._digests: list[Any] = []
         self._polls = 0
         self._records = RecordGrowth()
-        self._exchanges_by_entry: dict[int, tuple[object, Exchange | UnbuiltExchange, redact.Counts]] = {}
-        """Entry -> the raw values of an exchange, the exchange made from them, and the counts of masks."""
+        self._exchanges_by_entry: dict[int, tuple[bytes, Exchange | UnbuiltExchange, Mapping[str, int]]] = {}
+        """Entry -> the hash of an exchange's raw values, the exchange made from them, and the counts of masks."""
 
     def read(self, room: intake.Room | None = None) -> OpenedFile:
         """The content of the whole file, as `open_paths` reads it."""
@@ -103,10 +103,12 @@ class FollowedFile:
         self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
     ) -> Exchange | UnbuiltExchange:
         """Builds an exchange; an unchanged one is the same object as before."""
-        values, before = _RAW(raw), self._exchanges_by_entry.get(raw.entry)
+        # The values themselves would take as much memory as the exchange, and hold its credentials.
+        values = sha256(repr(_RAW(raw)).encode("utf-8", "backslashreplace")).digest()
+        before = self._exchanges_by_entry.get(raw.entry)
         if before is None or before[0] != values:
             masked: redact.Counts = Counter()
-            before = self._exchanges_by_entry[raw.entry] = values, build(raw, path, options, masked), masked
+            before = self._exchanges_by_entry[raw.entry] = values, build(raw, path, options, masked), masked or EMPTY
         if counts is not None:
             counts.update(before[2])
         return before[1]

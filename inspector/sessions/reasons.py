@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from sys import intern
 
 from inspector.sessions.recording import Exchange, RawExchange
 from loop_core.errors import UNREADABLE
@@ -65,11 +66,12 @@ _WORD = 40
 
 def provider_reason(word: str, at: At, table: Mapping[str, StopRow], name: str) -> StopReason:
     """The provider's word, as the table of its wire format maps it."""
+    word = intern(word)  # each row has its own copy of the few words
     evidence = Evidence(PROVIDER, at, word)
     row = table.get(word)
     if row is None:
         return StopReason(Stop.UNKNOWN, word, None, (evidence, Evidence("unknown_word", at, word)))
-    return StopReason(row.stop, word, row.detail, (evidence, Evidence(f"{name}.stop_reasons", at, word)))
+    return StopReason(row.stop, word, row.detail, (evidence, Evidence(intern(f"{name}.stop_reasons"), at, word)))
 
 
 def recorder_reason(stop: Stop, detail: str | None, at: At, word: str, rule: str) -> StopReason:

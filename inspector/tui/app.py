@@ -226,7 +226,7 @@ class LoopInspector(KeysInOrderApp):
         place = ScreenPlace(row.paths, row.step, message.tab, message.action) if row.verdict is not None else None
         if message.session is not None:
             self._begins = place
-            self._show(message.session, first=False, keep=message.remember)
+            self._show(message.session, first=False, keep=message.remember, is_new=False)
         else:
             self._open(row.paths, message.remember, place)
 
@@ -308,21 +308,22 @@ class LoopInspector(KeysInOrderApp):
         else:
             self.tell(one_line(errors[0]))
 
-    def _show(self, read: OpenSession, *, first: bool, keep: bool) -> None:
+    def _show(self, read: OpenSession, *, first: bool, keep: bool, is_new: bool = True) -> None:
         if not read.original.view.steps:
             nothing = "no LLM traffic was found" if first else "no LLM traffic was found there"
             self._report_failure(read.errors or (nothing,), first)
             return
         if keep:
             remember(read.paths)
-        self._push(read, self._table_or_session)
+        self._push(read, self._table_or_session, is_new)
 
-    def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]]) -> None:
+    def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]], is_new: bool = True) -> None:
         forget_drawn_widgets()
-        # Decided by the number of responses, because counting the exempt objects takes up to 0.1 s.
-        search = self._unsearched > MANY_RESPONSES
-        exempt_from_collector(search)
-        self._unsearched = len(read.original.view.responses) + (0 if search else self._unsearched)
+        if is_new:  # a session that its table holds was exempted when it was read, and none was closed for it
+            # Decided by the number of responses, because counting the exempt objects takes up to 0.1 s.
+            search = self._unsearched > MANY_RESPONSES
+            exempt_from_collector(search)
+            self._unsearched = len(read.original.view.responses) + (0 if search else self._unsearched)
         self.push_screen(screen(read))
 
     def _session(self, read: OpenSession) -> SessionScreen:

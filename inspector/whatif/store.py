@@ -132,7 +132,7 @@ ACTS: Mapping[str, tuple[Callable[[StoredActs, Act], None], Mapping[str, tuple[t
 def session_hash(recording: Recording, stdin: bytes | None) -> str:
     """The hash of the bytes of all files that were read, in order, because steps are numbered in that order. Raises
     `OSError` if a file can no longer be read."""
-    from hashlib import sha256
+    from hashlib import file_digest, sha256
 
     whole = sha256()
     for source in recording.inputs:
@@ -140,8 +140,11 @@ def session_hash(recording: Recording, stdin: bytes | None) -> str:
             continue
         if source.path != "-" and not stat.S_ISREG(os.stat(source.path).st_mode):
             raise OSError(errno.ESPIPE, "a pipe can be read only once", source.path)
-        data = stdin or b"" if source.path == "-" else Path(source.path).read_bytes()
-        whole.update(sha256(data).digest())
+        if source.path == "-":
+            whole.update(sha256(stdin or b"").digest())
+        else:
+            with open(source.path, "rb") as file:  # in pieces, because a file may be larger than what is kept of it
+                whole.update(file_digest(file, "sha256").digest())
     return whole.hexdigest()
 
 

@@ -11,13 +11,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from typing import NamedTuple
 
 from inspector.report.facts import View
 from inspector.report.lines import glyphs
 from inspector.report.lines.spans import Line, Span, Tone, cells, one_line, safe, width_of
-from inspector.report.run_answers import Block, blocks_of, file_names
+from inspector.report.run_answers import Block, Blocks, file_names
 from inspector.report.times_and_costs import duration_text, times_of
 from inspector.report.verdict import TurnVerdict
 from inspector.sessions.reasons import inference_of
@@ -25,8 +24,6 @@ from loop_core.judge.gate import Admission, Verdict
 from loop_core.turn.state import RunTools, Send, State, Turn
 from loop_core.turn.trace import Step
 from loop_core.values import FINISHED, Severity
-
-_FIRST = attrgetter("first")
 
 
 class Outline:
@@ -37,7 +34,7 @@ class Outline:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.blocks = blocks_of(view)
+        self.blocks = Blocks(view)
         firsts: dict[str, int] = {}
         for block in self.blocks:
             firsts.setdefault(block.path, block.first)
@@ -74,7 +71,7 @@ class Outline:
 
     def block_of(self, step: int) -> Block:
         """The run of a step."""
-        return self.blocks[max(0, bisect_right(self.blocks, step, key=_FIRST) - 1)]
+        return self.blocks[self.blocks.number_of(step)]
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""
