@@ -78,10 +78,8 @@ class FollowedFile:
         self.path, self._options = path, options
         self._growth: TranscriptGrowth | None = None
         self._format = ""
-        self._size = 0
-        self._inode = 0
+        self._size = self._inode = self._polls = 0
         self._digests: list[Any] = []
-        self._polls = 0
         self._records = RecordGrowth()
         self._exchanges_by_entry: dict[int, tuple[bytes, Exchange | UnbuiltExchange, Mapping[str, int]]] = {}
         """Entry -> the hash of an exchange's raw values, the exchange made from them, and the counts of masks."""
@@ -102,8 +100,7 @@ class FollowedFile:
     def _build(
         self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
     ) -> Exchange | UnbuiltExchange:
-        """Builds an exchange; an unchanged one is the same object as before."""
-        # The values themselves would take as much memory as the exchange, and hold its credentials.
+        """Builds an exchange; an unchanged one is the same object as before."""  # by a hash: values hold credentials
         values = sha256(repr(_RAW(raw)).encode("utf-8", "backslashreplace")).digest()
         before = self._exchanges_by_entry.get(raw.entry)
         if before is None or before[0] != values:
@@ -186,7 +183,7 @@ class FollowedSession:
         self._thread = GrowingThread()
         self._read: Sequence[Exchange] = ()
         self._settled: Sequence[Exchange] = ()
-        self._turns: list[tuple[TurnRecord, redact.Counts]] = []
+        self._turns: list[tuple[TurnRecord, Mapping[str, int]]] = []
         """The turns, each with the counts of masks at its seams."""
         self._same = 0
         """The number of first exchanges that are the same as in the previous reading."""
@@ -229,10 +226,11 @@ class FollowedSession:
         del self._turns[same:]
         path = exchanges[0].path
         for turn in turns[len(self._turns) :]:
-            self._turns.append((turn, Counter()))
-            mask_seams(exchanges, [turn], {path: self._turns[-1][1]})
-        for _, found in self._turns:
-            counts[path].update(found)
+            found: redact.Counts = Counter()
+            mask_seams(exchanges, [turn], {path: found})
+            self._turns.append((turn, found or EMPTY))
+        for _, masks in self._turns:
+            counts[path].update(masks)
         return exchanges
 
 

@@ -319,8 +319,7 @@ class LoopInspector(KeysInOrderApp):
 
     def _push(self, read: OpenSession, screen: Callable[[OpenSession], Screen[Any]], is_new: bool = True) -> None:
         forget_drawn_widgets()
-        if is_new:  # a session that its table holds was exempted when it was read, and none was closed for it
-            # Decided by the number of responses, because counting the exempt objects takes up to 0.1 s.
+        if is_new:  # its table has exempted any other; decided by the responses, since counting objects takes 0.1 s
             search = self._unsearched > MANY_RESPONSES
             exempt_from_collector(search)
             self._unsearched = len(read.original.view.responses) + (0 if search else self._unsearched)

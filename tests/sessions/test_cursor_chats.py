@@ -25,6 +25,7 @@ SECRET = "ey" + "J0b2tlbiI6ImN1cnNvciJ9"
 def store(folder: Path, *chats: tuple[Row, dict[str, Any]], heads: dict[str, Row] | None = None) -> Path:
     """A database with these chats, each with its messages by id; messages stand in another order than they came."""
     path = folder / "state.vscdb"
+    path.unlink(missing_ok=True)
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
         base.execute("INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', ?)", (SECRET,))
@@ -113,6 +114,13 @@ def test_a_call_that_is_not_complete_is_held(tmp_path):
 
 def test_a_cut_call_that_ran_is_an_alarm(tmp_path):
     assert words(look(tmp_path, GO, call("t1", raw='{"path": "a'), DONE, status="completed")) == ["CUT CALL RUN"]
+
+
+def test_a_cut_call_that_failed_did_not_run(tmp_path):
+    seen = look(tmp_path, GO, call("t1", "error", '{"path": "a', error="Invalid arguments"), DONE)
+    assert list(seen.responses[0].exchange.refusals) == ["t1"]
+    assert "CUT CALL RUN" not in words(seen)
+    assert not look(tmp_path, GO, call("t1", "error", error="no file"), DONE).responses[0].exchange.refusals
 
 
 @pytest.mark.parametrize(("status", "more", "failed", "denied"), [

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from inspector.sessions import intake, redact
 from inspector.sessions.importers.database import LARGEST, has, schema, snapshot
 from inspector.sessions.importers.records import compact_json, elements, number_records, object_in, with_ids
+from inspector.sessions.reasons import UNREAD_CALL
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, object_of, objects_of
-from loop_core.values import ArgsForm, ToolCall, ToolResultPart
+from loop_core.values import ArgsForm, Finding, Severity, ToolCall, ToolResultPart
+from loop_core.wire.body import read_object
 
 if TYPE_CHECKING:
     import sqlite3
@@ -150,8 +152,11 @@ class _Chats(ChatReader):
         """Reads a call, and its result if it has ended."""
         key, name, status = known_text(call.get("toolCallId")), str(call.get("name")), known_text(call.get("status"))
         arguments, member, form = _arguments(call)
-        answer.parts.append(ToolCall(key, name, arguments, status in DONE, form=form,
-                                     at=pointer_at(answer.word_at, "toolFormerData", member)))
+        at = pointer_at(answer.word_at, "toolFormerData", member)
+        answer.parts.append(ToolCall(key, name, arguments, status in DONE, form=form, at=at))
+        if status == "error" and form is ArgsForm.STRING and read_object(arguments or "") is None:
+            answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, f"Cursor reports an error for a call of {name} "
+                                           "whose arguments are not JSON", at))
         if status not in DONE:
             return place
         denied = status == "cancelled" or call.get("userDecision") == "rejected"
