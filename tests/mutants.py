@@ -102,6 +102,8 @@ OF_NAME = {
     **dict.fromkeys(("kiro.PLACEHOLDERS", "kiro.OWN_MESSAGES", "kiro.TURN_ENDS", "kiro.ERRORS", "kiro.NO_EXCHANGE",
                      "kiro.FIELDS", "kiro_conversations.TABLES", "kiro_conversations.FIELDS"),
                     ("tests/sessions/test_kiro.py",)),
+    **dict.fromkeys(("grok.FIELDS", "grok.TURN_ENDS", "grok.NO_EXCHANGE", "grok.COUNTS"),
+                    ("tests/sessions/test_grok.py",)),
     **dict.fromkeys(("cursor_chats.FIELDS", "cursor_chats.ENDS", "cursor_chats.DONE"),
                     ("tests/sessions/test_cursor_chats.py",)),
     **dict.fromkeys(("TASKS", "BEHIND"), ("tests/sessions/test_stopped.py",)),

@@ -127,8 +127,11 @@ FOLDERS: Mapping[str, tuple[AgentFolder, ...]] = {
                     for below in ((), ("*",))),
     "cursor-chats": tuple(AgentFolder("Cursor", "", f"{root}/Cursor/User", ("globalStorage",), ("state.vscdb",))
                           for root in (".config", *_APPLICATIONS)),
+    "llm": (AgentFolder("llm", "LLM_USER_PATH", ".config/io.datasette.llm", (), ("logs.db",)),
+            AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",))),
     "zed": (AgentFolder("Zed", "XDG_DATA_HOME", ".local/share", ("zed", "threads"), ("threads.db",)),
             AgentFolder("Zed", "", "Library/Application Support/Zed", ("threads",), ("threads.db",))),
+    "grok": (AgentFolder("Grok Build", "GROK_HOME", ".grok", ("sessions", "*", "*"), ("updates.jsonl",)),),
     "kiro-conversations": tuple(
         AgentFolder(agent, variable, root, (folder,), ("data.sqlite3",)) for variable, root in (
             ("XDG_DATA_HOME", ".local/share"), ("", _APPLICATIONS[0]), ("", "AppData/Local"))

@@ -750,6 +750,19 @@ SHAPES: tuple[Shape, ...] = (
             {"user": {"content": {"CancelledToolUses": {"prompt": "no", "tool_use_results": [
                 {"tool_use_id": "d", "content": [{"Text": "cancelled"}], "status": "Error"}]}}},
              "assistant": {"Response": {"message_id": None, "content": "fine"}}}]}),
+    Shape("grok", "updates.jsonl", [
+        {"timestamp": 1796130457, "method": method, "params": {"sessionId": "s", "update": update, "_meta": {
+            "eventId": f"s-{at}", "agentTimestampMs": 1796130457000 + at, "streamStartMs": 1796130457001}}}
+        for at, (method, update) in enumerate([
+            ("session/update", {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"},
+                                "_meta": {"modelId": "m", "promptIndex": 0}}),
+            ("session/update", {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}),
+            ("session/update", {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "read",
+                                "rawInput": {"path": "a"}}),
+            ("session/update", {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed",
+                                "content": [{"type": "content", "content": {"type": "text", "text": "x"}}]}),
+            ("_x.ai/session/update", {"sessionUpdate": "turn_completed", "prompt_id": "p", "stop_reason": "end_turn",
+                                      "usage": {"inputTokens": 1, "outputTokens": 2, "modelCalls": 1}})])], rows=True),
     Shape("droid", "droid.jsonl", list(DROID), rows=True),
     Shape("cursor", "cursor.jsonl", list(CURSOR), rows=True),
     Shape("cursor", "stream.jsonl", [

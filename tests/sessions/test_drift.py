@@ -24,7 +24,7 @@ from tests.scenes.shapes import SHAPES, Shape
 
 MEMBER = {
     "session": "type", "claude-code": "type", "pi": "type", "droid": "type", "cursor": "type", "gemini-cli": "type",
-    "kiro": "kind", "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
+    "grok": "sessionUpdate", "kiro": "kind", "gemini-stream": "type", "antigravity": "type", "chat-lines": "role",
     "codex": "type", "codex-exec": "type", "kimi": "type", "qwen": "type", "qwen-stream": "type", "copilot": "type",
     "swe-agent": "role", "mini-swe-agent": "role", "hermes": "role", "goose": "role", "amp": "role", "roo": "role",
     "zeroclaw": "role", "botnexus": "role", "opencode": "type", "zeroclaw-trace": "event_type",
@@ -179,6 +179,8 @@ def of_new_type(name: str) -> dict[str, Any]:
         ids = {"uuid": "new", "parentUuid": None, "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
     if name == "zeroclaw":
         ids = {}
+    if name == "grok":
+        return {"method": "session/update", "params": {"update": {member: "hologram"}}}
     if name == "opencode":
         return {"type": "hologram"}
     if name == "openhands":

@@ -45,6 +45,8 @@ IMPORTERS: Mapping[str, FileFormat] = {
         f"{_HERE}.kiro", "Kiro session", 'lines with "version", "kind" and "data", or with a "payload" of a "type"',
         Keeps(Words.HINT), (b'"kind"', b'"payload"'), FOLDERS["kiro"], "../sub-executions/*.jsonl", grows=True,
     ),
+    "grok": FileFormat(f"{_HERE}.grok", "Grok Build session", 'lines with a "method" that ends in session/update',
+                       Keeps(Words.HINT, usage=True), (b'session/update"',), FOLDERS["grok"]),
     "droid": FileFormat(
         f"{_HERE}.droid", "Droid session", 'a first line with "type": "session_start", or lines with "toolName"',
         Keeps(Words.HINT), (b'"session_start"', b'"toolName"', b'"finalText"', b'"session_id"', b'"sessionId"',
@@ -163,10 +165,7 @@ IMPORTERS: Mapping[str, FileFormat] = {
     ),
     "llm": FileFormat(
         f"{_HERE}.llm_logs", "log of llm", 'a database whose table "responses" or "turns" has "response_json"',
-        Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), (
-            AgentFolder("llm", "LLM_USER_PATH", ".config/io.datasette.llm", (), ("logs.db",)),
-            AgentFolder("llm", "", "Library/Application Support/io.datasette.llm", (), ("logs.db",)),
-        ),
+        Keeps(Words.PROVIDER, cap=True, usage=True), (SQLITE,), FOLDERS["llm"],
     ),
     "openai-agents": FileFormat(f"{_HERE}.openai_agents", "session of OpenAI's Agents SDK, or of Agency Swarm",
                                 'a table "agent_messages" with "message_data", or a list of items with "callerAgent"',
