@@ -99,6 +99,7 @@ OF_NAME = {
     "request.CHOICES": ("tests/wire/test_openai_chat.py",),
     **dict.fromkeys(("member_values.CAPS", "PART_KINDS", "TYPELESS_PARTS"), ("tests/sessions/test_otlp.py",)),
     **dict.fromkeys(("EDITORS", "file_format.FOLDERS"), ("tests/sessions/test_editor_folders.py",)),
+    "file_format.DATABASE_NAMES": ("tests/sessions/test_cursor_chats.py",),
     **dict.fromkeys(("kiro.PLACEHOLDERS", "kiro.OWN_MESSAGES", "kiro.TURN_ENDS", "kiro.ERRORS", "kiro.NO_EXCHANGE",
                      "kiro.FIELDS", "kiro_conversations.TABLES", "kiro_conversations.FIELDS"),
                     ("tests/sessions/test_kiro.py",)),

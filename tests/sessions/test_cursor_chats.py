@@ -54,7 +54,7 @@ def said(text: str, **more: Any) -> Row:
     return {"_v": 3, "type": 2, "bubbleId": text, "text": text, "createdAt": "2026-09-01T17:52:55.268Z", **more}
 
 
-def call(key: str, status: str = "completed", raw: Any = '{"path": "a"}', **more: Any) -> Row:
+def call(key: str, status: Any = "completed", raw: Any = '{"path": "a"}', **more: Any) -> Row:
     return {"_v": 3, "type": 2, "text": "", "capabilityType": 15, "toolFormerData": {
         "toolCallId": key, "name": "read_file", "status": status, "rawArgs": raw, "modelCallId": "",
         **({"result": '{"contents": "x"}'} if status == "completed" else {}), **more}}
@@ -171,12 +171,13 @@ def test_messages_without_a_part_of_an_exchange_are_counted(tmp_path):
 
 
 def test_messages_that_are_lost_damaged_or_of_an_odd_type(tmp_path):
-    messages = {"b0": GO, "b1": {**DONE, "text": ["x"]}, "b2": b"{\"type\": 2, \"text\": \"Two.\"", "b3": None}
+    messages = {"b0": GO, "b1": {**call("t1", 7), "text": ["x"]}, "b2": b"{\"type\": 2, \"text\": \"Two.\"", "b3": None}
     path = store(tmp_path, (chat("b0", "b1", "b2", "b3", "b4"), messages), (chat(key="c2"), {}))
     (given,) = open_paths([str(path)]).inputs
     assert [each.why for each in given.skipped] == ["2 messages of a chat are not in the database"]
     notices = "\n".join(given.notices)
     assert "text is a list, but text was expected" in notices
+    assert "toolFormerData.status is a number, but text was expected" in notices
     assert given.error is None
 
 
@@ -211,9 +212,10 @@ def test_a_chat_of_an_older_version(tmp_path):
     assert [part.text for part in exchange.response.parts if isinstance(part, ReasoningPart)] == ["hm", "more"]
 
 
-def test_the_log_beside_the_database_belongs_to_it(tmp_path):
-    path = store(tmp_path, (chat("b0", "b1"), {"b0": GO, "b1": DONE}))
-    assert [Path(row[0]).name for row in state_of(str(path))] == ["state.vscdb", "state.vscdb-wal"]
+@each_row("name", ("a.vscdb", "a.db", "a.sqlite", "a.sqlite3"))
+def test_the_log_beside_a_database_belongs_to_it(name, tmp_path):
+    path = store(tmp_path, (chat("b0", "b1"), {"b0": GO, "b1": DONE})).rename(tmp_path / name)
+    assert [Path(row[0]).name for row in state_of(str(path))] == [name, f"{name}-wal"]
 
 
 @each_row("folder", (".config", "Library/Application Support", "AppData/Roaming"))
