@@ -134,6 +134,18 @@ def test_a_cut_call_did_not_run_and_is_asked_for_again(tmp_path):
     assert not failed.responses[0].exchange.refusals
 
 
+@each_row(("text", "status", "refused"), (
+    ("Tool `run` was not executed: Denied by permission policy: deny rule on bash", "failed", True),
+    ("Tool execution was cancelled by the user (tool `run` was not executed).", "failed", True),
+    ("Tool execution was halted by the harness (policy); the tool `run` was not executed.", "failed", True),
+    ("The script says: Tool `run` was not executed", "failed", False),
+    ("Tool `run` was not executed: so says its output", "completed", False),
+))
+def test_a_call_that_did_not_run(text, status, refused, tmp_path):
+    seen = look(tmp_path, GO, call("t1", 11, 10, rawInput={}), result("t1", 12, 10, text, status), DONE)
+    assert (list(seen.responses[0].exchange.refusals) == ["t1"]) is refused
+
+
 @each_row(("word", "more", "stop", "verdict"), (
     ("end_turn", {}, "end_turn", "END INFERRED"), ("cancelled", {}, "cancelled", "CANCELLED"),
     ("refusal", {}, "safety_blocked", "BLOCKED"), ("max_tokens", {}, "max_tokens", "TRUNCATED"),

@@ -36,6 +36,9 @@ REFUSAL = "The model provider refused to generate a response for this turn (cont
 """The beginning of the text that Grok writes in place of an answer without content that a filter ended."""
 BROKEN_ARGUMENTS = "Failed to parse arguments for tool"
 """The beginning of the result of a call that did not run because its arguments or its tool were wrong."""
+_NOT_RUN = re.compile(r"Tool (?:`[^`]{1,200}`|execution was (?:cancelled by the user|halted by the harness) .{1,300})"
+                      r" was not executed\b")
+"""Matches the beginning of the result of a call that did not run: a rule or the user forbade it, or the turn ended."""
 NO_EXCHANGE = frozenset({
     "plan", "retry_state", "auto_compact_started", "auto_compact_completed", "auto_compact_failed",
     "auto_continue_completed", "hook_execution", "session_summary_generated", "session_recap", "last_turn_summary",
@@ -165,7 +168,8 @@ class _Updates(ChatReader):
         if failed and call is not None and place.answer is not None and text.startswith(BROKEN_ARGUMENTS):
             note = f"Grok could not use the arguments of {call.name}"
             place.answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, note, call.at))
-        return self.results(line, place, ToolResultPart(key, None, text, failed))
+        denied = failed and _NOT_RUN.match(text) is not None
+        return self.results(line, place, ToolResultPart(key, None, text, failed), denied=denied)
 
     def _end(self, line: TranscriptLine, place: TreePlace, update: Mapping[str, Any]) -> TreePlace:
         """Reads the end of a turn; an error without an answer is that of the turn's last request."""
