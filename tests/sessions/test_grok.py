@@ -189,7 +189,7 @@ def test_the_counts_of_a_turn_with_one_request(tmp_path):
     "plan", "retry_state", "auto_compact_started", "auto_compact_completed", "auto_compact_failed",
     "auto_continue_completed", "hook_execution", "session_summary_generated", "session_recap", "last_turn_summary",
     "compaction_checkpoint", "rewind_marker", "task_completed", "task_backgrounded", "subagent_spawned",
-    "subagent_progress", "subagent_finished", "model_changed", "goal_updated", "workflow_updated"))
+    "subagent_progress", "subagent_finished", "model_changed", "goal_updated", "workflow_updated", "background_tasks"))
 def test_updates_without_a_part_of_an_exchange(kind, tmp_path):
     notices = "\n".join(look(tmp_path, GO, DONE, update(kind, 25)).inputs[0].notices)
     assert f"known records that hold no exchange: {kind} (1)" in notices

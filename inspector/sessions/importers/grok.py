@@ -43,7 +43,8 @@ NO_EXCHANGE = frozenset({
     "plan", "retry_state", "auto_compact_started", "auto_compact_completed", "auto_compact_failed",
     "auto_continue_completed", "hook_execution", "session_summary_generated", "session_recap", "last_turn_summary",
     "compaction_checkpoint", "rewind_marker", "task_completed", "task_backgrounded", "subagent_spawned",
-    "subagent_progress", "subagent_finished", "model_changed", "goal_updated", "workflow_updated", "turn of the host"})
+    "subagent_progress", "subagent_finished", "model_changed", "goal_updated", "workflow_updated", "background_tasks",
+    "turn of the host"})
 """The updates without a part of an exchange."""
 FIELDS: Fields = {"": {"method": (str,), "params": (dict,)}, "params": {"sessionId": (str,), "update": (dict,)}}
 _WHEN = re.compile(rb'"agentTimestampMs":\s*([0-9]{1,15})')
