@@ -10,7 +10,7 @@ xai-org/grok-build `xai-grok-shell/src/extensions/notification.rs`, `session/sto
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -184,7 +184,7 @@ class _Updates(ChatReader):
         return self._fail(line, place, why, kind) or self.say(line, place, why, mark="stopped")
 
 
-def _arguments(path: str) -> Any:
+def _arguments(path: str) -> Iterator[tuple[str, str]]:
     """The ids of the calls in `chat_history.jsonl`, each with the text of its arguments."""
     for row in object_lines(redact.body(sibling(path, "chat_history.jsonl") or b"")):
         try:
