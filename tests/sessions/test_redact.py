@@ -383,6 +383,8 @@ HASHED = "yyxWslqCwTXjtqR1fQxstS98VpLl2AejxQUqRdS0gprzWWRpWv81a"
     ('{"out": "<input type=\\"password\\" value=\\"hunter2\\">"}', "hunter2"),
     ("users:\n- name: me\n  user:\n    token: q1w2e3r4t5y6u7i8o9p0", "q1w2e3r4t5y6u7i8o9p0"),
     ('{"out": "user:\\n  token: abcdef.0r4t5y6u7i8o9p0a"}', "abcdef.0r4t5y6u7i8o9p0a"),
+    *((f"<{name}>q1w2e3r4t5y6u7i8o9p0</{name}>", "q1w2e3r4t5y6u7i8o9p0") for name in (
+        "sharedAccessKey", "xAuthToken", "xApiKey", "apiAuthToken", "personalAccessToken", "secretAccessKey")),
     *((f"me:{kind}{HASHED}:19000:0:99999:7:::", HASHED) for kind in (
         "$1$q1w2e3r4$", "$5$q1w2e3r4t5y6u7i8$", "$6$rounds=5000$q1w2e3r4$", "$y$j9T$q1w2e3r4$", "$2b$12$",
         "$apr1$q1w2e3r4$", "$argon2id$v=19$m=65536,t=3,p=4$q1w2e3r4t5y6$")),
