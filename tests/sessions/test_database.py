@@ -150,3 +150,21 @@ def test_a_device_beside_a_database_is_not_copied(tmp_path, monkeypatch):
     monkeypatch.setattr(database.shutil, "copyfile", lambda source, target: copied.append(source))
     database._copy(str(path), str(tmp_path / "copy.db"), intake.most())
     assert copied == [str(path)]
+
+
+@pytest.mark.parametrize("name", [b"plain.db", b"a?b#%41\xff.db"])
+def test_tables_are_read_without_a_copy_unless_the_database_has_a_log(tmp_path, monkeypatch, name) -> None:
+    path = os.fsdecode(os.path.join(os.fsencode(tmp_path), name))
+    writer = sqlite3.connect(path)
+    writer.execute("CREATE TABLE old (a)")
+    writer.commit()
+    with monkeypatch.context() as no_copies:
+        no_copies.setattr(database, "_copy", lambda *_: pytest.fail("the file was copied"))
+        assert database.schema(path) == {"old": {"a"}}
+        assert database.why_unread(path) == ""
+    assert os.listdir(os.fsencode(tmp_path)) == [name]
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE new (b)")
+    writer.commit()  # the log is not written into the file before the connection is closed
+    assert database.schema(path) == {"old": {"a"}, "new": {"b"}}
+    writer.close()

@@ -3,7 +3,8 @@
 The newest rows may be only in the log beside the file (`-wal`), and a journal (`-journal`) may have rows that must be
 restored. Opening a database in place may create files beside it. So the database and these files are copied to a
 temporary folder and opened there; the agent's own files are never changed. An uncommitted write is rolled back in the
-copy. Source: sqlite.org/wal.html, sqlite.org/lockingv3.html.
+copy. Only the names of tables and columns are read in place, if there is no log and no journal. Source:
+sqlite.org/wal.html, sqlite.org/lockingv3.html.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 from inspector.sessions import intake
 from inspector.sessions.importers import SQLITE
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-
 _FILES = ("", "-wal", "-journal")
 _MOST_COPIES = 3
 """The largest number of copies that are made until the database does not change meanwhile; the last one is used."""
@@ -41,8 +42,6 @@ _MOST_TIMES = 16
 references can make far more rows of a small file."""
 Schema = Mapping[str, frozenset[str]]
 """Name of a table -> the names of its columns, in lower case."""
-
-
 LARGEST = 16
 """The largest size of a database of which only some rows are read, as a multiple of the maximum for a file."""
 
@@ -51,32 +50,40 @@ LARGEST = 16
 def snapshot(path: str, times: int = 1) -> Iterator[sqlite3.Connection]:
     """A context manager with a connection to a copy of the database and its log; rows are `sqlite3.Row`. Raises
     `UnreadableError` if it cannot be read, is larger than so many times the maximum, or is not a database."""
-    # Imported here, because most files are no databases: this saves 3 ms of a start.
-    import sqlite3
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="loop-inspector-") as folder:
         copy = os.path.join(folder, "copy.db")
         _copy(path, copy, times * intake.most())
         _drop_other_name(copy + _FILES[-1])
-        try:
-            # A log can be read only if its index may be written (sqlite.org/wal.html, Read-Only Databases).
-            connection = sqlite3.connect(f"file:{copy}?mode=rw", uri=True)
-        except sqlite3.Error as why:
-            raise UnreadableError(f"a database that cannot be opened: {why}") from why
-        try:
-            connection.execute("PRAGMA query_only = ON")
-            connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy, 30 ms on a disk
-            _bound(connection, sum(size for size, _ in _state(copy)) + intake.PIECE)
-            # an agent may cut a text within a character
-            connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        # A log can be read only if its index may be written (sqlite.org/wal.html, Read-Only Databases).
+        with _connect(copy, "mode=rw") as connection:
             yield connection
-        except sqlite3.Error as why:
-            raise UnreadableError(f"a damaged database: {_TOO_MUCH if str(why) == 'interrupted' else why}") from why
-        except UnicodeDecodeError as why:  # from sqlite3's own message, which quotes a damaged name
-            raise UnreadableError("a damaged database: its schema is not text") from why
-        finally:
-            connection.close()
+
+
+@contextmanager
+def _connect(path: str, how: str) -> Iterator[sqlite3.Connection]:
+    """A context manager with a bounded connection to a database, which is opened with these parameters of its URI."""
+    # Imported here, because most files are no databases: this saves 3 ms of a start.
+    import sqlite3
+
+    try:
+        connection = sqlite3.connect(f"file:{quote(os.fsencode(os.path.abspath(path)))}?{how}", uri=True)
+    except sqlite3.Error as why:
+        raise UnreadableError(f"a database that cannot be opened: {why}") from why
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA synchronous = OFF")  # closing writes the log into the copy, 30 ms on a disk
+        _bound(connection, sum(size for size, _ in _state(path)) + intake.PIECE)
+        # an agent may cut a text within a character
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        yield connection
+    except sqlite3.Error as why:
+        raise UnreadableError(f"a damaged database: {_TOO_MUCH if str(why) == 'interrupted' else why}") from why
+    except UnicodeDecodeError as why:  # from sqlite3's own message, which quotes a damaged name
+        raise UnreadableError("a damaged database: its schema is not text") from why
+    finally:
+        connection.close()
 
 
 _TOO_MUCH = "its rows are far more than a file of this size holds"
@@ -152,17 +159,29 @@ def _state(path: str) -> list[tuple[int, int]]:
 
 
 def schema(path: str) -> Schema:
-    """The tables of a database; empty if it cannot be read. Cached while the database does not change."""
+    """The tables of a database; empty if it cannot be read."""
+    return _schema_or_error(path)[0]
+
+
+def why_unread(path: str) -> str:
+    """Why the tables of a database cannot be read; empty if they can."""
+    return _schema_or_error(path)[1]
+
+
+def _schema_or_error(path: str) -> tuple[Schema, str]:
     try:
-        return _schema(path, tuple(_state(path)))
-    except OSError:
-        return {}
+        return _read_schema(path, tuple(_state(path)))
+    except OSError as why:
+        return {}, f"cannot be read: {why.strerror or why}"
 
 
 @lru_cache(maxsize=8)
-def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
+def _read_schema(path: str, state: tuple[tuple[int, int], ...]) -> tuple[Schema, str]:
+    """The tables, or why they cannot be read. Cached while the database does not change."""
+    # `immutable` creates no file and takes no lock (sqlite.org/uri.html). A copy of 1 GB takes 0.5 to 2.5 s.
+    whole = len(state) == 1
     try:
-        with snapshot(path, LARGEST) as connection:
+        with _connect(path, "mode=ro&immutable=1") if whole else snapshot(path, LARGEST) as connection:
             # A table-valued function, because `PRAGMA table_info` has no parameters, and a table's name may be any
             # text.
             names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -171,9 +190,9 @@ def _schema(path: str, state: tuple[tuple[int, int], ...]) -> Schema:
                     str(row[0]).lower() for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
                 )
                 for name in names
-            }
-    except UnreadableError:
-        return {}
+            }, ""
+    except UnreadableError as why:
+        return {}, str(why)
 
 
 def has(schema: Schema, table: str, *columns: str) -> bool:

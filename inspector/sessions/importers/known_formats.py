@@ -127,27 +127,17 @@ def _expectations(formats: list[FileFormat]) -> str:
 def _kind(head: bytes, path: str) -> str:
     """The kind of a file, by its beginning."""
     if head.startswith(SQLITE):
-        from inspector.sessions.importers.database import schema
+        from inspector.sessions.importers.database import schema, why_unread
 
         tables = sorted(schema(path))
         if tables:
             return f"a database with the tables {_list_names(tables)}"
-        return f"a database that cannot be read{_why_unread(path)}"
+        why = why_unread(path)
+        return f"a database that cannot be read{f' ({why})' if why else ''}"
     parsed_head = first_look(head)
     if len(parsed_head.lines) > 1:
         return f"JSON lines of no known format (the first: {_shape(parsed_head.first)})"
     return f"JSON of no API and no session format that is known ({_shape(parsed_head.first)})"
-
-
-def _why_unread(path: str) -> str:
-    """The reason why the schema of a database cannot be read, if it is known."""
-    from inspector.sessions.importers.database import snapshot
-
-    try:
-        with snapshot(path):
-            return ""
-    except UnreadableError as why:
-        return f" ({why})"
 
 
 def _is_packed(path: str) -> bool:
