@@ -78,7 +78,7 @@ class FactQuote(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """One observation that led to a stop reason: the rule, and the bytes that it read."""
+    """One observation that led to a stop reason: the rule, the bytes that it read, and a note for people."""
 
     rule: str
     at: At | None = None
@@ -91,7 +91,7 @@ class StopReason(NamedTuple):
     """The normalized stop reason beside the provider's own word, with the evidence for it, in order."""
 
     normalized: Stop
-    raw: str | None = None
+    raw: str | None = None  # the provider's word, verbatim; None if it sent none
     detail: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
@@ -250,7 +250,7 @@ class TransportEnd(StrEnum):
     TIMEOUT = "timeout"
     ABORTED = "aborted"
     DAMAGED = "damaged"  # the checksum of a compressed body is wrong
-    CUT = "cut"  # the recording stopped while bytes still arrived (a killed process, a full disk)
+    CUT = "cut"  # the recording stopped while bytes still arrived (a killed process, a full disk): the end is unknown
 
 
 BREAKS = frozenset({TransportEnd.RESET, TransportEnd.TIMEOUT})
@@ -291,7 +291,7 @@ class ChatResponse:
     """Findings about the bytes: a missing index, a repeated id, a broken frame."""
     other_choices: int = 0
     """The number of further choices in the body (n > 1). Only the first choice is read."""
-    size: int = 0  # bytes of the decoded body
+    size: int = 0  # the number of bytes of the decoded body
 
     @property
     def raw_stop_reason(self) -> str | None:
@@ -388,7 +388,7 @@ class Request:
     tools: tuple[Tool, ...] = ()
     tool_choice: str | None = None
     """The tool choice: auto, any, none, or tool:NAME; None if the request set none."""
-    max_tokens: int | None = None
+    max_tokens: int | None = None  # the output cap; None if the request set none
     stream: bool = False
     n: int = 1
     previous_id: str | None = None

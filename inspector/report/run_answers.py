@@ -147,9 +147,9 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         return map(self.__getitem__, range(len(self)))
 
-    def number_of(self, step: int) -> int:
-        """The number of the block of a step."""
-        return max(0, bisect_right(self._firsts, step) - 1)
+    def at_step(self, step: int) -> Block:
+        """The block of a step."""
+        return self[max(0, bisect_right(self._firsts, step) - 1)]
 
 
 def _starts(view: View, run: TurnRun) -> list[int]:

@@ -100,8 +100,8 @@ class FollowedFile:
     def _build(
         self, raw: RawExchange, path: str, options: Options, counts: redact.Counts | None = None
     ) -> Exchange | UnbuiltExchange:
-        """Builds an exchange; an unchanged one is the same object as before."""  # by a hash: values hold credentials
-        values = sha256(repr(_RAW(raw)).encode("utf-8", "backslashreplace")).digest()
+        """Builds an exchange; an unchanged one is the same object as before."""
+        values = sha256(repr(_RAW(raw)).encode("utf-8", "backslashreplace")).digest()  # values hold credentials
         before = self._exchanges_by_entry.get(raw.entry)
         if before is None or before[0] != values:
             masked: redact.Counts = Counter()

@@ -194,8 +194,8 @@ def _with_hints_apart(messages: Iterable[Message]) -> Iterator[Message]:
             yield from hints
             hints = ()
         parts, end = message.parts, len(message.parts)
-        while end > 1 and type(part := parts[end - 1]) is TextPart and asks_again(part.text) and (
-                message.role is not Role.ASSISTANT):
+        least = end if message.role is Role.ASSISTANT else 1
+        while end > least and type(part := parts[end - 1]) is TextPart and asks_again(part.text):
             end -= 1
         hints += tuple(Message(Role.USER, (part,)) for part in parts[end:])
         yield message if end == len(parts) else message._replace(parts=parts[:end])

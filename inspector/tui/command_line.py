@@ -132,9 +132,8 @@ def _works_elsewhere(word: str) -> str:
     """The command of another screen that begins with a word, and what it does; empty if none does, or several do."""
     from inspector.tui.keys import every_id
 
-    named = {name: binding for name, binding in every_id().items() if "." not in name and name.startswith(word)}
-    return "".join(f"{name} works on another screen: {each.tooltip}" for name, each in named.items()
-                   ) if len(named) == 1 else ""
+    named = [(name, each.tooltip) for name, each in every_id().items() if "." not in name and name.startswith(word)]
+    return "{} works on another screen: {}".format(*named[0]) if len(named) == 1 else ""
 
 
 def ask_line(screen: Screen[Any], own: str, what: str, number: Callable[[str], Act | None]) -> None:

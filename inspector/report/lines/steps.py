@@ -71,7 +71,7 @@ class Outline:
 
     def block_of(self, step: int) -> Block:
         """The run of a step."""
-        return self.blocks[self.blocks.number_of(step)]
+        return self.blocks.at_step(step)
 
     def keeps(self, step: int) -> bool:
         """Whether the step has a row."""

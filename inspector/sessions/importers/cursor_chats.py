@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.sessions import intake, redact
 from inspector.sessions.importers.database import LARGEST, has, schema, snapshot
-from inspector.sessions.importers.records import compact_json, elements, number_records, object_in, with_ids
+from inspector.sessions.importers.records import as_text, compact_json, elements, number_records, object_in, with_ids
 from inspector.sessions.reasons import UNREAD_CALL
 from inspector.sessions.recording import FileReading, Options, Skipped
 from inspector.sessions.transcripts import Fields, TranscriptRows
@@ -62,7 +62,7 @@ class _Chats(ChatReader):
             heads = dict[str, dict[str, Any]]()
             if has(tables, "composerheaders", "composerid", "value"):
                 for row in database.execute("SELECT composerId, value FROM composerHeaders"):
-                    heads[str(row[0])] = object_in(_text(row[1]))
+                    heads[str(row[0])] = object_in(as_text(row[1]))
             # A row that changes gets a new number, so the newest come first.
             names = database.execute("SELECT key FROM cursorDiskKV WHERE key >= 'composerData:' "
                                      "AND key < 'composerData;' ORDER BY rowid DESC").fetchall()
@@ -168,12 +168,7 @@ def _row(database: sqlite3.Connection, key: str) -> str | None:
     """The value of a row; None if there is none."""
     key = key.encode("utf-8", "replace").decode()  # JSON may hold half a character, which SQLite refuses
     row = database.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
-    return None if row is None or row[0] is None else _text(row[0])
-
-
-def _text(value: Any) -> str:
-    """A value of the table, which is a text or bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return None if row is None or row[0] is None else as_text(row[0])
 
 
 def _arguments(call: dict[str, Any]) -> tuple[str | None, str, ArgsForm]:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any
 
 from inspector.sessions import redact
-from inspector.sessions.importers.records import first_look, object_beside, object_lines
+from inspector.sessions.importers.records import first_look, object_beside, object_in, object_lines
 from inspector.sessions.intake import sibling
 from inspector.sessions.reasons import UNREAD_CALL
 from inspector.sessions.recording import FileReading, Options, TurnPlace
@@ -24,7 +24,6 @@ from inspector.sessions.transcripts import Fields, TranscriptRows, slice_of
 from inspector.sessions.transcripts.answer import TranscriptAnswer, TranscriptLine, TreePlace, any_text
 from inspector.sessions.transcripts.chat_messages import ChatReader, arguments_of, pointer_at
 from inspector.sessions.transcripts.member_values import known_text, number_of, object_of, objects_of
-from loop_core.json_parser import from_json
 from loop_core.values import Finding, Severity, ToolCall, ToolResultPart, Usage
 
 TURN_ENDS: Mapping[str, str] = {
@@ -164,11 +163,11 @@ class _Updates(ChatReader):
         if status not in ("completed", "failed"):
             return place
         text = "\n".join(_text(each.get("content")) for each in objects_of(update.get("content")))
-        failed = status == "failed"
-        call = next((each for each in place.answer.calls if each.id == key), None) if place.answer is not None else None
-        if failed and call is not None and place.answer is not None and text.startswith(BROKEN_ARGUMENTS):
+        failed, answer = status == "failed", place.answer
+        call = next((each for each in answer.calls if each.id == key), None) if answer is not None else None
+        if failed and answer is not None and call is not None and text.startswith(BROKEN_ARGUMENTS):
             note = f"Grok could not use the arguments of {call.name}"
-            place.answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, note, call.at))
+            answer.findings.append(Finding(UNREAD_CALL, Severity.INFO, note, call.at))
         denied = failed and _NOT_RUN.match(text) is not None
         return self.results(line, place, ToolResultPart(key, None, text, failed), denied=denied)
 
@@ -187,11 +186,7 @@ class _Updates(ChatReader):
 def _arguments(path: str) -> Iterator[tuple[str, str]]:
     """The ids of the calls in `chat_history.jsonl`, each with the text of its arguments."""
     for row in object_lines(redact.body(sibling(path, "chat_history.jsonl") or b"")):
-        try:
-            calls = objects_of(object_of(from_json(row)).get("tool_calls"))
-        except ValueError:
-            continue  # a row that is being written
-        for call in calls:
+        for call in objects_of(object_in(row).get("tool_calls")):  # none in a row that is being written
             if isinstance(call.get("id"), str) and isinstance(call.get("arguments"), str):
                 yield call["id"], call["arguments"]
 

@@ -140,8 +140,9 @@ class _Rows(KiroReader):
     def _about(self) -> dict[str, Any]:
         """The object beside the rows, about the session; empty if there is none."""
         path = PurePath(self.path)
-        name = "../session.json" if path.parent.name == SUBAGENTS else f"{path.stem}.json"
-        return object_beside(self.path, "session.json" if path.name == "messages.jsonl" else name)
+        name = ("session.json" if path.name == "messages.jsonl" else
+                "../session.json" if path.parent.name == SUBAGENTS else f"{path.stem}.json")
+        return object_beside(self.path, name)
 
     def look_ahead(self, data: bytes) -> bool:
         """Whether the object beside the rows is unchanged."""

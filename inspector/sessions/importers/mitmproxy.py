@@ -13,6 +13,7 @@ from typing import Any
 
 from inspector.sessions import traffic
 from inspector.sessions.importers.har import iso_time, since, socket_exchanges
+from inspector.sessions.importers.records import as_text
 from inspector.sessions.intake import Room, unpack
 from inspector.sessions.recording import FileReading, Headers, Options, RawExchange, Skipped, UnreadableError
 from loop_core.values import TransportEnd
@@ -95,7 +96,7 @@ def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
             found.append(each)
         if letter == b"]":
             return found, stop + 1
-        return {_text(name)[:_MOST_NAME]: each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
+        return {as_text(name)[:_MOST_NAME]: each for name, each in zip(found[::2], found[1::2], strict=True)}, stop + 1
     content = data[start:stop]
     if letter == b",":
         return content, stop + 1
@@ -110,11 +111,6 @@ def _value(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
     raise ValueError(f"byte {stop}: not a type of value")
 
 
-def _text(value: Any) -> str:
-    """A text, which older versions wrote as bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 # -- Flows -------------------------------------------------------------------------------------------------------------
 
 
@@ -122,17 +118,17 @@ def _take(
     reading: FileReading, number: int, flow: Any, shaken: dict[str, dict[str, Any]], room: Room | None
 ) -> None:
     """Adds the exchanges of a flow. `shaken` has the earlier flows of WebSocket handshakes, by id."""
-    kind = _text(flow.get("type", "http"))
+    kind = as_text(flow.get("type", "http"))
     socket = flow.get("websocket")
     about = flow.get("metadata") or {}
     # Before version 10 the HTTP flow of the handshake had this mark, and a second flow held the messages.
     if about.get("websocket"):
-        shaken[_text(flow.get("id"))] = flow
+        shaken[as_text(flow.get("id"))] = flow
         if not isinstance(socket, dict):
             reading.skipped.append(Skipped(number, "the beginning of a WebSocket, whose messages are another flow"))
             return
     if kind == "websocket":  # before version 10: a flow of its own
-        socket, flow = flow, shaken.get(_text(about.get("websocket_handshake")), {})
+        socket, flow = flow, shaken.get(as_text(about.get("websocket_handshake")), {})
     if not isinstance(flow.get("request"), dict):
         reading.skipped.append(Skipped(number, f"a {kind[:20]} flow: no HTTP exchange"))
         return
@@ -149,7 +145,7 @@ def _take(
 def _message(message: list[Any]) -> dict[str, Any]:
     """A message of a WebSocket in the form of HAR files."""
     # a message is the list type, from_client, content, timestamp
-    return {"type": "send" if message[1] else "receive", "data": _text(message[2]), "opcode": 1, "time": message[3]}
+    return {"type": "send" if message[1] else "receive", "data": as_text(message[2]), "opcode": 1, "time": message[3]}
 
 
 def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | str:
@@ -158,13 +154,13 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
     sent = _body(request.get("content"), request_headers, room)
     began = traffic.number(request.get("timestamp_start"))
     raw = RawExchange(
-        number, _url(request, request_headers), _text(request.get("method", "POST")).upper(), request_headers,
+        number, _url(request, request_headers), as_text(request.get("method", "POST")).upper(), request_headers,
         sent.decode("utf-8", "replace") if isinstance(sent, bytes) and sent else None,
         started=iso_time(began),
     )
     failure = flow.get("error")
     if isinstance(failure, dict):
-        raw.end, raw.problem = TransportEnd.ABORTED, _text(failure.get("msg", ""))[:200]
+        raw.end, raw.problem = TransportEnd.ABORTED, as_text(failure.get("msg", ""))[:200]
     if not isinstance(response, dict):
         raw.recorded = isinstance(failure, dict)
         return raw
@@ -184,13 +180,13 @@ def _raw(number: int, flow: dict[str, Any], room: Room | None) -> RawExchange | 
 
 def _url(request: dict[str, Any], headers: Headers) -> str:
     """The URL. With a transparent proxy, `host` is an IP address, so the name is taken from the header."""
-    scheme = _text(request.get("scheme") or "https")
+    scheme = as_text(request.get("scheme") or "https")
     name = next((value for key, value in headers if key.lower() == "host"), "")
     port = request.get("port")
     if not name:
         usual = port in (80, 443) or type(port) is not int
-        name = _text(request.get("host") or "") + ("" if usual else f":{port}")
-    path = _text(request.get("path"))
+        name = as_text(request.get("host") or "") + ("" if usual else f":{port}")
+    path = as_text(request.get("path"))
     return f"{scheme}://{name}{'' if path.startswith('/') else '/'}{path}"  # a damaged path must not become the host
 
 
@@ -203,6 +199,6 @@ def _body(content: Any, headers: Headers, room: Room | None) -> bytes | str | No
 
 
 def _headers(value: Any) -> Headers:
-    return [(_text(pair[0]), _text(pair[1])) for pair in value or () if len(pair) == 2]
+    return [(as_text(pair[0]), as_text(pair[1])) for pair in value or () if len(pair) == 2]
 
 

@@ -161,6 +161,11 @@ def compact_json(value: Any) -> bytes:
     return _COMPACT.encode(value).encode("utf-8", "replace")
 
 
+def as_text(value: Any) -> str:
+    """A value of a recorder that stores a text also as bytes, as a text."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
 @lru_cache(maxsize=256)
 def member_name(name: str) -> bytes:
     """The name of a member as JSON, up to its value."""
